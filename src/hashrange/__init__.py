@@ -1,0 +1,21 @@
+"""Hashrange: a DynamoDB-compatible database.
+
+The table of contents, from the top layer to the bottom one; each module says what it holds and what
+it refuses to know:
+
+    cli          the `hashrange` command: the only reader of argv and the environment
+    server       sockets; the only async code
+    client       a boto3 client over an in-process database
+    protocol     wire bytes <-> operation calls
+    database     Database.execute(operation, request), and the background sweeps
+    operations   one module per API operation, and the registry of them
+    tables       what a table is; the one way items change, the one ordered read
+    expressions  the four expression languages
+    shapes       request shapes and their constraint errors
+    storage      the engine contract and the engines
+    encoding     order-preserving key bytes
+    values       attribute values, 38-digit numbers, sizes
+    errors, limits, clock
+"""
+
+__version__ = "0.1.0"

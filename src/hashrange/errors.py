@@ -1,0 +1,180 @@
+"""Every error the API answers with, one class per AWS error code.
+
+    ServiceError                                  never raised itself
+    ├── ValidationException                       a request that breaks a rule
+    ├── SerializationException                    JSON or a member of the wrong type
+    ├── UnknownOperationException
+    ├── MissingAuthenticationTokenException  IncompleteSignatureException
+    ├── UnrecognizedClientException          InvalidSignatureException
+    ├── AccessDeniedException
+    ├── ConditionalCheckFailedException           members: Item
+    ├── TransactionCanceledException              members: CancellationReasons
+    ├── TransactionConflictException         TransactionInProgressException
+    ├── IdempotentParameterMismatchException
+    ├── ResourceNotFoundException            ResourceInUseException
+    ├── TableNotFoundException               LimitExceededException
+    ├── DuplicateItemException
+    ├── ItemCollectionSizeLimitExceededException
+    ├── ProvisionedThroughputExceededException
+    ├── RequestLimitExceeded                 ThrottlingException
+    ├── ExpiredIteratorException             TrimmedDataAccessException
+    ├── InternalServerError                       500
+    └── ServiceUnavailable                        503
+
+A `ServiceError` is raised where the rule is known and translated to bytes once, in `protocol`. Wordings
+that more than one module needs are constants at the end of this file.
+Source of the envelope: DynamoDB API reference, "Programming with DynamoDB: error handling".
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+_DYNAMODB: Final = "com.amazonaws.dynamodb.v20120810#"
+_SERVICE: Final = "com.amazon.coral.service#"
+_VALIDATE: Final = "com.amazon.coral.validate#"
+
+
+class ServiceError(Exception):
+    """An error answer.
+
+    `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
+    `members` are further members of the error's shape, in wire form.
+    """
+
+    status: ClassVar[int] = 400
+    namespace: ClassVar[str] = _DYNAMODB
+    message_member: ClassVar[str] = "message"
+
+    def __init__(self, message: str | None = None, **members: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.members = members
+
+    @property
+    def code(self) -> str:
+        """The AWS error code, for example ``ResourceNotFoundException``."""
+        return type(self).__name__
+
+    def wire(self) -> dict[str, Any]:
+        """The JSON body of the answer."""
+        body: dict[str, Any] = {"__type": self.namespace + self.code}
+        if self.message is not None:
+            body[self.message_member] = self.message
+        body.update(self.members)
+        return body
+
+
+class ValidationException(ServiceError):
+    namespace = _VALIDATE
+
+
+class SerializationException(ServiceError):
+    namespace = _SERVICE
+    message_member = "Message"
+
+
+class UnknownOperationException(ServiceError):
+    namespace = _SERVICE
+
+
+class MissingAuthenticationTokenException(ServiceError):
+    namespace = _SERVICE
+
+
+class IncompleteSignatureException(ServiceError):
+    namespace = _SERVICE
+
+
+class UnrecognizedClientException(ServiceError):
+    namespace = _SERVICE
+
+
+class InvalidSignatureException(ServiceError):
+    namespace = _SERVICE
+
+
+class AccessDeniedException(ServiceError):
+    namespace = _SERVICE
+    message_member = "Message"
+
+
+class ConditionalCheckFailedException(ServiceError):
+    pass
+
+
+class TransactionCanceledException(ServiceError):
+    message_member = "Message"
+
+
+class TransactionConflictException(ServiceError):
+    pass
+
+
+class TransactionInProgressException(ServiceError):
+    message_member = "Message"
+
+
+class IdempotentParameterMismatchException(ServiceError):
+    message_member = "Message"
+
+
+class ResourceNotFoundException(ServiceError):
+    pass
+
+
+class ResourceInUseException(ServiceError):
+    pass
+
+
+class TableNotFoundException(ServiceError):
+    pass
+
+
+class LimitExceededException(ServiceError):
+    pass
+
+
+class DuplicateItemException(ServiceError):
+    pass
+
+
+class ItemCollectionSizeLimitExceededException(ServiceError):
+    pass
+
+
+class ProvisionedThroughputExceededException(ServiceError):
+    pass
+
+
+class RequestLimitExceeded(ServiceError):  # noqa: N818 (AWS's own name)
+    pass
+
+
+class ThrottlingException(ServiceError):
+    pass
+
+
+class ExpiredIteratorException(ServiceError):
+    pass
+
+
+class TrimmedDataAccessException(ServiceError):
+    pass
+
+
+class InternalServerError(ServiceError):
+    status = 500
+
+
+class ServiceUnavailable(ServiceError):  # noqa: N818 (AWS's own name)
+    status = 503
+
+
+INVALID: Final = "One or more parameter values were invalid: "
+CONDITION_FAILED: Final = "The conditional request failed"
+KEY_MISMATCH: Final = "The provided key element does not match the schema"
+RESOURCE_NOT_FOUND: Final = "Requested resource not found"
+ITEM_TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"
+UPDATED_ITEM_TOO_LARGE: Final = "Item size to update has exceeded the maximum allowed size"
+INTERNAL: Final = "Internal server error"

@@ -1,0 +1,178 @@
+"""The storage contract: an ordered, transactional store of byte records. A minute's read.
+
+A record's address is `(space, partition, sort)`:
+
+    space      an unsigned 32-bit number: one table's items, one index's entries, a stream, the catalog, …
+    partition  at most 32 bytes; within one space all partitions that `scan_space` walks are of one length
+    sort       order-preserving bytes; `len(partition) + len(sort)` is at most 2,300
+
+A body is a plain synchronous function of a `Reader` or `Transaction`. An engine decides when, and how
+often, it runs a body: a body must have no effect but through its transaction and its return value.
+
+What every engine promises (and `storage.contract` tests):
+
+- Write bodies are serializable. A body sees its own writes and those of every body before it.
+- A body that raises leaves nothing behind; the exception reaches the caller.
+- `write` returns, and `submit` calls `done`, only when the writes are durable (memory: applied).
+- If a commit fails, each body that it holds, or that saw its writes, ends with `CommitFailed`, and
+  nothing of them is visible afterwards.
+- `read` sees committed records only, all from one moment.
+- Partitions and sorts are ordered as unsigned bytes.
+
+Knows nothing of tables, items or time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+
+PARTITION_BYTES_MAX = 32
+ADDRESS_BYTES_MAX = 2_300
+
+
+class Address(NamedTuple):
+    """Where a record is."""
+
+    space: int
+    partition: bytes
+    sort: bytes
+
+
+class Totals(NamedTuple):
+    """The exact totals of a space, as summed by `Transaction.count`."""
+
+    records: int
+    bytes: int
+
+
+class Reader(Protocol):
+    """A consistent view of the store, valid while the body runs."""
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        """The record's value, or None."""
+        ...
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        """The values at `addresses`, in their order; None where there is no record."""
+        ...
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The records of one partition with `low <= sort < high`, as `(sort, value)`, in order.
+
+        `high=None` means to the end of the partition. With `reverse`, from the highest down.
+        """
+        ...
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """The records of a space with `low <= (partition, sort) < high`, as `(partition, sort, value)`."""
+        ...
+
+    def totals(self, space: int) -> Totals:
+        """The totals of a space; `(0, 0)` where nothing was counted."""
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """A reader that also writes. Its reads see its own writes."""
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        """Set a record."""
+        ...
+
+    def delete(self, space: int, partition: bytes, sort: bytes) -> None:
+        """Remove a record; nothing happens where there is none."""
+        ...
+
+    def delete_space(self, space: int) -> None:
+        """Remove all records and totals of a space. The space number must not be written to again."""
+        ...
+
+    def append(self, space: int, partition: bytes, value: bytes) -> int:
+        """Add to a log, and return the record's sequence number (unsigned 64-bit, at least 1).
+
+        The record is stored at `(space, partition, sequence as 8 bytes big-endian)`. Over the whole
+        store, sequence numbers strictly increase in commit order, also across restarts; a reader that
+        has seen number n never later sees a new record below n.
+        """
+        ...
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        """Add to the totals of a space (negative to subtract). Never a point of contention."""
+        ...
+
+
+Done = Callable[[Any, "Exception | None"], None]
+"""Called exactly once with `(result, None)` or `(None, exception)`."""
+
+
+class Engine(Protocol):
+    """A store."""
+
+    name: str
+
+    def read(self, body: Callable[[Reader], T]) -> T:
+        """Run `body` on one consistent snapshot of the committed records."""
+        ...
+
+    def write(self, body: Callable[[Transaction], T]) -> T:
+        """Run `body` and return its result once its writes are durable. Any thread may call it."""
+        ...
+
+    def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
+        """As `write`, without waiting: `done` gets the outcome.
+
+        `done` may be called before `submit` returns (nothing to wait for); otherwise it is called
+        through the function given to `deliver_on`, once per batch, so that an event loop is woken once
+        for all the requests of a batch.
+        """
+        ...
+
+    def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
+        """Have outcomes delivered by `deliver(callback)`, for example an event loop's
+        `call_soon_threadsafe`. Without it they are delivered on the engine's commit thread."""
+        ...
+
+    def checkpoint(self, directory: str) -> None:
+        """Write a consistent copy of the store that `open` accepts. Engines that cannot, raise
+        `Unsupported`."""
+        ...
+
+    def close(self) -> None:
+        """Wait for what is under way, then release everything. Idempotent."""
+        ...
+
+
+class StorageError(Exception):
+    """Something is wrong with the store or its use; the text says what to do."""
+
+
+class CommitFailed(StorageError):
+    """The engine could not make a batch durable; none of it is visible."""
+
+
+class DataDirectoryLocked(StorageError):
+    """Another process has the data directory open."""
+
+
+class UnknownFormat(StorageError):
+    """The data directory was written by a newer or foreign program."""
+
+
+class Unsupported(StorageError):
+    """The engine does not have this capability."""
