@@ -1,0 +1,262 @@
+"""Validation, normalisation and size of attribute values, in one walk.
+
+`admit_*` takes what came from outside: it checks every rule, brings numbers and binary to their normal
+form in place, and returns the size in bytes as DynamoDB counts it. `*_size` measures what was admitted
+before. Items inside the engine are always admitted.
+
+Rules: one type per value; sets never empty and without duplicates; NULL is true; at most 32 levels.
+Wording that this module raises is DynamoDB's; for members of a wrong JSON type it raises
+`SerializationException`, and `shapes` knows the exact text for each.
+"""
+
+from __future__ import annotations
+
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+from typing import Any, Final
+
+from hashrange.errors import INVALID, SerializationException, ValidationException
+from hashrange.limits import NESTING_LEVELS_MAX
+from hashrange.values import numbers
+
+AttributeValue = dict[str, Any]
+Item = dict[str, AttributeValue]
+
+KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
+
+_EMPTY: Final = (
+    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+)
+_AMBIGUOUS: Final = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+_TOO_DEEP: Final = "Nesting Levels have exceeded supported limits"
+_EMPTY_SET: Final = {
+    "SS": INVALID + "An string set  may not be empty",
+    "NS": INVALID + "An number set  may not be empty",
+    "BS": INVALID + "Binary sets should not be empty",
+}
+
+
+def kind(value: AttributeValue) -> str:
+    """The type of an admitted value: S, N, B, BOOL, NULL, L, M, SS, NS or BS."""
+    for name in value:
+        return name
+    raise ValidationException(_EMPTY)
+
+
+def admit_item(item: Item) -> int:
+    """Check and normalise every attribute of `item` in place; its size in bytes."""
+    total = 0
+    for name, value in item.items():
+        total += len(name) if name.isascii() else len(name.encode())
+        # The three commonest cases without a call; everything else takes the general walk.
+        if type(value) is dict and len(value) == 1:
+            text = value.get("S")
+            if type(text) is str:
+                total += len(text) if text.isascii() else len(text.encode())
+                continue
+        total += _admit(value, 1)
+    return total
+
+
+def admit_value(value: AttributeValue) -> int:
+    """Check and normalise one value in place; its size in bytes, without a name."""
+    return _admit(value, 1)
+
+
+def _admit(value: Any, level: int) -> int:
+    if type(value) is not dict:
+        raise SerializationException("Start of structure or map found where not expected.")
+    if len(value) != 1:
+        _reduce_to_one_kind(value)
+    for name, content in value.items():
+        admit = _ADMIT.get(name)
+        if admit is None or content is None:
+            raise ValidationException(_EMPTY)
+        return admit(value, content, level)
+    raise ValidationException(_EMPTY)
+
+
+def _reduce_to_one_kind(value: AttributeValue) -> None:
+    """Drop unknown and null members, which DynamoDB ignores; exactly one type must be left."""
+    for name in [name for name, content in value.items() if name not in KINDS or content is None]:
+        del value[name]
+    if not value:
+        raise ValidationException(_EMPTY)
+    if len(value) > 1:
+        raise ValidationException(_AMBIGUOUS)
+
+
+def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
+    return _text_size(content)
+
+
+def _text_size(content: Any) -> int:
+    if type(content) is not str:
+        raise SerializationException("NUMBER_VALUE can not be converted to String")
+    return len(content) if content.isascii() else len(content.encode())
+
+
+def _admit_number(value: AttributeValue, content: Any, level: int) -> int:
+    if type(content) is not str:
+        raise SerializationException("NUMBER_VALUE can not be converted to String")
+    normal = numbers.normalise(content)
+    if normal is not content:
+        value["N"] = normal
+    return numbers.size(normal)
+
+
+def _admit_binary(value: AttributeValue, content: Any, level: int) -> int:
+    normal, size = _normal_binary(content)
+    value["B"] = normal
+    return size
+
+
+def _normal_binary(content: Any) -> tuple[str, int]:
+    """Base64 text in canonical form, and the number of bytes that it spells."""
+    if type(content) is not str:
+        raise SerializationException("NUMBER_VALUE can not be converted to Blob")
+    try:
+        decoded = a2b_base64(content, strict_mode=True)
+    except (Base64Error, ValueError):
+        raise SerializationException("Invalid base64 text") from None
+    if content.endswith("="):
+        # Unused bits in the last character may be set; equal bytes must have equal text.
+        tail = len(decoded) - len(decoded) % 3
+        content = content[: tail // 3 * 4] + b2a_base64(decoded[tail:], newline=False).decode()
+    return content, len(decoded)
+
+
+def _admit_bool(value: AttributeValue, content: Any, level: int) -> int:
+    if type(content) is not bool:
+        raise SerializationException("Unexpected token received from parser")
+    return 1
+
+
+def _admit_null(value: AttributeValue, content: Any, level: int) -> int:
+    if type(content) is not bool:
+        raise SerializationException("Unexpected token received from parser")
+    if not content:
+        raise ValidationException(INVALID + "Null attribute value types must have the value of true")
+    return 1
+
+
+def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
+    if type(content) is not list:
+        raise SerializationException("Unexpected field type")
+    if level > NESTING_LEVELS_MAX:
+        raise ValidationException(_TOO_DEEP)
+    total = 3 + len(content)
+    for member in content:
+        total += _admit(member, level + 1)
+    return total
+
+
+def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
+    if type(content) is not dict:
+        raise SerializationException("Unexpected field type")
+    if level > NESTING_LEVELS_MAX:
+        raise ValidationException(_TOO_DEEP)
+    total = 3 + len(content)
+    for name, member in content.items():
+        total += (len(name) if name.isascii() else len(name.encode())) + _admit(member, level + 1)
+    return total
+
+
+def _members(content: Any, name: str) -> list[Any]:
+    if type(content) is not list:
+        raise SerializationException("Unexpected field type")
+    if not content:
+        raise ValidationException(_EMPTY_SET[name])
+    return content
+
+
+def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
+    members = _members(content, "SS")
+    total = sum(map(_text_size, members))
+    if len(set(members)) != len(members):
+        raise ValidationException(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
+    return total
+
+
+def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
+    members = _members(content, "NS")
+    normal = []
+    for member in members:
+        if type(member) is not str:
+            raise SerializationException("NUMBER_VALUE can not be converted to String")
+        normal.append(numbers.normalise(member))
+    if len(set(normal)) != len(normal):
+        raise ValidationException("Input collection contains duplicates")
+    value["NS"] = normal
+    return sum(map(numbers.size, normal))
+
+
+def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
+    pairs = [_normal_binary(member) for member in _members(content, "BS")]
+    normal = [text for text, _ in pairs]
+    if len(set(normal)) != len(normal):
+        raise ValidationException(
+            f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates."
+        )
+    value["BS"] = normal
+    return sum(size for _, size in pairs)
+
+
+_ADMIT: Final = {
+    "S": _admit_string,
+    "N": _admit_number,
+    "B": _admit_binary,
+    "BOOL": _admit_bool,
+    "NULL": _admit_null,
+    "L": _admit_list,
+    "M": _admit_map,
+    "SS": _admit_string_set,
+    "NS": _admit_number_set,
+    "BS": _admit_binary_set,
+}
+
+
+def decode_binary(text: str) -> bytes:
+    """The bytes of an admitted binary value's base64 text."""
+    return a2b_base64(text)
+
+
+def item_size(item: Item) -> int:
+    """The size of an admitted item in bytes, attribute names counted.
+
+    Source: Developer Guide, "DynamoDB item sizes and formats".
+    """
+    total = 0
+    for name, value in item.items():
+        total += (len(name) if name.isascii() else len(name.encode())) + value_size(value)
+    return total
+
+
+def value_size(value: AttributeValue) -> int:
+    """The size of an admitted value in bytes, without its name."""
+    for name, content in value.items():
+        if name == "S":
+            return len(content) if content.isascii() else len(content.encode())
+        if name == "N":
+            return numbers.size(content)
+        if name == "B":
+            return _binary_size(content)
+        if name == "M":
+            return 3 + len(content) + item_size(content)
+        if name == "L":
+            return 3 + len(content) + sum(map(value_size, content))
+        if name == "SS":
+            return sum(len(member.encode()) for member in content)
+        if name == "NS":
+            return sum(map(numbers.size, content))
+        if name == "BS":
+            return sum(map(_binary_size, content))
+        return 1
+    raise ValidationException(_EMPTY)
+
+
+def _binary_size(text: str) -> int:
+    return len(text) // 4 * 3 - text[-2:].count("=")

@@ -1,0 +1,131 @@
+"""DynamoDB numbers: 38 significant digits, magnitude 1E-130 to 9.99…E+125, and zero, all exact.
+
+A number travels as text in its normal form: plain notation, no exponent, no sign but a leading minus, no
+leading or trailing zeros. Equal numbers have equal text. Python sees `int` or `Decimal`, never `float`.
+
+Source: Developer Guide, "Supported data types and naming rules", Number.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal
+from typing import Final
+
+from hashrange.errors import ValidationException
+from hashrange.limits import NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
+
+NOT_A_NUMBER: Final = "The parameter cannot be converted to a numeric value"
+TOO_PRECISE: Final = "Attempting to store more than 38 significant digits in a Number"
+TOO_LARGE: Final = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
+TOO_SMALL: Final = (
+    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+)
+
+_SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+
+# Wide enough that the sum of the largest and the smallest number is exact; the limits are checked after.
+_EXACT: Final = Context(prec=300)
+
+
+def normalise(text: str) -> str:
+    """The normal form of the number that `text` spells.
+
+    Raises `ValidationException` where it spells none, or one outside DynamoDB's range or precision.
+    """
+    # Most numbers are short integers in normal form already.
+    if len(text) <= NUMBER_DIGITS_MAX and text.isdigit() and text.isascii() and text[0] != "0":
+        return text
+    if text == "0":
+        return text
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        raise ValidationException(f"{NOT_A_NUMBER}: {text}" if text else NOT_A_NUMBER)
+    sign, mantissa, exponent_text = match.groups()
+    whole, _, fraction = mantissa.partition(".")
+    digits = whole + fraction
+    exponent = -len(fraction)
+    if exponent_text:
+        # An exponent beyond 9 digits is out of range whatever the mantissa's length may be.
+        magnitude = exponent_text.lstrip("+-").lstrip("0")
+        value = int(magnitude[:10] or "0")
+        exponent += -value if exponent_text[0] == "-" else value
+    return _compose(sign == "-", digits, exponent)
+
+
+def _compose(negative: bool, digits: str, exponent: int) -> str:
+    """The normal form of ±digits·10^exponent, checked against the limits."""
+    digits = digits.lstrip("0")
+    if not digits:
+        return "0"
+    stripped = digits.rstrip("0")
+    exponent += len(digits) - len(stripped)
+    digits = stripped
+    leading = len(digits) + exponent - 1
+    if leading > NUMBER_EXPONENT_MAX:
+        raise ValidationException(TOO_LARGE)
+    if leading < NUMBER_EXPONENT_MIN:
+        raise ValidationException(TOO_SMALL)
+    if len(digits) > NUMBER_DIGITS_MAX:
+        raise ValidationException(TOO_PRECISE)
+    if exponent >= 0:
+        text = digits + "0" * exponent
+    elif leading >= 0:
+        text = digits[:exponent] + "." + digits[exponent:]
+    else:
+        text = "0." + "0" * (-leading - 1) + digits
+    return "-" + text if negative else text
+
+
+def parse(text: str) -> int | Decimal:
+    """The value of a number in normal form."""
+    return Decimal(text) if "." in text else int(text)
+
+
+def render(number: int | Decimal) -> str:
+    """The normal form of `number`. Raises `ValidationException` beyond the limits."""
+    if isinstance(number, int):
+        text = str(number)
+        return _compose(text[0] == "-", text.lstrip("-"), 0)
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValidationException(f"{NOT_A_NUMBER}: {number}")
+    return _compose(bool(sign), "".join(map(str, digits)), exponent)
+
+
+def add(left: str, right: str) -> str:
+    """The exact sum of two numbers in normal form, in normal form."""
+    if "." in left or "." in right:
+        return render(_EXACT.add(Decimal(left), Decimal(right)))
+    total = int(left) + int(right)
+    if -(10**37) < total < 10**37:
+        return str(total)
+    return render(total)
+
+
+def subtract(left: str, right: str) -> str:
+    """The exact difference of two numbers in normal form, in normal form."""
+    if "." in left or "." in right:
+        return render(_EXACT.subtract(Decimal(left), Decimal(right)))
+    return render(int(left) - int(right))
+
+
+def size(text: str) -> int:
+    """The bytes that DynamoDB counts for a number in normal form.
+
+    One byte, one for each started pair of significant digits before and after the point, one if negative.
+    Source: Developer Guide, "DynamoDB item sizes and formats".
+    """
+    negative = text[0] == "-"
+    whole, _, fraction = text.partition(".")
+    if negative:
+        whole = whole[1:]
+    if fraction:
+        whole = whole.lstrip("0")
+        if not whole:
+            fraction = fraction.lstrip("0")
+    else:
+        whole = whole.rstrip("0")
+    return 1 + negative + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
