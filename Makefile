@@ -1,0 +1,68 @@
+# Everything a developer runs. `make` alone lists the targets; every target does its own set-up.
+#
+# Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test lint types layers pytest crash bench clean
+
+VENV     ?= .venv
+BIN      := $(VENV)/bin
+PYTHON   ?=
+PORT     ?= 8000
+DATA_DIR ?= hashrange-data
+ROUNDS   ?= 1000
+BENCH    ?=
+PYTEST   ?=
+
+help:  ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
+	    while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data)
+	@exec $(BIN)/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
+
+test: lint types layers pytest  ## Run every check: style, types, layers and all tests
+
+lint: $(VENV)/.develop  ## Check the style
+	$(BIN)/ruff check .
+
+types: $(VENV)/.develop  ## Check the types
+	$(BIN)/mypy
+
+layers: $(VENV)/.develop  ## Check that imports point down only
+	$(BIN)/lint-imports --no-cache
+
+pytest: $(VENV)/.develop  ## Run the tests only (PYTEST="-k name")
+	$(BIN)/python -m pytest -n auto $(PYTEST)
+
+crash: $(VENV)/.develop  ## Kill the server at random moments, again and again (ROUNDS=1000)
+	HASHRANGE_CRASH_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest tests/crash
+
+bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
+	$(BIN)/python -m bench $(BENCH)
+
+clean:  ## Remove what was built; data directories stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -not -path './$(VENV)/*' -exec rm -rf {} +
+
+# The stamps: what is installed is installed again only when pyproject.toml changes.
+
+$(VENV)/.develop: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(VENV)/.runtime $@
+
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# The candidates run before they are believed: a version manager's shim exists for versions it cannot start.
+$(BIN)/python:
+	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	    if "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "Creating $(VENV) with $$("$$candidate" --version)"; \
+	        exec "$$candidate" -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo "No Python 3.11 or newer with the venv module was found. Install one (Debian: apt-get install python3-venv)" >&2; \
+	echo "or name it: make PYTHON=/path/to/python serve" >&2; \
+	exit 1
