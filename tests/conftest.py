@@ -1,0 +1,109 @@
+"""Fixtures that every test may use: an endpoint, boto3 clients over HTTP and in process, table names.
+
+The black-box tests run against any DynamoDB (see endpoints.py); without word of one, a `hashrange serve` is
+started for the session, durable, on a free port.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import boto3
+import hypothesis
+import pytest
+
+from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection
+from serving import serving
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+    from types_boto3_dynamodb.service_resource import DynamoDBServiceResource
+
+# The machine is shared: a slow example is no failure.
+hypothesis.settings.register_profile("hashrange", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("hashrange")
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the DynamoDB under test."""
+    if ON_AWS:
+        yield f"https://dynamodb.{os.environ['AWS_DEFAULT_REGION']}.amazonaws.com"
+    elif OTHER_ENDPOINT:
+        yield OTHER_ENDPOINT
+    else:
+        with serving("--data-dir", str(tmp_path_factory.mktemp("data"))) as server:
+            yield server.endpoint
+
+
+@pytest.fixture
+def command_environment(endpoint: str) -> dict[str, str]:
+    """The environment in which the AWS CLI reaches `endpoint`."""
+    ours = {
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+    return {**os.environ, **({} if ON_AWS else ours), "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_PAGER": ""}
+
+
+@pytest.fixture(scope="session")
+def http_client(endpoint: str) -> Iterator[DynamoDBClient]:
+    """A boto3 client over HTTP; threads may share it."""
+    client = boto3.client("dynamodb", **connection(endpoint))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def http_resource(endpoint: str) -> Iterator[DynamoDBServiceResource]:
+    """A boto3 resource over HTTP."""
+    resource = boto3.resource("dynamodb", **connection(endpoint))
+    yield resource
+    resource.meta.client.close()
+
+
+@pytest.fixture(scope="session")
+def in_process_client() -> Iterator[DynamoDBClient]:
+    """A boto3 client over a database in this process."""
+    from hashrange.client import connect
+    from hashrange.database import Database
+    from hashrange.storage.memory import MemoryEngine
+
+    database = Database(MemoryEngine())
+    yield connect(database, region=REGION)
+    database.close()
+
+
+@pytest.fixture(params=["http"] if OTHER_ENDPOINT else ["http", "in-process"])
+def client(request: pytest.FixtureRequest) -> DynamoDBClient:
+    """A boto3 client; each test that takes it runs over HTTP and in process."""
+    name = "http_client" if request.param == "http" else "in_process_client"
+    client: DynamoDBClient = request.getfixturevalue(name)
+    return client
+
+
+@pytest.fixture
+def name_table(request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
+    """Gives names for tables that no other test uses, and deletes those tables at the end.
+
+    `name_table("feed")` for a test that takes `client`, `name_table("feed", client)` for others.
+    """
+    named: list[tuple[DynamoDBClient, str]] = []
+    test = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.nodeid.rpartition("/")[2])[-120:]
+
+    def name_table(name: str, through: DynamoDBClient | None = None) -> str:
+        unique = f"{name}-{test}-{os.getpid()}"
+        named.append((through or request.getfixturevalue("client"), unique))
+        return unique
+
+    yield name_table
+    for through, name in named:
+        with suppress(through.exceptions.ResourceNotFoundException):
+            through.delete_table(TableName=name)

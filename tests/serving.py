@@ -1,0 +1,74 @@
+"""A real `hashrange serve` in a process of its own, for tests that speak HTTP.
+
+Knows nothing of the package but its command line: what it proves, it proves about the program a user runs.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+
+READY_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 30.0
+
+_ENDPOINT = re.compile(r"https?://[^\s\"',]+?:[1-9]\d*")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that answers."""
+
+    endpoint: str
+    process: subprocess.Popen[str]
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[Server]:
+    """Run `hashrange serve OPTIONS` until the block ends, then stop it by SIGTERM.
+
+    The server chooses its port unless the options say otherwise; the first line that it prints with an
+    endpoint says that it listens. A server that does not stop cleanly fails the test.
+    """
+    port = () if "--port" in options else ("--port", "0")
+    command = [sys.executable, "-m", "hashrange", "serve", *port, *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    try:
+        yield Server(_wait_for_endpoint(lines), process)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(STOP_SECONDS_MAX)
+            assert code == 0, f"the server ended with exit code {code}"
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        reader.join()
+        process.stdout.close()
+
+
+def _read_lines(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    """Drain the output for as long as the process lives: a full pipe would stop it."""
+    for line in output:
+        lines.put(line)
+    lines.put(None)
+
+
+def _wait_for_endpoint(lines: queue.SimpleQueue[str | None]) -> str:
+    seen = ""
+    while (line := lines.get(timeout=READY_SECONDS_MAX)) is not None:
+        seen += line
+        if found := _ENDPOINT.search(line):
+            return found[0]
+    raise AssertionError(f"the server ended before it listened:\n{seen}")
