@@ -11,8 +11,9 @@ Sort of a base table (`pack_sort`): one component and nothing behind it, so it n
     B  the bytes                  {"B": "AP8="}  00 ff
     N  packed number, below       {"N": "1"}  c0 82 0b 00
 
-Sort of an index entry (`pack_index_sort`): each component made self-delimiting, then the base item's
-partition and sort, so that entries with equal index keys are distinct and keep one order.
+Sort of an index entry (`pack_index_sort`): each component made self-delimiting, then a tie-break: the
+first 64 bytes of the base item's sort, delimited, and a 16-byte digest of its address. Entries with equal
+index keys are distinct, in the order of the base sort key, and no address outgrows an engine's key limit.
 
     S, B  00 is written 00 ff; the end is 00 01      {"S": "ab"}  61 62 00 01
     N     packed number (self-delimiting already)
@@ -37,6 +38,7 @@ from hashrange.limits import NUMBER_EXPONENT_MIN
 from hashrange.values import AttributeValue, decode_binary
 
 PARTITION_BYTES: Final = 24
+TIE_BYTES: Final = 64
 
 _PAIRS: Final = {f"{pair:02}": pair + 1 for pair in range(100)}
 _INVERT: Final = bytes(255 - byte for byte in range(256))
@@ -107,8 +109,10 @@ def escape(packed: bytes) -> bytes:
 
 
 def pack_index_sort(components: Sequence[AttributeValue], partition: bytes, sort: bytes) -> bytes:
-    """The sort bytes of an index entry: its sort key components, then the base item's address."""
-    return b"".join(map(pack_component, components)) + partition + sort
+    """The sort bytes of an index entry: its sort key components, then the tie-break of the base item's
+    `partition` and `sort`."""
+    tie = escape(sort[:TIE_BYTES]) + b"\x00\x01" + blake2b(partition + sort, digest_size=16).digest()
+    return b"".join(map(pack_component, components)) + tie
 
 
 def partition_of(components: Sequence[AttributeValue]) -> bytes:

@@ -48,4 +48,4 @@ def order(left: AttributeValue, right: AttributeValue) -> int | None:
     one, other = sort_token(left), sort_token(right)
     if one is None or other is None or one[0] != other[0]:
         return None
-    return (one[1] > other[1]) - (one[1] < other[1])
+    return int(one[1] > other[1]) - int(one[1] < other[1])

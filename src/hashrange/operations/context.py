@@ -1,0 +1,54 @@
+"""What an operation knows of the call beside its request, and how requests name tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from hashrange.settings import Settings
+from hashrange.storage.api import Reader, Transaction
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: region and account appear in ARNs, the access key in nothing yet."""
+
+    region: str = "us-east-1"
+    account_id: str = "000000000000"
+    access_key: str = ""
+
+
+class Context(NamedTuple):
+    """One call's surroundings. `now` is in seconds since the epoch; `new_id` makes a fresh UUID."""
+
+    caller: Caller
+    now: float
+    settings: Settings
+    new_id: Callable[[], str]
+
+
+class Operation(NamedTuple):
+    """An entry of the registry: `prepare(request, context)` gives the body that the engine runs."""
+
+    prepare: Callable[[Request, Context], Callable[[Any], Answer]]
+    writes: bool
+
+
+ReadBody = Callable[[Reader], Answer]
+WriteBody = Callable[[Transaction], Answer]
+
+
+def table_name(given: str) -> str:
+    """The name of a table that a request names by name or by ARN."""
+    if given.startswith("arn:"):
+        return given.partition(":table/")[2].partition("/")[0]
+    return given
+
+
+def table_arn(caller: Caller, name: str) -> str:
+    """The ARN of a table as the caller sees it."""
+    return f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{name}"

@@ -1,0 +1,46 @@
+"""GetItem: one item by its key.
+
+Source: API reference, GetItem.
+"""
+
+from __future__ import annotations
+
+from hashrange.operations import parameters
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import capacity, catalog, keys, records
+from hashrange.values import admit_item
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a GetItem."""
+    parameters.check_styles(request, ("ProjectionExpression",), ("AttributesToGet",))
+    key = request["Key"]
+    admit_item(key)
+    project = None
+    if len(request) > 2:
+        subs = parameters.substitutions(request)
+        project = parameters.projection(request, subs)
+        subs.check_all_used()
+    name = table_name(request["TableName"])
+    consistent = request.get("ConsistentRead") is True
+    mode = capacity.wanted(request)
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_active(reader, name, now)
+        record = reader.get(table.space, *keys.address_of_key(table.key, key))
+        answer: Answer = {}
+        if record is not None:
+            if project is None:
+                answer["Item"] = records.fragment_of(record)
+            else:
+                answer["Item"] = project.apply(records.item_of(record))
+        if mode is not None:
+            consumed = capacity.Consumed(request["TableName"])
+            size = records.size_of(record) if record is not None else 0
+            consumed.add(capacity.read_units(size, consistent=consistent))
+            answer["ConsumedCapacity"] = consumed.wire(mode)
+        return answer
+
+    return body

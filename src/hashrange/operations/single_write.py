@@ -1,0 +1,148 @@
+"""What PutItem, UpdateItem and DeleteItem share: requests become a `Write`, outcomes become an answer.
+
+The same functions serve the members of a transaction, whose requests have the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hashrange import expressions
+from hashrange.errors import ITEM_TOO_LARGE, ValidationException
+from hashrange.expressions import legacy
+from hashrange.limits import ITEM_BYTES_MAX
+from hashrange.operations import parameters
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.storage.api import Transaction
+from hashrange.tables import capacity, catalog, items, records, writes
+from hashrange.tables.writes import Outcome, Write
+from hashrange.values import admit_item
+
+_COLLECTION_STEP_GB = 1.0
+_GB = 1024**3
+
+
+def put(request: Request) -> Write:
+    """The write of a PutItem or of a transaction's Put."""
+    parameters.check_styles(request, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    item = request["Item"]
+    size = admit_item(item)
+    condition = None
+    if len(request) > 2:
+        subs = parameters.substitutions(request)
+        condition = parameters.write_condition(request, subs)
+        subs.check_all_used()
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
+    return Write(
+        "put",
+        table_name(request["TableName"]),
+        item,
+        records.pack(item, size),
+        condition,
+        None,
+        request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+    )
+
+
+def delete(request: Request) -> Write:
+    """The write of a DeleteItem or of a transaction's Delete."""
+    return _keyed("delete", request)
+
+
+def check(request: Request) -> Write:
+    """The write of a transaction's ConditionCheck, which changes nothing."""
+    return _keyed("check", request)
+
+
+def _keyed(action: str, request: Request) -> Write:
+    parameters.check_styles(request, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    admit_item(request["Key"])
+    subs = parameters.substitutions(request)
+    condition = parameters.write_condition(request, subs)
+    subs.check_all_used()
+    return Write(
+        "delete" if action == "delete" else "check",
+        table_name(request["TableName"]),
+        request["Key"],
+        None,
+        condition,
+        None,
+        request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+    )
+
+
+def update(request: Request) -> Write:
+    """The write of an UpdateItem or of a transaction's Update."""
+    parameters.check_styles(
+        request,
+        ("UpdateExpression", "ConditionExpression"),
+        ("AttributeUpdates", "Expected", "ConditionalOperator"),
+    )
+    admit_item(request["Key"])
+    subs = parameters.substitutions(request)
+    change: writes.Update | None = None
+    if request.get("UpdateExpression") is not None:
+        change = expressions.update(request["UpdateExpression"], subs)
+    elif request.get("AttributeUpdates") is not None:
+        change = legacy.attribute_updates(request["AttributeUpdates"])
+    condition = parameters.write_condition(request, subs)
+    subs.check_all_used()
+    return Write(
+        "update",
+        table_name(request["TableName"]),
+        request["Key"],
+        None,
+        condition,
+        change,
+        request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+    )
+
+
+def run(
+    request: Request,
+    context: Context,
+    write: Write,
+    attributes: Callable[[Outcome], object | None],
+) -> WriteBody:
+    """The body of a single write; `attributes` gives the answer's Attributes, or None for none."""
+    mode = capacity.wanted(request)
+    metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
+    now, settings = context.now, context.settings
+
+    def body(txn: Transaction) -> Answer:
+        table = catalog.open_active(txn, write.table_name, now)
+        outcome = writes.perform(txn, table, write, settings)
+        answer: Answer = {}
+        returned = attributes(outcome)
+        if returned is not None:
+            answer["Attributes"] = returned
+        if mode is not None:
+            consumed = capacity.Consumed(request["TableName"])
+            consumed.add_write(table, outcome.units)
+            answer["ConsumedCapacity"] = consumed.wire(mode)
+        if metrics and table.has_local_indexes:
+            answer["ItemCollectionMetrics"] = collection_metrics(txn, write, outcome)
+        return answer
+
+    return body
+
+
+def collection_metrics(txn: Transaction, write: Write, outcome: Outcome) -> Answer:
+    """The ItemCollectionMetrics of a write to a table with local indexes."""
+    attribute = outcome.table.key.partition[0].name
+    gigabytes = items.collection_size(txn, outcome.table, outcome.partition) / _GB
+    low = float(int(gigabytes))
+    return {
+        "ItemCollectionKey": {attribute: write.key[attribute]},
+        "SizeEstimateRangeGB": [low, low + _COLLECTION_STEP_GB],
+    }
+
+
+def old_attributes(outcome: Outcome) -> object | None:
+    """All attributes before the write."""
+    return records.fragment_of(outcome.old) if outcome.old is not None else None
+
+
+def no_attributes(outcome: Outcome) -> None:
+    """ReturnValues NONE."""

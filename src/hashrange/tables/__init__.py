@@ -1,0 +1,16 @@
+"""What a table is, and the two funnels that everything goes through.
+
+    table        the definition of a table and of its indexes, as it is stored
+    catalog      tables by name: create, open, change, remove
+    keys         an item's key: its rules and its address
+    indexes      the entries that an item has in secondary indexes
+    items        `apply`: the only way an item changes
+    writes       one read-modify-write: put, update, delete, check
+    ranges       `read_page`: the only ordered read
+    capacity     read and write units, and the ConsumedCapacity of an answer
+    expiry       time to live: the queue by time, and the sweep
+    tokens       answers to ClientRequestToken
+    check        the integrity checker
+
+Knows nothing of expressions, request shapes or sockets: conditions and updates arrive as functions.
+"""

@@ -1,0 +1,96 @@
+"""Tables by name.
+
+The catalog is a space like any other, read and written in the caller's transaction, so a table can never
+be half there. Definitions are decoded once per stored form: opening a table costs one `get`.
+
+    space 0: ("table", name) → definition     ("next-space", "") → the next free space number
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import table as tables
+from hashrange.tables.table import Table
+
+CATALOG_SPACE = 0
+TOKEN_SPACE = 1
+FIRST_TABLE_SPACE = 64
+
+_TABLE = b"table"
+_NEXT_SPACE = b"next-space"
+
+_decode = lru_cache(maxsize=4_096)(tables.decode)
+
+
+def find(reader: Reader, name: str, now: float) -> Table | None:
+    """The table called `name`, in whatever state, or None."""
+    stored = reader.get(CATALOG_SPACE, _TABLE, name.encode())
+    if stored is None:
+        return None
+    table = _decode(stored)
+    if table.gone_at is not None and now >= table.gone_at:
+        return None
+    return table
+
+
+def open_active(reader: Reader, name: str, now: float) -> Table:
+    """The table called `name`, for the data plane.
+
+    Raises `ResourceNotFoundException` if there is none or it is not ACTIVE (or UPDATING) yet.
+    """
+    table = find(reader, name, now)
+    if table is None or now < table.active_at or table.gone_at is not None:
+        raise ResourceNotFoundException(RESOURCE_NOT_FOUND)
+    return table
+
+
+def open_any(reader: Reader, name: str, now: float) -> Table:
+    """The table called `name` in any state, for the control plane. Raises `ResourceNotFoundException`."""
+    table = find(reader, name, now)
+    if table is None:
+        raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {name} not found")
+    return table
+
+
+def names(reader: Reader, now: float, after: str | None = None) -> Iterator[str]:
+    """The names of all tables in order, those above `after` only."""
+    low = b"" if after is None else after.encode() + b"\x00"
+    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+        table = _decode(stored)
+        if table.gone_at is None or now < table.gone_at:
+            yield sort.decode()
+
+
+def definitions(reader: Reader) -> Iterator[Table]:
+    """All definitions in the order of their names, those on the way out included."""
+    for _, stored in reader.scan(CATALOG_SPACE, _TABLE):
+        yield _decode(stored)
+
+
+def save(txn: Transaction, table: Table) -> None:
+    """Store a definition, new or changed."""
+    txn.put(CATALOG_SPACE, _TABLE, table.name.encode(), tables.encode(table))
+
+
+def new_space(txn: Transaction) -> int:
+    """A space number that was never used before."""
+    stored = txn.get(CATALOG_SPACE, _NEXT_SPACE, b"")
+    space = int(stored) if stored else FIRST_TABLE_SPACE
+    txn.put(CATALOG_SPACE, _NEXT_SPACE, b"", str(space + 1).encode())
+    return space
+
+
+def remove(txn: Transaction, table: Table) -> None:
+    """Remove a table with all its records and index entries."""
+    txn.delete(CATALOG_SPACE, _TABLE, table.name.encode())
+    txn.delete_space(table.space)
+    for index in table.indexes:
+        txn.delete_space(index.space)
+    if table.collection_space:
+        txn.delete_space(table.collection_space)
+    if table.ttl is not None:
+        txn.delete_space(table.ttl.space)

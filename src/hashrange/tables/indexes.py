@@ -1,0 +1,107 @@
+"""The entries that an item has in secondary indexes.
+
+An entry lies at `(index space, partition, sort)`: for a GSI the partition of its own partition key, for
+an LSI that of the base table; its sort is the index's sort key and the tie-break of `encoding`. Its value is
+the projected item in stored form, so an index read never touches the table unless it has to fetch.
+
+An item that lacks any key attribute of an index has no entry in it. A key attribute of the wrong type, or
+empty, rejects the write.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hashrange import encoding
+from hashrange.errors import INVALID, ValidationException
+from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from hashrange.tables import records
+from hashrange.tables.table import Index, Table
+from hashrange.values import Item, item_size, kind, value_size
+
+_EMPTY_INDEX_KEY = (
+    "One or more parameter values are not valid. A value specified for a secondary index key is not "
+    "supported. The AttributeValue for a key attribute cannot contain an empty {what} value. "
+    "IndexName: {index}, IndexKey: {name}"
+)
+
+
+class Entry(NamedTuple):
+    """One index entry: where it lies, the projected item in stored form, and its size."""
+
+    partition: bytes
+    sort: bytes
+    record: bytes
+    size: int
+
+
+def check_item(table: Table, item: Item) -> None:
+    """Raise `ValidationException` if `item` has an index key attribute of the wrong type, or empty."""
+    for index in table.indexes:
+        for attribute in index.key.attributes():
+            value = item.get(attribute.name)
+            if value is None or attribute.name in table.key_names:
+                continue
+            if attribute.type not in value:
+                raise ValidationException(
+                    f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
+                    f"Actual: {kind(value)} IndexName: {index.name}"
+                )
+            if attribute.type != "N" and not value[attribute.type]:
+                what = "string" if attribute.type == "S" else "binary"
+                raise ValidationException(
+                    _EMPTY_INDEX_KEY.format(what=what, index=index.name, name=attribute.name)
+                )
+        _check_key_sizes(index, item)
+
+
+def _check_key_sizes(index: Index, item: Item) -> None:
+    partition = sum(value_size(item[name]) for name, _ in index.key.partition if name in item)
+    sort = sum(value_size(item[name]) for name, _ in index.key.sort if name in item)
+    if partition > PARTITION_KEY_BYTES_MAX:
+        raise ValidationException(
+            f"{INVALID}Size of hashkey has exceeded the maximum size limit of2048 bytes"
+        )
+    if sort > SORT_KEY_BYTES_MAX:
+        raise ValidationException(
+            f"{INVALID}Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+        )
+
+
+def fits(index: Index, item: Item) -> bool:
+    """Whether `item` has every key attribute of `index`, each of the right type and not empty."""
+    for name, type_ in index.key.attributes():
+        value = item.get(name)
+        if value is None or not value.get(type_):
+            return False
+    return True
+
+
+def position(index: Index, item: Item, partition: bytes, sort: bytes) -> tuple[bytes, bytes]:
+    """Where the entry of an item lies that `fits`; `partition` and `sort` are the base item's."""
+    if index.is_global:
+        index_partition = encoding.partition_of([item[name] for name, _ in index.key.partition])
+    else:
+        index_partition = partition
+    components = [item[name] for name, _ in index.key.sort]
+    return index_partition, encoding.pack_index_sort(components, partition, sort)
+
+
+def projected_names(table: Table, index: Index) -> frozenset[str]:
+    """The attributes that an entry of a KEYS_ONLY or INCLUDE index holds."""
+    return table.key_names.union((name for name, _ in index.key.attributes()), index.included)
+
+
+def entry_of(
+    table: Table, index: Index, item: Item, partition: bytes, sort: bytes, record: bytes
+) -> Entry | None:
+    """The entry of an item in an index, or None if it has none. `record` is the item's stored form."""
+    if not fits(index, item):
+        return None
+    index_partition, index_sort = position(index, item, partition, sort)
+    if index.projection == "ALL":
+        return Entry(index_partition, index_sort, record, records.size_of(record))
+    names = projected_names(table, index)
+    projected = {name: value for name, value in item.items() if name in names}
+    size = item_size(projected)
+    return Entry(index_partition, index_sort, records.pack(projected, size), size)

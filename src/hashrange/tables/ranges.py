@@ -1,0 +1,181 @@
+"""The only ordered read: pages of a table or an index, for Query, Scan and its segments.
+
+A `Source` says where the records lie; `sort_bounds` turns a condition on the sort key into bytes,
+`read_page` walks the records and stops at the limit or at 1 MB. The page's rules are DynamoDB's: Limit and
+1 MB count before the filter, and a page that was stopped has a last evaluated key even if nothing follows.
+
+Source: Developer Guide, "Paginating table query results".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hashrange import encoding
+from hashrange.errors import ValidationException
+from hashrange.limits import PAGE_BYTES_MAX
+from hashrange.storage.api import Reader
+from hashrange.tables import indexes, keys, records
+from hashrange.tables.table import Index, KeySchema, Table
+from hashrange.values import AttributeValue, Item
+
+INVALID_START = "The provided starting key is invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read: a table, or one of its indexes."""
+
+    table: Table
+    index: Index | None
+
+    @property
+    def space(self) -> int:
+        """The space of the records."""
+        return self.table.space if self.index is None else self.index.space
+
+    @property
+    def key(self) -> KeySchema:
+        """The key that orders the records."""
+        return self.table.key if self.index is None else self.index.key
+
+    def start_names(self) -> list[str]:
+        """The attributes of a last evaluated key: the index's key, then the table's."""
+        names = [attribute.name for attribute in self.key.attributes()]
+        return names + [a.name for a in self.table.key.attributes() if a.name not in names]
+
+
+@dataclass(slots=True)
+class Page:
+    """A page of a read.
+
+    `records` are the matching records in stored form, `items` the same decoded, where a filter had to
+    decode them (else None). `size` is in bytes, before the filter. `last` is the record that the next page starts after, None at the end.
+    """
+
+    records: list[bytes]
+    items: list[Item] | None
+    scanned: int
+    size: int
+    last: bytes | None
+
+
+def sort_bounds(
+    is_index: bool, equal: Sequence[AttributeValue], operator: str | None, operands: Sequence[AttributeValue]
+) -> tuple[bytes, bytes | None]:
+    """`(low, high)` of the sort bytes that a key condition selects, `low` inclusive, `high` exclusive.
+
+    `equal` are the leading sort key components bound by `=`, then one condition on the next component:
+    "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with", or None.
+    """
+    # A base table's sort is its one component and nothing behind it: what follows k is k + 00.
+    # An index entry goes on behind its components: what follows k is the successor of all with prefix k.
+    prefix = b"".join(map(encoding.pack_component, equal))
+    end = encoding.successor(prefix) if prefix else None
+    if operator is None:
+        return prefix, end
+    pack = encoding.pack_component if is_index else encoding.pack_sort
+    packed = [prefix + pack(operand) for operand in operands] if operator != "begins_with" else []
+
+    def after(key: bytes) -> bytes | None:
+        return encoding.successor(key) if is_index else key + b"\x00"
+
+    match operator:
+        case "=":
+            return packed[0], after(packed[0])
+        case "<":
+            return prefix, packed[0]
+        case "<=":
+            return prefix, after(packed[0])
+        case ">":
+            return after(packed[0]) or packed[0], end
+        case ">=":
+            return packed[0], end
+        case "BETWEEN":
+            return packed[0], after(packed[1])
+    start = encoding.pack_sort(operands[0])
+    start = prefix + (encoding.escape(start) if is_index else start)
+    return start, encoding.successor(start)
+
+
+def start_position(source: Source, key: Item) -> tuple[bytes, bytes]:
+    """The `(partition, sort)` of the record that an exclusive start key names.
+
+    Raises `ValidationException` where the key does not fit the table or index.
+    """
+    if key.keys() != set(source.start_names()):
+        raise ValidationException(INVALID_START)
+    try:
+        partition, sort = keys.address_of_key(source.table.key, keys.key_of(source.table.key, key))
+    except ValidationException as error:
+        raise ValidationException(f"{INVALID_START}: {error.message}") from None
+    if source.index is None:
+        return partition, sort
+    if not indexes.fits(source.index, key):
+        raise ValidationException(INVALID_START)
+    return indexes.position(source.index, key, partition, sort)
+
+
+def query_records(
+    reader: Reader,
+    source: Source,
+    partition: bytes,
+    low: bytes,
+    high: bytes | None,
+    *,
+    reverse: bool,
+    start: bytes | None,
+) -> Iterator[bytes]:
+    """The records of one partition between the bounds, in order, those after `start` only."""
+    if start is not None:
+        if reverse:
+            high = start if high is None or start < high else high
+        else:
+            low = max(low, start + b"\x00")
+    for _, record in reader.scan(source.space, partition, low, high, reverse=reverse):
+        yield record
+
+
+def scan_records(
+    reader: Reader, source: Source, segment: int, segments: int, start: tuple[bytes, bytes] | None
+) -> Iterator[bytes]:
+    """The records of one of `segments` equal ranges of the hash, in hash order, those after `start` only."""
+    low = (_segment_start(segment, segments), b"")
+    high = None if segment + 1 == segments else (_segment_start(segment + 1, segments), b"")
+    if start is not None:
+        low = max(low, (start[0], start[1] + b"\x00"))
+    for _, _, record in reader.scan_space(source.space, low, high):
+        yield record
+
+
+def _segment_start(segment: int, segments: int) -> bytes:
+    # Ceiling: every hash belongs to exactly one segment, also where 2**64 does not divide evenly.
+    return (-(-(segment << 64) // segments)).to_bytes(8) if segment else b""
+
+
+def segment_of(partition: bytes, segments: int) -> int:
+    """The segment that a partition lies in."""
+    return (int.from_bytes(partition[:8]) * segments) >> 64
+
+
+def read_page(
+    found: Iterator[bytes], *, limit: int | None, test: Callable[[Item], bool] | None
+) -> Page:
+    """Walk `found` until `limit` records or 1 MB; keep those that pass `test`."""
+    kept: list[bytes] = []
+    items: list[Item] | None = None if test is None else []
+    scanned = total = 0
+    for record in found:
+        scanned += 1
+        total += int.from_bytes(record[1 : records.HEADER_BYTES])
+        if test is None or items is None:
+            kept.append(record)
+        else:
+            item = records.item_of(record)
+            if test(item):
+                kept.append(record)
+                items.append(item)
+        if scanned == limit or total >= PAGE_BYTES_MAX:
+            return Page(kept, items, scanned, total, record)
+    return Page(kept, items, scanned, total, None)

@@ -1,0 +1,43 @@
+"""The stored form of an item: a header and its JSON, exactly as the wire shows it.
+
+    1 byte    format version, 1
+    4 bytes   item size as DynamoDB counts it, big-endian
+    rest      the item as JSON
+
+An answer splices the JSON in without decoding it; that is worth most of a read's speed.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+import orjson
+
+from hashrange.values import Item
+
+FORMAT_VERSION: Final = 1
+HEADER_BYTES: Final = 5
+
+_HEADER: Final = Struct(">BI")
+_pack_header = _HEADER.pack
+
+
+def pack(item: Item, size: int) -> bytes:
+    """The stored form of an item of `size` bytes."""
+    return _pack_header(FORMAT_VERSION, size) + orjson.dumps(item)
+
+
+def size_of(record: bytes) -> int:
+    """The item size of a stored record."""
+    return int.from_bytes(record[1:HEADER_BYTES])
+
+
+def item_of(record: bytes) -> Item:
+    """The item of a stored record: a fresh dict, the caller's to change."""
+    return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
+
+
+def fragment_of(record: bytes) -> orjson.Fragment:
+    """The item of a stored record, to be spliced into an answer."""
+    return orjson.Fragment(record[HEADER_BYTES:])

@@ -1,0 +1,158 @@
+"""The definition of a table and of its indexes, as it is stored in the catalog.
+
+All values here are plain data in the API's own terms; what an answer shows is made from them by
+`description`. A definition is immutable: a change makes a new one. Spaces are the engine's numbers for
+where the records lie; they are never used again after their table or index is gone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import msgspec
+
+KeyType = Literal["S", "N", "B"]
+
+
+class KeyAttribute(NamedTuple):
+    """One attribute of a key and its type."""
+
+    name: str
+    type: KeyType
+
+
+class KeySchema(msgspec.Struct, frozen=True):
+    """The attributes of a primary or index key. Base tables have one of each at most."""
+
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...] = ()
+
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        """Partition key attributes, then sort key attributes."""
+        return self.partition + self.sort
+
+
+class Throughput(msgspec.Struct, frozen=True):
+    """Provisioned capacity, in units per second, and the times of its changes (epoch seconds)."""
+
+    read_units: int = 0
+    write_units: int = 0
+    decreases_today: int = 0
+    last_increase: float | None = None
+    last_decrease: float | None = None
+
+
+class Index(msgspec.Struct, frozen=True):
+    """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection."""
+
+    name: str
+    is_global: bool
+    space: int
+    key: KeySchema
+    projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"]
+    included: tuple[str, ...] = ()
+    throughput: Throughput = Throughput()
+    on_demand: dict[str, int] | None = None
+    warm: dict[str, int] | None = None
+    status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
+    backfilling: bool = False
+
+
+class TimeToLive(msgspec.Struct, frozen=True):
+    """The expiry attribute, when it was set (epoch seconds), and the space of its queue by time.
+
+    `built` is false while the items that were there before are still being added to the queue.
+    """
+
+    attribute: str
+    changed: float
+    space: int
+    built: bool = True
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """The change log's setting: the view type and the label that names this stream."""
+
+    view_type: str
+    label: str
+    space: int = 0
+
+
+class Table(msgspec.Struct, frozen=True, dict=True):
+    """A table.
+
+    `active_at` and `gone_at` (epoch seconds) are when CREATING ends and when DELETING ends; states are
+    derived from the time, so no timer can be missed. `collection_space` holds the size of each item
+    collection; it is 0 for a table without local indexes.
+    """
+
+    name: str
+    id: str
+    space: int
+    created: float
+    active_at: float
+    key: KeySchema
+    attribute_types: dict[str, KeyType]
+    indexes: tuple[Index, ...] = ()
+    collection_space: int = 0
+    billing_mode: Literal["PROVISIONED", "PAY_PER_REQUEST"] = "PROVISIONED"
+    billing_changed: float | None = None
+    throughput: Throughput = Throughput()
+    on_demand: dict[str, int] | None = None
+    warm: dict[str, int] | None = None
+    table_class: str | None = None
+    class_changed: float | None = None
+    deletion_protection: bool = False
+    sse: dict[str, str] | None = None
+    updating_until: float = 0.0
+    gone_at: float | None = None
+    ttl: TimeToLive | None = None
+    ttl_changed: float | None = None
+    stream: Stream | None = None
+    tags: dict[str, str] = {}
+    policy: str | None = None
+
+    def status(self, now: float) -> str:
+        """CREATING, ACTIVE, UPDATING or DELETING at the time `now`."""
+        if self.gone_at is not None:
+            return "DELETING"
+        if now < self.active_at:
+            return "CREATING"
+        return "UPDATING" if now < self.updating_until else "ACTIVE"
+
+    @cached_property
+    def key_names(self) -> frozenset[str]:
+        """The names of the primary key's attributes."""
+        return frozenset(attribute.name for attribute in self.key.attributes())
+
+    @cached_property
+    def has_local_indexes(self) -> bool:
+        """Whether item collections have a size limit."""
+        return any(not index.is_global for index in self.indexes)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a write touches nothing but the item: no index, stream or expiry."""
+        return not self.indexes and self.ttl is None and self.stream is None
+
+    def index(self, name: str) -> Index | None:
+        """The index called `name`, or None."""
+        for index in self.indexes:
+            if index.name == name:
+                return index
+        return None
+
+
+_ENCODE = msgspec.json.Encoder()
+_DECODE = msgspec.json.Decoder(Table)
+
+
+def encode(table: Table) -> bytes:
+    """The stored form of a definition."""
+    return _ENCODE.encode(table)
+
+
+def decode(stored: bytes) -> Table:
+    """The definition whose stored form this is."""
+    return _DECODE.decode(stored)

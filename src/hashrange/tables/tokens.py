@@ -1,0 +1,53 @@
+"""Answers to ClientRequestToken: the same token and request within ten minutes have no second effect.
+
+    ("token", digest of account and token) → expiry time (8 bytes), digest of the request
+    ("queue", expiry time + digest) → ""   so that the sweep finds what to forget
+
+Source: API reference, TransactWriteItems, ClientRequestToken.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from itertools import islice
+
+from hashrange.errors import IdempotentParameterMismatchException
+from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
+from hashrange.storage.api import Transaction
+from hashrange.tables.catalog import TOKEN_SPACE
+
+_TOKEN = b"token"
+_QUEUE = b"queue"
+_TIME_BYTES = 8
+
+
+def claim(txn: Transaction, account_id: str, token: str, request: bytes, now: float) -> bool:
+    """Whether this request is the first with its token; it is remembered if so.
+
+    Raises `IdempotentParameterMismatchException` if the token came with another request before.
+    """
+    name = blake2b(f"{account_id}\x00{token}".encode(), digest_size=24).digest()
+    digest = blake2b(request, digest_size=24).digest()
+    stored = txn.get(TOKEN_SPACE, _TOKEN, name)
+    if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) > now:
+        if stored[_TIME_BYTES:] != digest:
+            raise IdempotentParameterMismatchException(
+                "An error occurred (IdempotentParameterMismatchException)"
+            )
+        return False
+    expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)
+    txn.put(TOKEN_SPACE, _TOKEN, name, expires + digest)
+    txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
+    return True
+
+
+def forget_expired(txn: Transaction, now: float, limit: int) -> int:
+    """Forget up to `limit` tokens that are no longer valid; how many were forgotten."""
+    expired = list(islice(txn.scan(TOKEN_SPACE, _QUEUE, b"", int(now).to_bytes(_TIME_BYTES)), limit))
+    for place, _ in expired:
+        name = place[_TIME_BYTES:]
+        stored = txn.get(TOKEN_SPACE, _TOKEN, name)
+        if stored is not None and stored[:_TIME_BYTES] == place[:_TIME_BYTES]:
+            txn.delete(TOKEN_SPACE, _TOKEN, name)
+        txn.delete(TOKEN_SPACE, _QUEUE, place)
+    return len(expired)

@@ -1,0 +1,150 @@
+"""One read-modify-write: put, update, delete and condition check are this one thing.
+
+A `Write` is made from a request by an operation, before any storage is touched; `perform` runs it in a
+transaction, as often as the engine likes. The single-item operations, batches, transactions and statements
+all go through it, and it ends in `items.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from hashrange.errors import (
+    CONDITION_FAILED,
+    INVALID,
+    UPDATED_ITEM_TOO_LARGE,
+    ConditionalCheckFailedException,
+    ValidationException,
+)
+from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
+from hashrange.settings import Settings
+from hashrange.storage.api import Transaction
+from hashrange.tables import items, keys, records
+from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.table import Table
+from hashrange.values import AttributeValue, Item, value_size
+
+
+class Update(Protocol):
+    """An update of an item: an expression's or a legacy parameter's."""
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The top-level attributes that it changes."""
+        ...
+
+    def apply(self, item: Item) -> Item:
+        """The item after the update; the argument stays as it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one write asks for.
+
+    `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
+    tests the item as it is (empty if absent). `update` is None for an update that changes nothing.
+    """
+
+    action: Literal["put", "update", "delete", "check"]
+    table_name: str
+    key: Item
+    record: bytes | None = None
+    condition: Callable[[Item], bool] | None = None
+    update: Update | None = None
+    return_item_on_failure: bool = False
+
+
+class Outcome(NamedTuple):
+    """What one write did: the item before and after (None: absent), and its cost.
+
+    `old_item` is decoded only where the write needed it; `old` is always the stored record.
+    """
+
+    table: Table
+    partition: bytes
+    old: bytes | None
+    old_item: Item | None
+    new: bytes | None
+    new_item: Item | None
+    units: WriteUnits
+
+
+def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
+    """Where the item of a write lies. Raises `ValidationException` where its key does not fit the table."""
+    if write.action == "put":
+        return keys.address_of_item(table.key, write.key)
+    return keys.address_of_key(table.key, write.key)
+
+
+def perform(txn: Transaction, table: Table, write: Write, settings: Settings) -> Outcome:
+    """Run `write` on `table`.
+
+    Raises `ConditionalCheckFailedException` (with the item if asked for) and `ValidationException`.
+    """
+    if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
+        raise ValidationException(_key_update_message(table, write.update))
+    partition, sort = address_of(table, write)
+    old = txn.get(table.space, partition, sort)
+    old_item = None
+    if old is not None and (write.condition is not None or write.action == "update" or not table.is_plain):
+        old_item = records.item_of(old)
+    if write.condition is not None and not write.condition(old_item or {}):
+        members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
+        raise ConditionalCheckFailedException(CONDITION_FAILED, **members)
+    if write.action == "check":
+        units = WriteUnits(write_units(records.size_of(old) if old else 0), NO_INDEXES)
+        return Outcome(table, partition, old, old_item, old, old_item, units)
+
+    new, new_item = write.record, write.key
+    if write.action == "update":
+        new, new_item = _updated(write, old, old_item)
+    if write.action == "delete":
+        new, new_item = None, None  # type: ignore[assignment]
+    units = items.apply(
+        txn,
+        table,
+        partition,
+        sort,
+        old,
+        old_item,
+        new,
+        new_item,
+        collection_bytes_max=settings.item_collection_bytes_max,
+    )
+    return Outcome(table, partition, old, old_item, new, new_item, units)
+
+
+def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes, Item]:
+    """The item after an update, in stored form and decoded."""
+    before = old_item if old_item is not None else dict(write.key)
+    size = records.size_of(old) if old is not None else _size_of(before, before)
+    if write.update is None:
+        return (old, before) if old is not None else (records.pack(before, size), before)
+    after = write.update.apply(before)
+    # Only what changed is measured again: most updates touch one attribute of many.
+    changed = write.update.attributes
+    size += _size_of(after, changed) - _size_of(before, changed)
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+    for name in changed:
+        value = after.get(name)
+        if value is not None and ("M" in value or "L" in value) and _depth(value) > NESTING_LEVELS_MAX:
+            raise ValidationException("Nesting Levels have exceeded supported limits")
+    return records.pack(after, size), after
+
+
+def _size_of(item: Item, names: frozenset[str] | Item) -> int:
+    return sum(len(name.encode()) + value_size(item[name]) for name in names if name in item)
+
+
+def _depth(value: AttributeValue) -> int:
+    members = value["M"].values() if "M" in value else value.get("L", ())
+    return max(map(_depth, members), default=0) + 1 if "M" in value or "L" in value else 0
+
+
+def _key_update_message(table: Table, update: Update) -> str:
+    name = next(a.name for a in table.key.attributes() if a.name in update.attributes)
+    return f"{INVALID}Cannot update attribute {name}. This attribute is part of the key"
