@@ -1,0 +1,200 @@
+"""The rules of style that a program can check, on every source file of the package and the tests.
+
+Each rule is a function from a file to what it finds; a finding names the line and says what to do instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "hashrange"
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "manager", "base", "common", "misc"}
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError)\b")
+
+# What only some modules may import: time, chance and identity come in as arguments, the event loop and
+# sockets belong to the server, argv and the environment to the command line. The wire's JSON is read and
+# written by orjson and msgspec: `json` is slower, and reads what is not JSON (NaN, Infinity).
+ALLOWED_IMPORTERS: dict[str, set[str]] = {
+    "random": {"clock", "database", "server", "cli", "protocol"},
+    "secrets": {"clock", "database", "server", "cli", "protocol"},
+    "uuid": {"clock", "database", "server", "cli", "protocol"},
+    "asyncio": {"server"},
+    "uvloop": {"server"},
+    "httptools": {"server"},
+    "socket": {"server", "cli"},
+    "argparse": set(),
+    "click": {"cli"},
+    "json": set(),
+    "pickle": set(),
+    "boto3": {"client"},
+    "botocore": {"client"},
+    "rocksdict": {"storage"},
+}
+# What only some modules may name, as `module.attribute`.
+ALLOWED_NAMES: dict[str, set[str]] = {
+    "time.time": {"clock"},
+    "time.time_ns": {"clock"},
+    "datetime.now": {"clock"},
+    "datetime.utcnow": {"clock"},
+    "datetime.today": {"clock"},
+    "os.environ": {"cli"},
+    "os.getenv": {"cli"},
+    "os.urandom": {"clock", "database", "server", "cli", "protocol"},
+    "sys.argv": {"cli"},
+    "time.sleep": set(),
+}
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of Python source."""
+
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, filename=str(self.path))
+
+    @property
+    def name(self) -> str:
+        return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def layer(self) -> str:
+        """The module or package right below `hashrange` that the file belongs to; "" outside of it."""
+        if not self.path.is_relative_to(PACKAGE):
+            return ""
+        return self.path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def source_files(*folders: str) -> list[SourceFile]:
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return [SourceFile(path) for path in sorted(found) if not {"peers", "node_modules"} & set(path.parts)]
+
+
+PACKAGE_FILES = source_files("src")
+ALL_FILES = source_files("src", "tests", "bench")
+
+
+def long_files(file: SourceFile) -> Iterator[str]:
+    lines = file.text.count("\n")
+    if lines > FILE_LINES_MAX:
+        yield f"{lines} lines, more than {FILE_LINES_MAX}: two modules in one"
+
+
+def long_functions(file: SourceFile) -> Iterator[str]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{node.lineno}: {node.name} has {lines} lines, more than {FUNCTION_LINES_MAX}"
+
+
+def vague_names(file: SourceFile) -> Iterator[str]:
+    words = set(re.split(r"[/_.]", file.name)) & VAGUE_NAMES
+    if words:
+        yield f"the name says {', '.join(words)}: name what it holds"
+
+
+def missing_docstring(file: SourceFile) -> Iterator[str]:
+    if file.tree.body and not ast.get_docstring(file.tree):
+        yield "no module docstring: say what it holds, its rules, and what it refuses to know"
+
+
+def unfinished_work(file: SourceFile) -> Iterator[str]:
+    if file.path == Path(__file__).resolve():
+        return
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if found := UNFINISHED.search(line):
+            yield f"{number}: {found[0]}: finish it, or file it"
+
+
+def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module
+
+
+def forbidden_imports(file: SourceFile) -> Iterator[str]:
+    for line, module in imported_modules(file.tree):
+        allowed = ALLOWED_IMPORTERS.get(module.partition(".")[0])
+        if allowed is not None and file.layer not in allowed:
+            yield f"{line}: imports {module}: only {', '.join(sorted(allowed)) or 'no module'} may"
+
+
+def forbidden_names(file: SourceFile) -> Iterator[str]:
+    for node in ast.walk(file.tree):
+        named = []
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            named = [f"{owner}.{node.attr}"]
+        elif isinstance(node, ast.ImportFrom):
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in named:
+            allowed = ALLOWED_NAMES.get(name)
+            if allowed is not None and file.layer not in allowed:
+                line = getattr(node, "lineno", 0)
+                yield f"{line}: {name}: only {', '.join(sorted(allowed)) or 'no module'} may"
+
+
+def sleeping(file: SourceFile) -> Iterator[str]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "sleep"}:
+            yield f"{node.lineno}: sleeps: wait for what is to happen, or pass the time as an argument"
+
+
+RULES_FOR_ALL = [long_files, long_functions, vague_names, missing_docstring, unfinished_work]
+RULES_FOR_THE_PACKAGE = [forbidden_imports, forbidden_names]
+
+
+@pytest.mark.parametrize("rule", RULES_FOR_ALL, ids=lambda rule: rule.__name__)
+def test_every_file(rule: object) -> None:
+    assert callable(rule)
+    assert [f"{file.name}: {finding}" for file in ALL_FILES for finding in rule(file)] == []
+
+
+@pytest.mark.parametrize("rule", RULES_FOR_THE_PACKAGE, ids=lambda rule: rule.__name__)
+def test_every_module_of_the_package(rule: object) -> None:
+    assert callable(rule)
+    assert [f"{file.name}: {finding}" for file in PACKAGE_FILES for finding in rule(file)] == []
+
+
+def test_no_test_sleeps() -> None:
+    assert [f"{file.name}: {finding}" for file in source_files("tests") for finding in sleeping(file)] == []
+
+
+def test_the_rules_find_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "src" / "hashrange" / "table_utils.py"
+    path.parent.mkdir(parents=True)
+    body = "    pass\n" * FUNCTION_LINES_MAX
+    path.write_text(
+        f"import json\nfrom time import time\nimport datetime\n# TO{'DO'}: later\ndef long():\n{body}"
+        "now = datetime.datetime.now()\n" + "\n" * FILE_LINES_MAX
+    )
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "src" / "hashrange")
+    file = SourceFile(path)
+    assert file.layer == "table_utils"
+    for rule in RULES_FOR_ALL:
+        assert len(list(rule(file))) == 1, rule.__name__
+    assert len(list(forbidden_imports(file))) == 1
+    assert len(list(forbidden_names(file))) == 2
