@@ -1,0 +1,25 @@
+"""The expression languages: text and placeholders of a request to functions of items.
+
+    lexer          text to tokens, shared with PartiQL
+    tree           the trees and their printer
+    parser         tokens to trees: the four grammars
+    reserved       the reserved words
+    substitutions  ExpressionAttributeNames and ExpressionAttributeValues
+    preparing      names, values, cache and errors: what the languages share
+    operands       the rules for operands that need no item
+    paths          document paths: read, sparse copy, overlap
+    conditions     condition and filter expressions
+    keys           key conditions
+    projections    projections
+    updates        updates
+    legacy         the parameters that came before expressions, with the same results
+
+An operation makes one `Substitutions` of its request, prepares each expression with it, and then calls
+`check_all_used`. All of these raise ValidationException and nothing else.
+"""
+
+from hashrange.expressions.conditions import Condition, condition
+from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.updates import Update, update
+
+__all__ = ["Condition", "Substitutions", "Update", "condition", "update"]

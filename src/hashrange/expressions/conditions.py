@@ -1,0 +1,300 @@
+"""Condition and filter expressions: tree to function of an item.
+
+Rules: an operand that is missing, or of a type that an operator does not know, makes a comparison false
+(`<>` true); AND and OR stop at the first operand that decides. A compiled condition takes the request's
+values as an argument, so that one program serves every request with the same text and names.
+Source: Developer Guide, "Comparison operator and function reference".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, condition_checks
+from hashrange.expressions.parser import parse_condition
+from hashrange.expressions.paths import reader
+from hashrange.expressions.preparing import (
+    CACHED_EXPRESSIONS_MAX,
+    Compiled,
+    NamesKey,
+    ValueCheck,
+    Values,
+    check_functions,
+    judge,
+    placeholders,
+    prepare,
+    resolve,
+)
+from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.tree import (
+    And,
+    Between,
+    Call,
+    Comparison,
+    ConditionTree,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Value,
+)
+from hashrange.values import AttributeValue, Item, decode_binary, equal, order
+
+Test: TypeAlias = Callable[[Item, Values], bool]
+Read: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
+
+
+class Condition(NamedTuple):
+    """A condition with the values of its request; `attributes` are the top-level names that it reads."""
+
+    run: Test
+    values: Values
+    attributes: frozenset[str]
+
+    def test(self, item: Item) -> bool:
+        """Whether `item` meets the condition; an absent item is an empty one."""
+        return self.run(item, self.values)
+
+
+def condition(
+    text: str, substitutions: Substitutions, parameter: str = "ConditionExpression"
+) -> Condition:
+    """Prepare a condition or, with `parameter="FilterExpression"`, a filter.
+
+    Raises ValidationException.
+    """
+    compiled = prepare(_compile_cached, _compile, text, substitutions, parameter)
+    return Condition(compiled.program, substitutions.values, compiled.attributes)
+
+
+def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
+    names = dict(names_key)
+    tree = parse_condition(text)
+    check_functions(tree, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, "a condition")
+    used = placeholders(tree, names)
+
+    def build() -> tuple[Test, list[ValueCheck]]:
+        checks = condition_checks(tree, names)
+        return compile_condition(tree, names), checks
+
+    program, checks = judge(build, _never)
+    return Compiled(program, used.attributes, used.names, used.values, checks)
+
+
+_compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
+
+
+def _never(item: Item, values: Values) -> bool:
+    return False
+
+
+def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
+    """The function that a checked tree stands for."""
+    match tree:
+        case And():
+            return _all([compile_condition(part, names) for part in _flatten(tree, And)])
+        case Or():
+            return _any([compile_condition(part, names) for part in _flatten(tree, Or)])
+        case Not(inner):
+            run = compile_condition(inner, names)
+            return lambda item, values: not run(item, values)
+        case Comparison(operator, left, right):
+            return _compare(operator, _operand(left, names), _operand(right, names))
+        case Between(operand, low, high):
+            return _between(_operand(operand, names), _operand(low, names), _operand(high, names))
+        case In(operand, choices):
+            return _in(_operand(operand, names), [_operand(choice, names) for choice in choices])
+        case Call(function, arguments):
+            return _FUNCTIONS[function](*[_operand(argument, names) for argument in arguments])
+
+
+def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
+    """The operands of a chain of one connective, so that a long chain needs no deep stack."""
+    parts: list[ConditionTree] = []
+    stack: list[ConditionTree] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And | Or) and isinstance(node, connective):
+            stack += [node.right, node.left]
+        else:
+            parts.append(node)
+    return parts
+
+
+def _operand(operand: Operand, names: dict[str, str]) -> Read:
+    match operand:
+        case Path():
+            return reader(resolve(operand, names))
+        case Value(name):
+            return lambda item, values: values[name]
+        case Call("size", (argument,)):
+            return _size(_operand(argument, names))
+        case _:
+            raise AssertionError(f"no operand: {operand}")  # condition_checks refuses the others
+
+
+def _all(tests: list[Test]) -> Test:
+    if len(tests) == 2:
+        first, second = tests
+        return lambda item, values: first(item, values) and second(item, values)
+
+    def run(item: Item, values: Values) -> bool:
+        for test in tests:  # noqa: SIM110 (a loop is faster than a generator here)
+            if not test(item, values):
+                return False
+        return True
+
+    return run
+
+
+def _any(tests: list[Test]) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        for test in tests:  # noqa: SIM110
+            if test(item, values):
+                return True
+        return False
+
+    return run
+
+
+_ACCEPTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
+
+
+def _compare(operator: str, left: Read, right: Read) -> Test:
+    if operator in ("=", "<>"):
+        wanted = operator == "="
+
+        def run_equal(item: Item, values: Values) -> bool:
+            one = left(item, values)
+            other = right(item, values)
+            if one is None or other is None:
+                return not wanted
+            return (one == other or equal(one, other)) is wanted
+
+        return run_equal
+    accepted = _ACCEPTED[operator]
+
+    def run(item: Item, values: Values) -> bool:
+        one = left(item, values)
+        other = right(item, values)
+        return one is not None and other is not None and order(one, other) in accepted
+
+    return run
+
+
+def _between(operand: Read, low: Read, high: Read) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = operand(item, values)
+        lower = low(item, values)
+        upper = high(item, values)
+        if value is None or lower is None or upper is None:
+            return False
+        return order(lower, value) in (-1, 0) and order(value, upper) in (-1, 0)
+
+    return run
+
+
+def _in(operand: Read, choices: list[Read]) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = operand(item, values)
+        if value is None:
+            return False
+        for choice in choices:
+            other = choice(item, values)
+            if other is not None and equal(value, other):
+                return True
+        return False
+
+    return run
+
+
+def _exists(operand: Read) -> Test:
+    return lambda item, values: operand(item, values) is not None
+
+
+def _not_exists(operand: Read) -> Test:
+    return lambda item, values: operand(item, values) is None
+
+
+def _type(operand: Read, type_name: Read) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = operand(item, values)
+        wanted = type_name(item, values)
+        return value is not None and wanted is not None and wanted.get("S") in value
+
+    return run
+
+
+def _begins_with(operand: Read, prefix: Read) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = operand(item, values)
+        start = prefix(item, values)
+        return value is not None and start is not None and begins_with(value, start)
+
+    return run
+
+
+def _contains(operand: Read, member: Read) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = operand(item, values)
+        part = member(item, values)
+        return value is not None and part is not None and contains(value, part)
+
+    return run
+
+
+def begins_with(value: AttributeValue, prefix: AttributeValue) -> bool:
+    """Whether a string or binary begins with another; false for all other types."""
+    if "S" in value and "S" in prefix:
+        return bool(value["S"].startswith(prefix["S"]))
+    if "B" in value and "B" in prefix:
+        return decode_binary(value["B"]).startswith(decode_binary(prefix["B"]))
+    return False
+
+
+def contains(value: AttributeValue, part: AttributeValue) -> bool:
+    """Whether a string or binary has a part, or a set or list has a member; false for all other types."""
+    for name, content in value.items():
+        if name == "S":
+            return "S" in part and part["S"] in content
+        if name == "L":
+            return any(equal(member, part) for member in content)
+        if name == "B":
+            return "B" in part and decode_binary(part["B"]) in decode_binary(content)
+        if name in ("SS", "NS", "BS"):
+            return name[0] in part and part[name[0]] in content
+    return False
+
+
+def _size(operand: Read) -> Read:
+    def run(item: Item, values: Values) -> AttributeValue | None:
+        value = operand(item, values)
+        return None if value is None else size(value)
+
+    return run
+
+
+def size(value: AttributeValue) -> AttributeValue | None:
+    """The number that `size` gives: UTF-16 units, bytes or members; None for types without a size."""
+    for name, content in value.items():
+        if name == "S":
+            if content.isascii():
+                return {"N": str(len(content))}
+            return {"N": str(len(content.encode("utf-16-le", "surrogatepass")) // 2)}
+        if name == "B":
+            return {"N": str(len(decode_binary(content)))}
+        if name in ("L", "M", "SS", "NS", "BS"):
+            return {"N": str(len(content))}
+    return None
+
+
+_FUNCTIONS: dict[str, Callable[..., Test]] = {
+    "attribute_exists": _exists,
+    "attribute_not_exists": _not_exists,
+    "attribute_type": _type,
+    "begins_with": _begins_with,
+    "contains": _contains,
+}

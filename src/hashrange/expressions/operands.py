@@ -1,0 +1,282 @@
+"""The rules that operators and functions set for their operands, checked before any item is read.
+
+Rules: a rule that the text decides raises ExpressionError at once; a rule about the type of a value
+becomes a check that is run with each request's values. Attributes of items may have any type: only what
+the request itself says can be wrong. Knows no evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.paths import describe
+from hashrange.expressions.preparing import ValueCheck, Values, resolve
+from hashrange.expressions.tree import (
+    Add,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Comparison,
+    Delete,
+    In,
+    Node,
+    Not,
+    Operand,
+    Or,
+    Path,
+    UpdateTree,
+    Value,
+    walk,
+)
+from hashrange.limits import EXPRESSION_IN_OPERANDS_MAX
+from hashrange.values import AttributeValue, kind, order
+
+CONDITION_FUNCTIONS: Final = frozenset(
+    {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size"}
+)
+UPDATE_FUNCTIONS: Final = frozenset({"if_not_exists", "list_append"})
+
+ARGUMENT_COUNTS: Final = {
+    "attribute_exists": 1,
+    "attribute_not_exists": 1,
+    "attribute_type": 2,
+    "begins_with": 2,
+    "contains": 2,
+    "size": 1,
+    "if_not_exists": 2,
+    "list_append": 2,
+}
+_ORDERED: Final = frozenset({"S", "N", "B"})
+_TEXTUAL: Final = frozenset({"S", "B"})
+_CONTAINERS: Final = frozenset({"S", "B", "SS", "NS", "BS", "L"})
+_SIZED: Final = frozenset({"S", "B", "SS", "NS", "BS", "L", "M"})
+_NUMBER: Final = frozenset({"N"})
+_LIST: Final = frozenset({"L"})
+_STRING: Final = frozenset({"S"})
+_ADDABLE: Final = frozenset({"N", "SS", "NS", "BS"})
+_SETS: Final = frozenset({"SS", "NS", "BS"})
+_LONG_TYPES: Final = {
+    "S": "STRING",
+    "N": "NUMBER",
+    "B": "BINARY",
+    "BOOL": "BOOLEAN",
+    "NULL": "NULL",
+    "L": "LIST",
+    "M": "MAP",
+    "SS": "STRING_SET",
+    "NS": "NUMBER_SET",
+    "BS": "BINARY_SET",
+}
+# In the order of DynamoDB's own message.
+_TYPE_NAMES: Final = ("B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS", "S", "M")
+
+
+def condition_checks(tree: Node, names: Mapping[str, str]) -> list[ValueCheck]:
+    """The operand rules of a condition or filter."""
+    checks: list[ValueCheck] = []
+    stack: list[tuple[Node, bool]] = [(tree, True)]
+    while stack:
+        node, is_condition = stack.pop()
+        match node:
+            case And(left, right) | Or(left, right):
+                stack += [(right, True), (left, True)]
+            case Not(condition):
+                stack.append((condition, True))
+            case Call():
+                if (node.function == "size") == is_condition:
+                    raise ExpressionError(
+                        "The function is not allowed to be used this way in an expression; "
+                        f"function: {node.function}"
+                    )
+                checks += _call_checks(node, names)
+                stack += [(argument, False) for argument in reversed(node.arguments)]
+            case Comparison(operator, left, right):
+                _check_distinct(operator, left, (right,), names)
+                if operator not in ("=", "<>"):
+                    checks += _type_checks(operator, (left, right), _ORDERED)
+                stack += [(right, False), (left, False)]
+            case Between(operand, low, high):
+                _check_distinct("BETWEEN", operand, (low, high), names)
+                checks += _type_checks("BETWEEN", (operand, low, high), _ORDERED)
+                checks += _bounds_checks(low, high)
+                stack += [(high, False), (low, False), (operand, False)]
+            case In(operand, choices):
+                if len(choices) > EXPRESSION_IN_OPERANDS_MAX:
+                    raise ExpressionError(
+                        "The IN operator is provided with too many operands; "
+                        f"number of operands: {len(choices)}"
+                    )
+                _check_distinct("IN", operand, choices, names)
+                stack += [(choice, False) for choice in reversed((operand, *choices))]
+            case _:
+                pass
+    return checks
+
+
+def _call_checks(node: Call, names: Mapping[str, str]) -> list[ValueCheck]:
+    function, arguments = node.function, node.arguments
+    _check_count(node)
+    first = arguments[0]
+    if function in ("attribute_exists", "attribute_not_exists"):
+        _check_path(function, first)
+        return []
+    if function == "size":
+        return _type_checks(function, (first,), _SIZED)
+    second = arguments[1]
+    if function == "attribute_type":
+        return [*_type_checks(function, (second,), _STRING), *_type_name_checks(second)]
+    _check_distinct(function, first, (second,), names)
+    if function == "begins_with":
+        return _type_checks(function, arguments, _TEXTUAL)
+    return _type_checks(function, (first,), _CONTAINERS)
+
+
+def update_checks(tree: UpdateTree) -> list[ValueCheck]:
+    """The operand rules of an update."""
+    checks: list[ValueCheck] = []
+    for node in walk(tree):
+        match node:
+            case Call(function, arguments):
+                _check_count(node)
+                if function == "if_not_exists":
+                    _check_path(function, arguments[0])
+                else:
+                    checks += _type_checks(function, arguments, _LIST)
+            case Arithmetic(operator, left, right):
+                checks += _type_checks(operator, (left, right), _NUMBER)
+            case Add(_, value):
+                checks.append(_clause_check("ADD", value, _ADDABLE))
+            case Delete(_, value):
+                checks.append(_clause_check("DELETE", value, _SETS))
+            case _:
+                pass
+    return checks
+
+
+def _clause_check(clause: str, value: Value, allowed: frozenset[str]) -> ValueCheck:
+    def check(values: Values) -> None:
+        found = kind(values[value.name])
+        if found not in allowed:
+            raise ExpressionError(
+                f"Incorrect operand type for operator or function; operator: {clause}, "
+                f"operand type: {_LONG_TYPES[found]}, typeSet: ALLOWED_FOR_{clause}_OPERAND"
+            )
+
+    return check
+
+
+def _check_count(node: Call) -> None:
+    if len(node.arguments) != ARGUMENT_COUNTS[node.function]:
+        raise ExpressionError(
+            "Incorrect number of operands for operator or function; "
+            f"operator or function: {node.function}, number of operands: {len(node.arguments)}"
+        )
+
+
+def _check_path(function: str, operand: Operand) -> None:
+    if not isinstance(operand, Path):
+        raise ExpressionError(
+            f"Operator or function requires a document path; operator or function: {function}"
+        )
+
+
+def _check_distinct(
+    operator: str, first: Operand, rest: Iterable[Operand], names: Mapping[str, str]
+) -> None:
+    if not isinstance(first, Path):
+        return
+    path = resolve(first, names)
+    if any(isinstance(other, Path) and resolve(other, names) == path for other in rest):
+        raise ExpressionError(
+            "The first operand must be distinct from the remaining operands for this operator or function; "
+            f"operator: {operator}, first operand: {describe(path)}"
+        )
+
+
+def _wrong_type(operator: str, found: str) -> ExpressionError:
+    return ExpressionError(
+        "Incorrect operand type for operator or function; "
+        f"operator or function: {operator}, operand type: {found}"
+    )
+
+
+def _type_checks(operator: str, operands: Iterable[Operand], allowed: frozenset[str]) -> list[ValueCheck]:
+    """Checks that every value among `operands` has one of the `allowed` types."""
+    checks = []
+    for operand in operands:
+        if isinstance(operand, Value):
+            checks.append(_type_check(operator, operand.name, allowed))
+        else:
+            found = _result_type(operand)
+            if found is not None and found not in allowed:
+                raise _wrong_type(operator, found)
+    return checks
+
+
+def _result_type(operand: Operand) -> str | None:
+    """The type that an operator or function always gives; None where an item or a value decides."""
+    match operand:
+        case Arithmetic() | Call("size"):
+            return "N"
+        case Call("list_append"):
+            return "L"
+        case _:
+            return None
+
+
+def _type_check(operator: str, name: str, allowed: frozenset[str]) -> ValueCheck:
+    def check(values: Values) -> None:
+        found = kind(values[name])
+        if found not in allowed:
+            raise _wrong_type(operator, found)
+
+    return check
+
+
+def _type_name_checks(operand: Operand) -> list[ValueCheck]:
+    if not isinstance(operand, Value):
+        return []
+    name = operand.name
+
+    def check(values: Values) -> None:
+        found = values[name].get("S")
+        if found not in _TYPE_NAMES:
+            raise ExpressionError(
+                f"Invalid attribute type name found; type: {found}, "
+                f"valid types: {{{','.join(_TYPE_NAMES)}}}"
+            )
+
+    return [check]
+
+
+def _bounds_checks(low: Operand, high: Operand) -> list[ValueCheck]:
+    if not (isinstance(low, Value) and isinstance(high, Value)):
+        return []
+    lower, upper = low.name, high.name
+
+    def check(values: Values) -> None:
+        check_bounds(values[lower], values[upper])
+
+    return [check]
+
+
+def check_bounds(low: AttributeValue, high: AttributeValue) -> None:
+    """Refuse the bounds of a BETWEEN that are of different types, or the wrong way round."""
+    if kind(low) != kind(high):
+        rule = "same data type for lower and upper bounds"
+    elif order(low, high) == 1:
+        rule = "upper bound to be greater than or equal to lower bound"
+    else:
+        return
+    raise ExpressionError(
+        f"The BETWEEN operator requires {rule}; "
+        f"lower bound operand: {_show_value(low)}, upper bound operand: {_show_value(high)}"
+    )
+
+
+def _show_value(value: AttributeValue) -> str:
+    name = kind(value)
+    return f"AttributeValue: {{{name}:{value[name]}}}"

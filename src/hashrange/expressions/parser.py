@@ -1,0 +1,294 @@
+"""Text to trees: the four grammars, by recursive descent.
+
+Rules: keywords ignore case, function names do not; a redundant pair of parentheses, too many operators and
+a clause that is written twice are refused only after the whole text has parsed, because DynamoDB reports a
+syntax error first. Nesting is bounded, so no text can exhaust the stack. Knows no placeholders' meaning and
+no functions: those are `checks`.
+"""
+
+from __future__ import annotations
+
+from hashrange.expressions.lexer import Cursor, ExpressionError
+from hashrange.expressions.tree import (
+    Action,
+    Add,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Comparison,
+    ConditionTree,
+    Delete,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    ProjectionTree,
+    Remove,
+    Set,
+    UpdateTree,
+    Value,
+)
+from hashrange.limits import EXPRESSION_BYTES_MAX, EXPRESSION_OPERATORS_MAX, NESTING_LEVELS_MAX
+
+_COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "SET", "REMOVE", "ADD", "DELETE"})
+_PRECEDENCE = {"OR": 1, "AND": 2}
+_INDEX_MAX = 2**31 - 1
+
+
+def parse_condition(text: str) -> ConditionTree:
+    """The tree of a condition, filter or key condition."""
+    parser = _Parser(text)
+    tree = parser.as_condition(parser.condition(1))
+    parser.finish()
+    return tree
+
+
+def parse_projection(text: str) -> ProjectionTree:
+    """projection ::= path { ',' path }"""
+    parser = _Parser(text)
+    paths = [parser.path()]
+    while parser.cursor.accept(","):
+        paths.append(parser.path())
+    parser.finish()
+    return ProjectionTree(tuple(paths))
+
+
+def parse_update(text: str) -> UpdateTree:
+    """update ::= clause { clause }"""
+    parser = _Parser(text)
+    actions: list[Action] = []
+    seen: set[str] = set()
+    repeated = None
+    while True:
+        keyword = parser.cursor.keyword()
+        if keyword in seen:
+            repeated = repeated or keyword
+        actions.extend(parser.clause(keyword))
+        seen.add(keyword)
+        if parser.cursor.token.kind == "end":
+            break
+    parser.finish()
+    if repeated:
+        raise ExpressionError(f'The "{repeated}" section can only be used once in an update expression;')
+    return UpdateTree(tuple(actions))
+
+
+class _Parser:
+    __slots__ = ("_depth", "_group", "_operators", "_redundant", "cursor")
+
+    def __init__(self, text: str) -> None:
+        if not text.strip(" \t\r\n\f\v"):
+            raise ExpressionError("The expression can not be empty;")
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > EXPRESSION_BYTES_MAX:
+            raise ExpressionError(
+                f"Expression size has exceeded the maximum allowed size; expression size: {size}"
+            )
+        self.cursor = Cursor(text)
+        self._depth = 0
+        self._operators = 0
+        self._redundant = False
+        self._group: object = None  # what the parentheses closed last held
+
+    def finish(self) -> None:
+        if self.cursor.token.kind != "end":
+            raise self.cursor.refusal()
+        self._check_totals()
+
+    def _check_totals(self) -> None:
+        if self._redundant:
+            raise ExpressionError("The expression has redundant parentheses;")
+        if self._operators > EXPRESSION_OPERATORS_MAX:
+            # DynamoDB stops counting at the first operator too many.
+            raise ExpressionError(
+                "The expression contains too many operators; "
+                f"operator count: {EXPRESSION_OPERATORS_MAX + 1}"
+            )
+
+    # condition ::= term | condition AND condition | condition OR condition
+    # term      ::= { NOT } ( comparison | function | '(' condition ')' )
+    def condition(self, precedence: int) -> ConditionTree | Operand:
+        """A condition whose operators bind at least as tightly as `precedence`.
+
+        What stands in parentheses may turn out to be an operand: `(a) = :v`.
+        """
+        left = self._term()
+        while True:
+            keyword = self.cursor.keyword()
+            level = _PRECEDENCE.get(keyword, 0)
+            if level < precedence:
+                return left
+            first = self.as_condition(left)
+            self.cursor.take()
+            self._operators += 1
+            second = self.as_condition(self.condition(level + 1))
+            left = Or(first, second) if level == 1 else And(first, second)
+
+    def as_condition(self, node: ConditionTree | Operand) -> ConditionTree:
+        """`node`, which must not be a bare operand: the syntax error is at the token after it."""
+        if isinstance(node, Path | Value | Arithmetic):
+            raise self.cursor.refusal()
+        return node
+
+    def _term(self) -> ConditionTree | Operand:
+        negations = 0
+        while self.cursor.accept_keyword("NOT"):
+            negations += 1
+        self._operators += negations
+        node: ConditionTree | Operand
+        if self.cursor.at("("):
+            self._open()
+            node = self.condition(1)
+            self._close(node)
+        else:
+            node = self.operand()
+        if isinstance(node, Path | Value | Call):
+            node = self._comparison(node)
+        for _ in range(negations):
+            node = Not(self.as_condition(node))
+        return node
+
+    # comparison ::= operand comparator operand
+    #              | operand BETWEEN operand AND operand
+    #              | operand IN '(' operand { ',' operand } ')'
+    def _comparison(self, left: Operand) -> ConditionTree | Operand:
+        cursor = self.cursor
+        if cursor.token.kind == "symbol" and cursor.token.text in _COMPARATORS:
+            operator = cursor.take().text
+            self._operators += 1
+            return Comparison(operator, left, self.operand())
+        if cursor.accept_keyword("BETWEEN"):
+            self._operators += 1
+            low = self.operand()
+            if not cursor.accept_keyword("AND"):
+                raise cursor.refusal()
+            return Between(left, low, self.operand())
+        if cursor.accept_keyword("IN"):
+            self._operators += 1
+            cursor.expect("(")
+            choices = [self.operand()]
+            while cursor.accept(","):
+                choices.append(self.operand())
+            cursor.expect(")")
+            return In(left, tuple(choices))
+        return left
+
+    # operand ::= path | value | function | '(' operand ')'
+    # function ::= word '(' operand { ',' operand } ')'
+    def operand(self) -> Operand:
+        cursor = self.cursor
+        token = cursor.token
+        if token.kind == "value":
+            return Value(cursor.take().text)
+        if cursor.at("("):
+            self._open()
+            node = self.operand()
+            self._close(node)
+            return node
+        if token.kind == "word" and cursor.peek().text == "(" and token.text.upper() not in _KEYWORDS:
+            cursor.take()
+            self._open()
+            self._operators += 1
+            arguments = [self.operand()]
+            while cursor.accept(","):
+                arguments.append(self.operand())
+            self._close(None)
+            return Call(token.text, tuple(arguments))
+        return self.path()
+
+    # path ::= name { '.' name | '[' number ']' }
+    def path(self) -> Path:
+        cursor = self.cursor
+        elements: list[str | int] = [self._name()]
+        while True:
+            if cursor.accept("."):
+                elements.append(self._name())
+            elif cursor.accept("["):
+                if cursor.token.kind != "number":
+                    raise cursor.refusal()
+                digits = cursor.take().text
+                cursor.expect("]")
+                elements.append(_index(digits))
+            else:
+                break
+        if len(elements) > NESTING_LEVELS_MAX:
+            raise ExpressionError(
+                f"The document path has too many nesting elements; nesting levels: {len(elements)}"
+            )
+        return Path(tuple(elements))
+
+    def _name(self) -> str:
+        token = self.cursor.token
+        if token.kind == "name" or (token.kind == "word" and token.text.upper() not in _KEYWORDS):
+            return self.cursor.take().text
+        raise self.cursor.refusal()
+
+    def _open(self) -> None:
+        self.cursor.take()
+        self._depth += 1
+        if self._depth > EXPRESSION_OPERATORS_MAX:
+            # Deeper than the operators allow: either of the two totals is wrong whatever follows.
+            self._redundant = self._operators <= EXPRESSION_OPERATORS_MAX
+            self._check_totals()
+
+    def _close(self, node: object) -> None:
+        """End a group that holds `node`; None for a function's arguments."""
+        self.cursor.expect(")")
+        self._depth -= 1
+        if node is not None:
+            if node is self._group:
+                self._redundant = True
+            self._group = node
+
+    # clause ::= SET path '=' sum { ',' path '=' sum }
+    #          | REMOVE path { ',' path }
+    #          | ADD path value { ',' path value }
+    #          | DELETE path value { ',' path value }
+    def clause(self, keyword: str) -> list[Action]:
+        cursor = self.cursor
+        if keyword not in ("SET", "REMOVE", "ADD", "DELETE"):
+            raise cursor.refusal()
+        cursor.take()
+        actions = [self._action(keyword)]
+        while cursor.accept(","):
+            actions.append(self._action(keyword))
+        return actions
+
+    def _action(self, keyword: str) -> Action:
+        path = self.path()
+        if keyword == "SET":
+            self.cursor.expect("=")
+            return Set(path, self._sum())
+        if keyword == "REMOVE":
+            return Remove(path)
+        if self.cursor.token.kind != "value":
+            raise self.cursor.refusal()
+        value = Value(self.cursor.take().text)
+        return Add(path, value) if keyword == "ADD" else Delete(path, value)
+
+    # sum  ::= part [ ( '+' | '-' ) part ]
+    # part ::= '(' sum ')' | operand
+    def _sum(self) -> Operand:
+        left = self._part()
+        if not (self.cursor.at("+") or self.cursor.at("-")):
+            return left
+        operator = self.cursor.take().text
+        self._operators += 1
+        return Arithmetic(operator, left, self._part())
+
+    def _part(self) -> Operand:
+        if not self.cursor.at("("):
+            return self.operand()
+        self._open()
+        node = self._sum()
+        self._close(node)
+        return node
+
+
+def _index(digits: str) -> int:
+    if len(digits) > len(str(_INDEX_MAX)) + 20 or int(digits) > _INDEX_MAX:
+        raise ExpressionError(f"List index is not within the allowable range; index: [{digits}]")
+    return int(digits)

@@ -1,0 +1,120 @@
+"""Document paths: reading a value at a path, sparse copies, and whether two paths get in each other's way.
+
+A resolved path is a tuple of attribute names (str) and list indexes (int); several paths together form a
+`Trie`, whose leaves hold what belongs to a path. Rules: items are never changed; a path that leads through
+a missing element or one of the wrong type finds nothing. Knows no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.values import AttributeValue, Item
+
+ResolvedPath: TypeAlias = tuple[str | int, ...]
+Trie: TypeAlias = "dict[str | int, Trie | Leaf]"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The end of a path, and what belongs to it."""
+
+    content: Any = None
+
+
+def read(item: Item, path: ResolvedPath) -> AttributeValue | None:
+    """The value at `path`, or None."""
+    value = item.get(path[0])  # type: ignore[arg-type]
+    for element in path[1:]:
+        if value is None:
+            return None
+        if isinstance(element, str):
+            value = value["M"].get(element) if "M" in value else None
+        else:
+            value = value["L"][element] if "L" in value and element < len(value["L"]) else None
+    return value
+
+
+def reader(path: ResolvedPath) -> Callable[[Item, Mapping[str, AttributeValue]], AttributeValue | None]:
+    """A function of an item (and the request's values, ignored) that reads the value at `path`."""
+    if len(path) == 1:
+        name = path[0]
+        return lambda item, values: item.get(name)  # type: ignore[arg-type]
+    return lambda item, values: read(item, path)
+
+
+def describe(path: ResolvedPath) -> str:
+    """The path as error messages write it: ``[a, b, [1]]``."""
+    return f"[{', '.join(f'[{part}]' if isinstance(part, int) else part for part in path)}]"
+
+
+def grow(paths: Iterable[tuple[ResolvedPath, Any]]) -> Trie:
+    """The trie of `(path, content)` pairs.
+
+    Raises ExpressionError where one path leads to or through another, and where two paths need one value
+    to be a map and a list at once.
+    """
+    root: Trie = {}
+    placed: list[ResolvedPath] = []
+    for path, content in paths:
+        node = root
+        for depth, element in enumerate(path):
+            if node and isinstance(next(iter(node)), int) != isinstance(element, int):
+                raise _clash("conflict", _owner(placed, path[:depth]), path)
+            last = depth == len(path) - 1
+            found = node.get(element)
+            if found is None:
+                node[element] = Leaf(content) if last else {}
+            elif last or isinstance(found, Leaf):
+                raise _clash("overlap", _owner(placed, path[: depth + 1]), path)
+            if not last:
+                below = node[element]
+                assert isinstance(below, dict)
+                node = below
+        placed.append(path)
+    return root
+
+
+def _owner(placed: list[ResolvedPath], prefix: ResolvedPath) -> ResolvedPath:
+    """The first path placed under `prefix`."""
+    return next(path for path in placed if path[: len(prefix)] == prefix)
+
+
+def _clash(verb: str, one: ResolvedPath, two: ResolvedPath) -> ExpressionError:
+    return ExpressionError(
+        f"Two document paths {verb} with each other; must remove or rewrite one of these paths; "
+        f"path one: {describe(one)}, path two: {describe(two)}"
+    )
+
+
+def pick(item: Item, trie: Trie) -> Item:
+    """The sparse copy of the paths of `trie`: siblings merge, list elements move together in their order."""
+    result: Item = {}
+    for name, node in trie.items():
+        value = item.get(name)  # type: ignore[arg-type]
+        if value is not None:
+            found = value if isinstance(node, Leaf) else _pick_value(value, node)
+            if found is not None:
+                result[name] = found  # type: ignore[index]
+    return result
+
+
+def _pick_value(value: AttributeValue, trie: Trie) -> AttributeValue | None:
+    """The parts of a map or list that `trie` leads to; None where it leads to nothing."""
+    first = next(iter(trie))
+    if isinstance(first, str):
+        members = pick(value["M"], trie) if "M" in value else None
+        return {"M": members} if members else None
+    elements = []
+    if "L" in value:
+        for index, node in sorted(trie.items()):
+            assert isinstance(index, int)
+            if index < len(value["L"]):
+                element = value["L"][index]
+                found = element if isinstance(node, Leaf) else _pick_value(element, node)
+                if found is not None:
+                    elements.append(found)
+    return {"L": elements} if elements else None

@@ -1,0 +1,124 @@
+"""The placeholders of one request: `ExpressionAttributeNames` and `ExpressionAttributeValues`.
+
+Rules: both maps are validated as a whole before any expression is looked at, and values are normalised in
+place; every placeholder must be used by at least one expression of the request. Types of members are the
+business of `shapes`. Knows no expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from hashrange.errors import INVALID, ServiceError, ValidationException
+from hashrange.limits import (
+    ATTRIBUTE_NAME_BYTES_MAX,
+    EXPRESSION_SUBSTITUTION_BYTES_MAX,
+    EXPRESSION_TOKEN_BYTES_MAX,
+)
+from hashrange.values import AttributeValue, admit_value
+
+_NAME_KEY: Final = re.compile(r"#[A-Za-z0-9_]+").fullmatch
+_VALUE_KEY: Final = re.compile(r":[A-Za-z0-9_]+").fullmatch
+_NAMES: Final = "ExpressionAttributeNames"
+_VALUES: Final = "ExpressionAttributeValues"
+
+
+class Substitutions:
+    """The placeholders of a request, and which of them its expressions use.
+
+    `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
+    has no such member. Raises ValidationException for a map or member that breaks a rule.
+    """
+
+    __slots__ = ("_used_names", "_used_values", "cache_key", "names", "values")
+
+    def __init__(
+        self, names: Mapping[str, str] | None = None, values: Mapping[str, AttributeValue] | None = None
+    ) -> None:
+        self.names: Mapping[str, str] = {} if names is None else names
+        self.values: Mapping[str, AttributeValue] = {} if values is None else values
+        self._used_names: frozenset[str] = frozenset()
+        self._used_values: frozenset[str] = frozenset()
+        # What compiled expressions are kept under; None where it is too big to keep.
+        self.cache_key: tuple[tuple[str, str], ...] | None = ()
+        size = 0
+        if names is not None:
+            size = _admit_names(names)
+            self.cache_key = tuple(names.items()) if size <= _CACHED_NAMES_CHARS_MAX else None
+        if values is not None:
+            size += _admit_values(values)
+        if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
+            raise ValidationException(
+                "The size of the expression attribute names and values has exceeded the maximum allowed "
+                f"size; size: {size}"
+            )
+
+    def use(self, names: frozenset[str], values: frozenset[str]) -> None:
+        """Note that an expression uses these placeholders."""
+        self._used_names |= names
+        self._used_values |= values
+
+    def check_all_used(self) -> None:
+        """Raise ValidationException if no expression used a placeholder. To be called after the last one."""
+        if len(self._used_names) < len(self.names):
+            _refuse_unused(_NAMES, self.names, self._used_names)
+        if len(self._used_values) < len(self.values):
+            _refuse_unused(_VALUES, self.values, self._used_values)
+
+
+_CACHED_NAMES_CHARS_MAX: Final = 16 * 1024
+"""A names map above this is not worth its memory as a cache key."""
+
+
+def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> None:
+    unused = ", ".join(key for key in given if key not in used)
+    raise ValidationException(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
+
+
+def _admit_names(names: Mapping[str, Any]) -> int:
+    """Check the names; their size in bytes (characters, where that decides nothing)."""
+    if not names:
+        raise ValidationException(f"{_NAMES} must not be empty")
+    size = 0
+    for key, name in names.items():
+        _check_key(_NAMES, key, _NAME_KEY(key) is not None)
+        if not name:
+            raise ValidationException(f"{_NAMES} contains invalid value: Empty attribute name for key {key}")
+        length = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
+        if length > ATTRIBUTE_NAME_BYTES_MAX:
+            raise ValidationException(
+                f"{INVALID}Attribute name is too large, must be less than "
+                f"{ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
+            )
+        size += len(key) + length
+    return size
+
+
+def _admit_values(values: Mapping[str, AttributeValue]) -> int:
+    """Check and normalise the values; their size in bytes."""
+    if not values:
+        raise ValidationException(f"{_VALUES} must not be empty")
+    size = 0
+    for key, value in values.items():
+        _check_key(_VALUES, key, _VALUE_KEY(key) is not None)
+        try:
+            size += len(key) + admit_value(value)
+        except ValidationException as error:
+            raise _invalid_value(key, error) from None
+    return size
+
+
+def _invalid_value(key: str, error: ServiceError) -> ValidationException:
+    return ValidationException(f"{_VALUES} contains invalid value: {error.message} for key {key}")
+
+
+def _check_key(member: str, key: str, syntax_is_good: bool) -> None:
+    if not syntax_is_good:
+        raise ValidationException(f'{member} contains invalid key: Syntax error; key: "{key}"')
+    if len(key) > EXPRESSION_TOKEN_BYTES_MAX:
+        raise ValidationException(
+            f'{member} contains invalid key: Key is too long, must be at most {EXPRESSION_TOKEN_BYTES_MAX} '
+            f'bytes; key: "{key}"'
+        )

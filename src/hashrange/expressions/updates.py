@@ -1,0 +1,231 @@
+"""Update expressions: tree to function from an item to the item after the update.
+
+Rules: the item given is never changed; every right-hand side and every path reads the item as it was
+before the update; list indexes past the end append, in ascending order. The paths of an update never
+overlap, so the actions form a trie and each container on the way is copied once.
+Source: Developer Guide, "Update expressions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from hashrange.errors import ValidationException
+from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, update_checks
+from hashrange.expressions.parser import parse_update
+from hashrange.expressions.paths import Leaf, Trie, grow, pick, reader
+from hashrange.expressions.preparing import (
+    CACHED_EXPRESSIONS_MAX,
+    Compiled,
+    NamesKey,
+    ValueCheck,
+    Values,
+    check_functions,
+    judge,
+    placeholders,
+    prepare,
+    resolve,
+)
+from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.tree import (
+    Action,
+    Add,
+    Arithmetic,
+    Call,
+    Operand,
+    Path,
+    Remove,
+    Set,
+    UpdateTree,
+    Value,
+)
+from hashrange.values import AttributeValue, Item, numbers
+
+MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
+INVALID_PATH = "The document path provided in the update expression is invalid for update"
+WRONG_TYPE = "An operand in the update expression has an incorrect data type"
+
+Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
+Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "AttributeValue | None"]
+"""From the value at a path before, the whole item before and the request's values to the value after;
+None where there is no value."""
+
+
+class Update(NamedTuple):
+    """An update with the values of its request; `attributes` are the top-level names that it changes."""
+
+    changes: Trie
+    values: Values
+    attributes: frozenset[str]
+
+    def apply(self, item: Item) -> Item:
+        """The item after the update. Raises ValidationException where the item does not fit it."""
+        return _apply_map(item, self.changes, item, self.values)
+
+    def changed_paths(self, item: Item) -> Item:
+        """The sparse copy of the paths that the update touches, from the item before or after it."""
+        return pick(item, self.changes)
+
+
+def update(text: str, substitutions: Substitutions) -> Update:
+    """Prepare an update expression. Raises ValidationException."""
+    compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression")
+    return Update(compiled.program, substitutions.values, compiled.attributes)
+
+
+def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
+    names = dict(names_key)
+    tree = parse_update(text)
+    check_functions(tree, UPDATE_FUNCTIONS, CONDITION_FUNCTIONS, "an update")
+    used = placeholders(tree, names)
+
+    def build() -> tuple[Trie, list[ValueCheck]]:
+        checks = update_checks(tree)
+        return _compile_actions(tree, names), checks
+
+    changes, checks = judge(build, {})
+    changed = frozenset(str(name) for name in changes)
+    return Compiled(changes, changed, used.names, used.values, checks)
+
+
+_compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
+
+
+def _compile_actions(tree: UpdateTree, names: dict[str, str]) -> Trie:
+    return grow((resolve(action.path, names), _change(action, names)) for action in tree.actions)
+
+
+def _change(action: Action, names: dict[str, str]) -> Change:
+    match action:
+        case Set(_, operand):
+            compute = _operand(operand, names)
+            return lambda old, item, values: compute(item, values)
+        case Remove():
+            return lambda old, item, values: None
+        case Add(_, Value(name)):
+            return lambda old, item, values: add(old, values[name])
+        case _:
+            name = action.value.name
+            return lambda old, item, values: delete(old, values[name])
+
+
+def _operand(operand: Operand, names: dict[str, str]) -> Compute:
+    match operand:
+        case Path():
+            return _required(reader(resolve(operand, names)))
+        case Value(name):
+            return lambda item, values: values[name]
+        case Arithmetic(operator, left, right):
+            return _arithmetic(operator, _operand(left, names), _operand(right, names))
+        case Call("if_not_exists", (Path() as path, default)):
+            return _if_not_exists(reader(resolve(path, names)), _operand(default, names))
+        case Call("list_append", (first, second)):
+            return _list_append(_operand(first, names), _operand(second, names))
+        case _:
+            raise AssertionError(f"no operand: {operand}")  # update_checks refuses the others
+
+
+def _required(read: Compute) -> Compute:
+    def run(item: Item, values: Values) -> AttributeValue | None:
+        value = read(item, values)
+        if value is None:
+            raise ValidationException(MISSING_ATTRIBUTE)
+        return value
+
+    return run
+
+
+def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
+    calculate = numbers.add if operator == "+" else numbers.subtract
+
+    def run(item: Item, values: Values) -> AttributeValue | None:
+        one, other = left(item, values), right(item, values)
+        if one is None or other is None or "N" not in one or "N" not in other:
+            raise ValidationException(WRONG_TYPE)
+        return {"N": calculate(one["N"], other["N"])}
+
+    return run
+
+
+def _if_not_exists(read: Compute, default: Compute) -> Compute:
+    def run(item: Item, values: Values) -> AttributeValue | None:
+        value = read(item, values)
+        return default(item, values) if value is None else value
+
+    return run
+
+
+def _list_append(first: Compute, second: Compute) -> Compute:
+    def run(item: Item, values: Values) -> AttributeValue | None:
+        one, other = first(item, values), second(item, values)
+        if one is None or other is None or "L" not in one or "L" not in other:
+            raise ValidationException(WRONG_TYPE)
+        return {"L": one["L"] + other["L"]}
+
+    return run
+
+
+def add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
+    """ADD: the sum of two numbers, or the union of two sets of one type."""
+    if old is None:
+        return value
+    if "N" in old and "N" in value:
+        return {"N": numbers.add(old["N"], value["N"])}
+    for name in ("SS", "NS", "BS"):
+        if name in old and name in value:
+            return {name: list(dict.fromkeys([*old[name], *value[name]]))}
+    raise ValidationException(WRONG_TYPE)
+
+
+def delete(old: AttributeValue | None, value: AttributeValue) -> AttributeValue | None:
+    """DELETE: the difference of two sets of one type; None if nothing is left."""
+    if old is None:
+        return None
+    for name in ("SS", "NS", "BS"):
+        if name in old and name in value:
+            gone = set(value[name])
+            left = [member for member in old[name] if member not in gone]
+            return {name: left} if left else None
+    raise ValidationException(WRONG_TYPE)
+
+
+def _apply_map(members: Item, changes: Trie, item: Item, values: Values) -> Item:
+    """A copy of `members` with the changes made; `item` is the whole item before the update."""
+    result = dict(members)
+    for name, node in changes.items():
+        assert isinstance(name, str)
+        old = members.get(name)
+        new = node.content(old, item, values) if isinstance(node, Leaf) else _descend(old, node, item, values)
+        if new is not None:
+            result[name] = new
+        elif old is not None:
+            del result[name]
+    return result
+
+
+def _descend(old: AttributeValue | None, changes: Trie, item: Item, values: Values) -> AttributeValue:
+    first = next(iter(changes))
+    if old is not None:
+        if isinstance(first, str):
+            if "M" in old:
+                return {"M": _apply_map(old["M"], changes, item, values)}
+        elif "L" in old:
+            return {"L": _apply_list(old["L"], changes, item, values)}
+    raise ValidationException(INVALID_PATH)
+
+
+def _apply_list(
+    elements: list[AttributeValue], changes: Trie, item: Item, values: Values
+) -> list[AttributeValue]:
+    result: list[AttributeValue | None] = list(elements)
+    for index, node in sorted(changes.items()):
+        assert isinstance(index, int)
+        old = elements[index] if index < len(elements) else None
+        new = node.content(old, item, values) if isinstance(node, Leaf) else _descend(old, node, item, values)
+        if index < len(elements):
+            result[index] = new
+        elif new is not None:
+            result.append(new)
+    return [element for element in result if element is not None]
