@@ -1,0 +1,190 @@
+"""Which values a shape allows, and the one message that reports all that are not.
+
+    2 validation errors detected: Value 'x' at 'limit' failed to satisfy constraint: ...; Value null at ...
+
+Order of the violations: members in the order of the API model, a container before its contents; for one
+text the pattern, then the minimum, then the maximum. DynamoDB's own order changes between releases and
+regions, so no program can depend on it. It reports ten at most [report], and so does this module.
+
+Paths are Java's: `keySchema.1.member.attributeName` (lists count from 1),
+`requestItems.TABLE.member.keys`. Rejected values are printed as Java prints them.
+
+This module expects JSON types to be right already (`wire_types`), and never looks into attribute values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+from zlib import crc32
+
+import orjson
+
+from hashrange.limits import NAME_CHARS_MAX, NAME_CHARS_MIN
+from hashrange.shapes.vocabulary import (
+    NAME_PATTERN,
+    AttributeValue,
+    List,
+    Map,
+    Number,
+    Shape,
+    String,
+    Structure,
+    camel,
+)
+
+VIOLATIONS_MAX: Final = 10
+
+# What a text that names a table must be when it is not an ARN.
+TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN)
+
+_NOT_NULL: Final = "Member must not be null"
+
+
+# Where Java's patterns differ from Python's.
+_FROM_JAVA: Final = {r"\p{Print}": r"[\x20-\x7E]", r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF"}
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of the API model as Python reads it."""
+    for java, python in _FROM_JAVA.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)
+
+
+def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
+    """Every violation in `value`, which is present, as the text between the semicolons."""
+    match shape:
+        case Structure():
+            for name, member in shape.members.items():
+                inner = f"{path}.{camel(name)}" if path else camel(name)
+                one = value.get(name)
+                if one is not None:
+                    yield from violations(member, one, inner)
+                elif name in shape.needed:
+                    yield violation(None, inner, _NOT_NULL)
+        case String():
+            for rule in _broken_by_text(shape, value):
+                yield violation(value, path, rule)
+        case Number():
+            for rule in _out_of_bounds(shape.minimum, shape.maximum, value, "value"):
+                yield violation(value, path, rule)
+        case List():
+            for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
+                yield violation(java_text(shape, value), path, rule)
+            for position, one in enumerate(value, 1):
+                yield from _element(shape.member, one, f"{path}.{position}.member")
+        case Map():
+            yield from _in_map(shape, value, path)
+
+
+def _in_map(shape: Map, value: dict[str, Any], path: str) -> Iterator[str]:
+    for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
+        yield violation(java_text(shape, value), path, rule)
+    if any(True for key in value for _ in _broken_by_text(shape.key, key)):
+        rules = ", ".join(_all_rules(shape.key))
+        yield violation(java_text(shape, value), path, f"Map keys must satisfy constraint: [{rules}]")
+    whole = shape.value if shape.whole and isinstance(shape.value, List) else None
+    if whole is not None and any(
+        True
+        for one in value.values()
+        for _ in _out_of_bounds(whole.minimum, whole.maximum, len(one), "length")
+    ):
+        rules = ", ".join(_all_rules(whole))
+        yield violation(java_text(shape, value), path, f"Map value must satisfy constraint: [{rules}]")
+        return
+    for key, one in value.items():
+        yield from _element(shape.value, one, f"{path}.{key}.member")
+
+
+def _element(shape: Shape, value: Any, path: str) -> Iterator[str]:
+    if value is not None:
+        yield from violations(shape, value, path)
+    elif not isinstance(shape, AttributeValue):
+        yield violation(None, path, _NOT_NULL)
+
+
+def _broken_by_text(shape: String, value: str) -> Iterator[str]:
+    if shape.words:
+        if value not in shape.words:
+            yield _enum_rule(shape)
+        return
+    if shape.names_table and value and not value.startswith("arn:"):
+        shape = TABLE_NAME
+    if shape.pattern is not None and not compiled(shape.pattern).fullmatch(value):
+        yield _pattern_rule(shape.pattern)
+    yield from _out_of_bounds(shape.minimum, shape.maximum, len(value), "length")
+
+
+def _out_of_bounds(minimum: int | None, maximum: int | None, size: float, what: str) -> Iterator[str]:
+    if minimum is not None and size < minimum:
+        yield _minimum_rule(minimum, what)
+    if maximum is not None and size > maximum:
+        yield _maximum_rule(maximum, what)
+
+
+def _all_rules(shape: String | List) -> Iterator[str]:
+    """Every rule of a shape, broken or not, in the order of messages about map keys and values."""
+    if isinstance(shape, String) and shape.names_table:
+        shape = TABLE_NAME
+    if shape.maximum is not None:
+        yield _maximum_rule(shape.maximum, "length")
+    if shape.minimum is not None:
+        yield _minimum_rule(shape.minimum, "length")
+    if isinstance(shape, String) and shape.pattern is not None:
+        yield _pattern_rule(shape.pattern)
+
+
+def _minimum_rule(minimum: int, what: str) -> str:
+    return f"Member must have {what} greater than or equal to {minimum}"
+
+
+def _maximum_rule(maximum: int, what: str) -> str:
+    return f"Member must have {what} less than or equal to {maximum}"
+
+
+def _pattern_rule(pattern: str) -> str:
+    return f"Member must satisfy regular expression pattern: {pattern}"
+
+
+def _enum_rule(shape: String) -> str:
+    return f"Member must satisfy enum value set: [{', '.join(shape.words)}]"
+
+
+def violation(value: Any, path: str, rule: str) -> str:
+    shown = "null" if value is None else f"'{value}'"
+    return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+
+
+def message(found: list[str]) -> str:
+    """The text of the ValidationException for one or more violations."""
+    shown = found[:VIOLATIONS_MAX]
+    errors = "error" if len(shown) == 1 else "errors"
+    return f"{len(shown)} validation {errors} detected: {'; '.join(shown)}"
+
+
+def java_text(shape: Shape, value: Any) -> str:
+    """A rejected value as Java's toString prints it.
+
+    Structures print their members, `KeySchemaElement(attributeName=pk, keyType=HASH)` [report]. An attribute
+    value prints its class and a hash that says nothing; ours is a checksum, so that it is repeatable.
+    """
+    if value is None:
+        return "null"
+    match shape:
+        case List():
+            return f"[{', '.join(java_text(shape.member, one) for one in value)}]"
+        case Map():
+            return f"{{{', '.join(f'{key}={java_text(shape.value, one)}' for key, one in value.items())}}}"
+        case Structure():
+            inside = (
+                f"{camel(name)}={java_text(one, value.get(name))}" for name, one in shape.members.items()
+            )
+            return f"{shape.name}({', '.join(inside)})"
+        case AttributeValue():
+            return f"com.amazonaws.dynamodb.v20120810.AttributeValue@{crc32(orjson.dumps(value)):x}"
+        case _:
+            return str(value).lower() if value is True or value is False else str(value)

@@ -1,0 +1,47 @@
+"""Members that more than one family of operations takes, under the names of the API model."""
+
+from typing import Final
+
+from hashrange import limits
+from hashrange.shapes.vocabulary import (
+    ATTRIBUTE_VALUE,
+    NAME_PATTERN,
+    TEXT,
+    List,
+    Map,
+    String,
+    Structure,
+    enum,
+    integer,
+    long,
+    required,
+)
+
+TABLE_ARN: Final = String(1, 1024, names_table=True)
+TABLE_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN)
+INDEX_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN)
+RESOURCE_ARN: Final = String(1, 1283)
+LONG_ARN: Final = String(37, 1024)  # backups, exports, imports, streams: the shortest possible is 37
+
+ATTRIBUTE_NAME: Final = String(maximum=limits.ATTRIBUTE_NAME_BYTES_MAX)
+KEY_ATTRIBUTE_NAME: Final = String(1, limits.KEY_ATTRIBUTE_NAME_BYTES_MAX)
+ITEM: Final = Map(ATTRIBUTE_NAME, ATTRIBUTE_VALUE)
+KEY: Final = ITEM
+ATTRIBUTE_NAMES: Final = List(ATTRIBUTE_NAME, 1)
+ATTRIBUTE_VALUES: Final = List(ATTRIBUTE_VALUE)
+
+EXPRESSION_NAMES: Final = Map(TEXT, ATTRIBUTE_NAME)
+EXPRESSION_VALUES: Final = Map(TEXT, ATTRIBUTE_VALUE)
+
+POSITIVE_INTEGER: Final = integer(1)
+POSITIVE_LONG: Final = long(1)
+CLIENT_REQUEST_TOKEN: Final = String(1, 36)
+CLIENT_TOKEN: Final = String(pattern=r"^[^\$]+$")
+
+RETURN_CONSUMED_CAPACITY: Final = enum("INDEXES", "TOTAL", "NONE")
+RETURN_ITEM_COLLECTION_METRICS: Final = enum("SIZE", "NONE")
+RETURN_VALUES: Final = enum("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW")
+RETURN_VALUES_ON_FAILURE: Final = enum("ALL_OLD", "NONE")
+
+TAG_KEY: Final = String(1, 128)
+TAG: Final = Structure("Tag", {"Key": required(TAG_KEY), "Value": required(String(0, 256))})

@@ -1,0 +1,140 @@
+"""Tests for the hot path: a shape compiled to a function that says "nothing wrong here" quickly.
+
+A test may say no to a good value (then the slow, exact walk decides), but never yes to a bad one. The one
+thing it does not look at is attribute values, which `values` checks in full later anyway; a map of
+attribute values only has to be a map.
+
+Per-member tests are flat lambdas or bound methods on purpose: a request costs one dict lookup and one
+call a member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from hashrange.limits import NAME_CHARS_MAX, NAME_CHARS_MIN
+from hashrange.shapes.constraints import compiled
+from hashrange.shapes.vocabulary import (
+    NAME_PATTERN,
+    AttributeValue,
+    Blob,
+    Boolean,
+    List,
+    Map,
+    Number,
+    Shape,
+    String,
+    Structure,
+    Timestamp,
+)
+
+Test: TypeAlias = Callable[[Any], object]
+
+
+def compile_test(shape: Shape) -> Test:
+    """A function that is true only for values that satisfy every rule of `shape`."""
+    match shape:
+        case String():
+            return _text_test(shape)
+        case Number():
+            return _number_test(shape)
+        case Boolean():
+            return lambda value: value is True or value is False
+        case AttributeValue():
+            return lambda value: type(value) is dict
+        case Timestamp():
+            return lambda value: type(value) is float or type(value) is int
+        case Blob():
+            return lambda value: False
+        case List():
+            return _list_test(shape)
+        case Map():
+            return _map_test(shape)
+        case Structure():
+            return structure_test(shape)
+
+
+def _text_test(shape: String) -> Test:
+    low, high = shape.minimum, shape.maximum
+    if shape.words:
+        # Raises TypeError for a list or map; `check` takes that for a no.
+        return frozenset(shape.words).__contains__
+    if shape.names_table:
+        is_name = compiled(f"{NAME_PATTERN[:-1]}{{{NAME_CHARS_MIN},{NAME_CHARS_MAX}}}").fullmatch
+        return lambda value: (
+            type(value) is str
+            and (is_name(value) or (value.startswith("arn:") and len(value) <= (high or 0)))
+        )
+    if shape.pattern is not None:
+        matches = compiled(shape.pattern).fullmatch
+        least, most = low or 0, high if high is not None else 1 << 30
+        return lambda value: type(value) is str and least <= len(value) <= most and matches(value)
+    if high is not None:
+        return lambda value: type(value) is str and (low or 0) <= len(value) <= high
+    return lambda value: type(value) is str
+
+
+def _number_test(shape: Number) -> Test:
+    low, high = shape.minimum, shape.maximum
+    kinds = (int, float) if shape.kind == "Double" else (int,)
+    return lambda value: (
+        type(value) in kinds and (low is None or value >= low) and (high is None or value <= high)
+    )
+
+
+def _list_test(shape: List) -> Test:
+    test = compile_test(shape.member)
+    low = shape.minimum or 0
+    high = shape.maximum if shape.maximum is not None else 1 << 30
+
+    def is_good(value: Any) -> bool:
+        if type(value) is not list or not low <= len(value) <= high:
+            return False
+        for one in value:  # noqa: SIM110 (all() with a generator costs twice as much)
+            if not test(one):
+                return False
+        return True
+
+    return is_good
+
+
+def _map_test(shape: Map) -> Test:
+    low = shape.minimum or 0
+    high = shape.maximum if shape.maximum is not None else 1 << 30
+    if isinstance(shape.value, AttributeValue):
+        if low or shape.maximum is not None:
+            return lambda value: type(value) is dict and low <= len(value) <= high
+        return lambda value: type(value) is dict
+    test_key, test_value = compile_test(shape.key), compile_test(shape.value)
+
+    def is_good(value: Any) -> bool:
+        if type(value) is not dict or not low <= len(value) <= high:
+            return False
+        for key, one in value.items():  # noqa: SIM110
+            if not (test_key(key) and test_value(one)):
+                return False
+        return True
+
+    return is_good
+
+
+def structure_test(shape: Structure) -> Test:
+    """The test of a structure: known members good, required ones there, unknown ones ignored."""
+    tests = {name: compile_test(member) for name, member in shape.members.items()}
+    find = tests.get
+    needed = tuple(shape.needed)
+
+    def is_good(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for name in needed:
+            if value.get(name) is None:
+                return False
+        for name, one in value.items():
+            test = find(name)
+            if test is not None and one is not None and not test(one):
+                return False
+        return True
+
+    return is_good

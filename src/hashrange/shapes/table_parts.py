@@ -1,0 +1,130 @@
+"""The parts of a table's definition, which creating, updating, restoring and importing share."""
+
+from typing import Final
+
+from hashrange import limits
+from hashrange.shapes.members import ATTRIBUTE_NAME, INDEX_NAME, KEY_ATTRIBUTE_NAME, POSITIVE_LONG
+from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Structure, enum, required
+
+SCALAR_ATTRIBUTE_TYPE: Final = enum("S", "N", "B")
+ATTRIBUTE_DEFINITION: Final = Structure(
+    "AttributeDefinition",
+    {
+        "AttributeName": required(KEY_ATTRIBUTE_NAME),
+        "AttributeType": required(SCALAR_ATTRIBUTE_TYPE),
+    },
+)
+
+ATTRIBUTE_DEFINITIONS: Final = List(ATTRIBUTE_DEFINITION)
+KEY_TYPE: Final = enum("HASH", "RANGE")
+KEY_SCHEMA_ELEMENT: Final = Structure(
+    "KeySchemaElement",
+    {
+        "AttributeName": required(KEY_ATTRIBUTE_NAME),
+        "KeyType": required(KEY_TYPE),
+    },
+)
+
+# The model has no maximum, since an index may have up to 4 + 4; a table and its local indexes take two.
+KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1, 2)
+INDEX_KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1, 2 * limits.GSI_KEY_ATTRIBUTES_MAX)
+PROJECTION_TYPE: Final = enum("ALL", "KEYS_ONLY", "INCLUDE")
+NON_KEY_ATTRIBUTE_NAME_LIST: Final = List(KEY_ATTRIBUTE_NAME, 1, 20)
+PROJECTION: Final = Structure(
+    "Projection",
+    {
+        "ProjectionType": PROJECTION_TYPE,
+        "NonKeyAttributes": NON_KEY_ATTRIBUTE_NAME_LIST,
+    },
+)
+
+LOCAL_SECONDARY_INDEX: Final = Structure(
+    "LocalSecondaryIndex",
+    {
+        "IndexName": required(INDEX_NAME),
+        "KeySchema": required(KEY_SCHEMA),
+        "Projection": required(PROJECTION),
+    },
+)
+
+LOCAL_SECONDARY_INDEX_LIST: Final = List(LOCAL_SECONDARY_INDEX)
+PROVISIONED_THROUGHPUT: Final = Structure(
+    "ProvisionedThroughput",
+    {
+        "ReadCapacityUnits": required(POSITIVE_LONG),
+        "WriteCapacityUnits": required(POSITIVE_LONG),
+    },
+)
+
+ON_DEMAND_THROUGHPUT: Final = Structure(
+    "OnDemandThroughput",
+    {
+        "MaxReadRequestUnits": LONG,
+        "MaxWriteRequestUnits": LONG,
+    },
+)
+
+WARM_THROUGHPUT: Final = Structure(
+    "WarmThroughput",
+    {
+        "ReadUnitsPerSecond": LONG,
+        "WriteUnitsPerSecond": LONG,
+    },
+)
+
+GLOBAL_SECONDARY_INDEX: Final = Structure(
+    "GlobalSecondaryIndex",
+    {
+        "IndexName": required(INDEX_NAME),
+        "KeySchema": required(INDEX_KEY_SCHEMA),
+        "Projection": required(PROJECTION),
+        "ProvisionedThroughput": PROVISIONED_THROUGHPUT,
+        "OnDemandThroughput": ON_DEMAND_THROUGHPUT,
+        "WarmThroughput": WARM_THROUGHPUT,
+    },
+)
+
+GLOBAL_SECONDARY_INDEX_LIST: Final = List(GLOBAL_SECONDARY_INDEX)
+BILLING_MODE: Final = enum("PROVISIONED", "PAY_PER_REQUEST")
+SSE_TYPE: Final = enum("AES256", "KMS")
+SSE_SPECIFICATION: Final = Structure(
+    "SSESpecification",
+    {
+        "Enabled": BOOLEAN,
+        "SSEType": SSE_TYPE,
+        "KMSMasterKeyId": TEXT,
+    },
+)
+
+TABLE_CLASS: Final = enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+VECTOR_ATTRIBUTE_DEFINITION: Final = Structure(
+    "VectorAttributeDefinition",
+    {
+        "AttributeName": required(KEY_ATTRIBUTE_NAME),
+    },
+)
+
+SEARCH_SCHEMA_ELEMENT_TYPE: Final = enum("HASH", "INLINE_FILTER")
+SEARCH_SCHEMA_ELEMENT: Final = Structure(
+    "SearchSchemaElement",
+    {
+        "AttributeName": required(ATTRIBUTE_NAME),
+        "SearchSchemaElementType": required(SEARCH_SCHEMA_ELEMENT_TYPE),
+    },
+)
+
+SEARCH_SCHEMA: Final = List(SEARCH_SCHEMA_ELEMENT, 1)
+VECTOR_DISTANCE_FUNCTION: Final = enum("COSINE", "DOT_PRODUCT", "EUCLIDEAN")
+VECTOR_INDEX: Final = Structure(
+    "VectorIndex",
+    {
+        "IndexName": required(INDEX_NAME),
+        "VectorAttribute": required(VECTOR_ATTRIBUTE_DEFINITION),
+        "SearchSchema": SEARCH_SCHEMA,
+        "Projection": required(PROJECTION),
+        "Dimensions": required(POSITIVE_LONG),
+        "DistanceFunction": required(VECTOR_DISTANCE_FUNCTION),
+    },
+)
+
+VECTOR_INDEX_LIST: Final = List(VECTOR_INDEX)

@@ -1,0 +1,156 @@
+"""The words a request shape is written in.
+
+A shape is a tree of frozen values: scalars with their constraints, lists, maps and structures. A
+declaration reads as a small table:
+
+    Structure("DeleteRequest", {"Key": required(KEY)})
+
+Nothing here looks at a request: `wire_types` says which JSON fits a shape, `constraints` which values
+do, and `quick` compiles a shape to tests for the hot path.
+
+Attribute values are the one recursive shape, so they are the one shape that is named instead of spelled
+out: `ATTRIBUTE_VALUE` (see `wire_types.ATTRIBUTE_VALUE_MEMBERS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+NAME_PATTERN: Final = "[a-zA-Z0-9_.-]+"
+
+
+def _java_hash(text: str) -> int:
+    result = 0
+    for character in text:
+        result = (31 * result + ord(character)) & 0xFFFFFFFF
+    return result
+
+
+def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The order in which DynamoDB prints the words of an enum.
+
+    DynamoDB prints a hash set of 32 buckets. Every list seen in a report (eleven of them, from `[B, N, S]`
+    to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
+    printed by the same rule.
+    """
+    return tuple(sorted(words, key=lambda word: _java_hash(word) & 31))
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """Text; `minimum` and `maximum` count characters, `words` is the closed set of an enum.
+
+    `names_table`: an ARN or the name of a table; a name also obeys the narrower rules of names.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    pattern: str | None = None
+    words: tuple[str, ...] = ()
+    names_table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """`kind` is the Java type named in messages: Integer, Long or Double."""
+
+    kind: str
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Base64 text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """Seconds since the epoch, with or without a fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeValue:
+    """One attribute value; its own rules belong to `values`."""
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    member: Shape
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`whole` reports a bad size of a list value at the map itself, as DynamoDB does for BatchWriteItem."""
+
+    key: String
+    value: Shape
+    minimum: int | None = None
+    maximum: int | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a structure that must be present; `required` makes one."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """`name` is the shape's name in the API model. `members` and `needed` are derived."""
+
+    name: str
+    table: Mapping[str, Shape | Member]
+    members: dict[str, Shape] = field(init=False)
+    needed: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        members = {name: one.shape if isinstance(one, Member) else one for name, one in self.table.items()}
+        needed = frozenset(name for name, one in self.table.items() if isinstance(one, Member))
+        object.__setattr__(self, "members", members)
+        object.__setattr__(self, "needed", needed)
+
+
+Shape: TypeAlias = String | Number | Boolean | Blob | Timestamp | AttributeValue | List | Map | Structure
+
+
+def required(shape: Shape) -> Member:
+    return Member(shape)
+
+
+def enum(*words: str) -> String:
+    return String(words=enum_order(words))
+
+
+def integer(minimum: int | None = None, maximum: int | None = None) -> Number:
+    return Number("Integer", minimum, maximum)
+
+
+def long(minimum: int | None = None, maximum: int | None = None) -> Number:
+    return Number("Long", minimum, maximum)
+
+
+def camel(name: str) -> str:
+    """A member's name as messages print it: Java's, so `TableName` is `tableName`."""
+    return name[0].lower() + name[1:]
+
+
+TEXT: Final = String()
+BOOLEAN: Final = Boolean()
+BLOB: Final = Blob()
+TIMESTAMP: Final = Timestamp()
+LONG: Final = long()
+INTEGER: Final = integer()
+DOUBLE: Final = Number("Double")
+ATTRIBUTE_VALUE: Final = AttributeValue()
