@@ -18,8 +18,22 @@ An operation makes one `Substitutions` of its request, prepares each expression 
 `check_all_used`. All of these raise ValidationException and nothing else.
 """
 
+from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
+from hashrange.expressions.keys import KeyComparison, key_condition
+from hashrange.expressions.projections import Projection, projection
 from hashrange.expressions.substitutions import Substitutions
 from hashrange.expressions.updates import Update, update
 
-__all__ = ["Condition", "Substitutions", "Update", "condition", "update"]
+__all__ = [
+    "Condition",
+    "KeyComparison",
+    "Projection",
+    "Substitutions",
+    "Update",
+    "condition",
+    "key_condition",
+    "legacy",
+    "projection",
+    "update",
+]

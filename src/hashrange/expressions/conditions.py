@@ -59,9 +59,7 @@ class Condition(NamedTuple):
         return self.run(item, self.values)
 
 
-def condition(
-    text: str, substitutions: Substitutions, parameter: str = "ConditionExpression"
-) -> Condition:
+def condition(text: str, substitutions: Substitutions, parameter: str = "ConditionExpression") -> Condition:
     """Prepare a condition or, with `parameter="FilterExpression"`, a filter.
 
     Raises ValidationException.
@@ -80,7 +78,8 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
         checks = condition_checks(tree, names)
         return compile_condition(tree, names), checks
 
-    program, checks = judge(build, _never)
+    nothing: Test = _never
+    program, checks = judge(build, nothing)
     return Compiled(program, used.attributes, used.names, used.values, checks)
 
 

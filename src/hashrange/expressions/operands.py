@@ -183,9 +183,7 @@ def _check_path(function: str, operand: Operand) -> None:
         )
 
 
-def _check_distinct(
-    operator: str, first: Operand, rest: Iterable[Operand], names: Mapping[str, str]
-) -> None:
+def _check_distinct(operator: str, first: Operand, rest: Iterable[Operand], names: Mapping[str, str]) -> None:
     if not isinstance(first, Path):
         return
     path = resolve(first, names)
@@ -245,8 +243,7 @@ def _type_name_checks(operand: Operand) -> list[ValueCheck]:
         found = values[name].get("S")
         if found not in _TYPE_NAMES:
             raise ExpressionError(
-                f"Invalid attribute type name found; type: {found}, "
-                f"valid types: {{{','.join(_TYPE_NAMES)}}}"
+                f"Invalid attribute type name found; type: {found}, valid types: {{{','.join(_TYPE_NAMES)}}}"
             )
 
     return [check]

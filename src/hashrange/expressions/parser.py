@@ -104,8 +104,7 @@ class _Parser:
         if self._operators > EXPRESSION_OPERATORS_MAX:
             # DynamoDB stops counting at the first operator too many.
             raise ExpressionError(
-                "The expression contains too many operators; "
-                f"operator count: {EXPRESSION_OPERATORS_MAX + 1}"
+                f"The expression contains too many operators; operator count: {EXPRESSION_OPERATORS_MAX + 1}"
             )
 
     # condition ::= term | condition AND condition | condition OR condition

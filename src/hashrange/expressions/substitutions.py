@@ -119,6 +119,6 @@ def _check_key(member: str, key: str, syntax_is_good: bool) -> None:
         raise ValidationException(f'{member} contains invalid key: Syntax error; key: "{key}"')
     if len(key) > EXPRESSION_TOKEN_BYTES_MAX:
         raise ValidationException(
-            f'{member} contains invalid key: Key is too long, must be at most {EXPRESSION_TOKEN_BYTES_MAX} '
+            f"{member} contains invalid key: Key is too long, must be at most {EXPRESSION_TOKEN_BYTES_MAX} "
             f'bytes; key: "{key}"'
         )

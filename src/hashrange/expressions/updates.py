@@ -85,7 +85,8 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
         checks = update_checks(tree)
         return _compile_actions(tree, names), checks
 
-    changes, checks = judge(build, {})
+    nothing: Trie = {}
+    changes, checks = judge(build, nothing)
     changed = frozenset(str(name) for name in changes)
     return Compiled(changes, changed, used.names, used.values, checks)
 

@@ -1,0 +1,154 @@
+"""Key conditions: the conditions that a Query can turn into a range of keys.
+
+Rules: the language is that of conditions, cut down to comparisons of top-level attributes with values,
+joined by AND, one for each attribute. Whether the attributes are keys, and which comparison fits which key,
+is decided where the table's schema is known.
+Source: Developer Guide, "Key condition expressions for the Query operation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, condition_checks
+from hashrange.expressions.parser import parse_condition
+from hashrange.expressions.preparing import (
+    CACHED_EXPRESSIONS_MAX,
+    Compiled,
+    NamesKey,
+    ValueCheck,
+    check_functions,
+    judge,
+    placeholders,
+    prepare,
+    resolve,
+)
+from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.tree import (
+    And,
+    Between,
+    Call,
+    Comparison,
+    ConditionTree,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Value,
+)
+from hashrange.values import AttributeValue
+
+
+class KeyComparison(NamedTuple):
+    """A condition on one key attribute.
+
+    `operator` is one of = < <= > >= BETWEEN begins_with; `operands` are its one or two values.
+    """
+
+    attribute: str
+    operator: str
+    operands: tuple[AttributeValue, ...]
+
+
+_Term: TypeAlias = tuple[str, str, tuple[str, ...]]
+"""Attribute, operator and the placeholders of the operands."""
+
+_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def key_condition(text: str, substitutions: Substitutions) -> list[KeyComparison]:
+    """Prepare a key condition: its comparisons in the order of the text. Raises ValidationException."""
+    compiled = prepare(_compile_cached, _compile, text, substitutions, "KeyConditionExpression")
+    values = substitutions.values
+    return [
+        KeyComparison(attribute, operator, tuple([values[name] for name in operands]))
+        for attribute, operator, operands in compiled.program
+    ]
+
+
+def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
+    names = dict(names_key)
+    tree = parse_condition(text)
+    check_functions(tree, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, "a condition")
+    used = placeholders(tree, names)
+
+    def build() -> tuple[tuple[_Term, ...], list[ValueCheck]]:
+        terms = tuple(_terms(tree, names))
+        return terms, condition_checks(tree, names)
+
+    nothing: tuple[_Term, ...] = ()
+    terms, checks = judge(build, nothing)
+    return Compiled(terms, used.attributes, used.names, used.values, checks)
+
+
+_compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
+
+
+def _terms(tree: ConditionTree, names: dict[str, str]) -> list[_Term]:
+    terms: list[_Term] = []
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And):
+            stack += [node.right, node.left]
+        else:
+            terms.append(_term(node, names))
+    if len({attribute for attribute, _, _ in terms}) < len(terms):
+        raise ExpressionError(
+            "KeyConditionExpressions must only contain one condition per key", prefixed=False
+        )
+    return terms
+
+
+def _term(node: ConditionTree, names: dict[str, str]) -> _Term:
+    match node:
+        case Comparison(operator, left, right) if operator != "<>":
+            if isinstance(right, Path) and not isinstance(left, Path):
+                operator, left, right = _MIRRORED[operator], right, left
+            return _simple_term(operator, (left, right), names)
+        case Between(operand, low, high):
+            return _simple_term("BETWEEN", (operand, low, high), names)
+        case Call("begins_with", arguments):
+            return _simple_term("begins_with", arguments, names)
+        case Comparison(operator):
+            raise _invalid_operator(operator)
+        case Call(function):
+            raise _invalid_operator(function)
+        case Or() | Not() | In() | And():
+            raise _invalid_operator(type(node).__name__.upper())
+
+
+def _invalid_operator(operator: str) -> ExpressionError:
+    return ExpressionError(f"Invalid operator used in KeyConditionExpression: {operator}", prefixed=False)
+
+
+def _simple_term(operator: str, operands: Iterable[Operand], names: dict[str, str]) -> _Term:
+    attributes = []
+    values = []
+    for position, operand in enumerate(operands):
+        match operand:
+            case Path(elements):
+                if len(elements) > 1:
+                    raise ExpressionError(
+                        "KeyConditionExpressions cannot have conditions on nested attributes", prefixed=False
+                    )
+                attributes.append((position, str(resolve(operand, names)[0])))
+            case Value(name):
+                values.append(name)
+            case _:
+                raise ExpressionError(
+                    "KeyConditionExpressions cannot contain nested operations", prefixed=False
+                )
+    if len(attributes) != 1 or attributes[0][0] != 0:
+        if not attributes:
+            complaint = "No key attribute specified"
+        elif len(attributes) > 1:
+            complaint = "Multiple attribute names used in one condition"
+        else:
+            complaint = f"{operator} operator must have the key attribute as its first operand"
+        raise ExpressionError(f"Invalid condition in KeyConditionExpression: {complaint}", prefixed=False)
+    return attributes[0][1], operator, tuple(values)

@@ -1,0 +1,293 @@
+"""The parameters that came before expressions, turned into the same results.
+
+`Expected` and the filters become a `Condition`, `AttributeUpdates` an `Update`, `KeyConditions` key
+comparisons, `AttributesToGet` a `Projection`. Rules: names are plain top-level attributes, whatever
+characters they hold; values are validated and normalised here; types of members and the names of operators
+are the business of `shapes`, and so is that legacy parameters and expressions do not mix.
+Source: Developer Guide, "Legacy conditional parameters"; API reference of each data type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from hashrange.errors import INVALID, ValidationException
+from hashrange.expressions.conditions import Condition, Test, begins_with, contains
+from hashrange.expressions.keys import KeyComparison
+from hashrange.expressions.paths import Leaf
+from hashrange.expressions.preparing import Values
+from hashrange.expressions.projections import Projection
+from hashrange.expressions.updates import Change, Update, add, delete
+from hashrange.values import AttributeValue, Item, admit_value, equal, kind, order
+
+_ARGUMENT_COUNTS: Final = {"NULL": 0, "NOT_NULL": 0, "BETWEEN": 2}
+"""The others take one, and IN takes one or more."""
+
+_ORDERED: Final = frozenset({"S", "N", "B"})
+_ARGUMENT_TYPES: Final = {
+    "LT": _ORDERED,
+    "LE": _ORDERED,
+    "GT": _ORDERED,
+    "GE": _ORDERED,
+    "BETWEEN": _ORDERED,
+    "IN": _ORDERED,
+    "CONTAINS": _ORDERED,
+    "NOT_CONTAINS": _ORDERED,
+    "BEGINS_WITH": frozenset({"S", "B"}),
+}
+_KEY_OPERATORS: Final = {
+    "EQ": "=",
+    "LT": "<",
+    "LE": "<=",
+    "GT": ">",
+    "GE": ">=",
+    "BETWEEN": "BETWEEN",
+    "BEGINS_WITH": "begins_with",
+}
+_ACCEPTED: Final = {"LT": (-1,), "LE": (-1, 0), "GT": (1,), "GE": (1, 0)}
+_TYPE_MISMATCH: Final = "Type mismatch for attribute to update"
+
+_NO_VALUES: Final[Mapping[str, AttributeValue]] = {}
+
+
+def expected(members: Mapping[str, Mapping[str, Any]], conditional_operator: str | None = None) -> Condition:
+    """The condition of an `Expected` parameter. Raises ValidationException."""
+    tests = []
+    for attribute, entry in members.items():
+        operator = entry.get("ComparisonOperator")
+        if operator is None:
+            tests.append(_expected_value(attribute, entry))
+            continue
+        if entry.get("Exists") is not None:
+            raise _invalid(
+                f"Exists and ComparisonOperator cannot be used together for Attribute: {attribute}"
+            )
+        arguments = entry.get("AttributeValueList")
+        value = entry.get("Value")
+        if value is not None:
+            if arguments is not None:
+                raise _invalid(
+                    f"Value and AttributeValueList cannot be used together for Attribute: {attribute}"
+                )
+            arguments = [value]
+        elif arguments is None and _ARGUMENT_COUNTS.get(operator) != 0:
+            raise _invalid(
+                f"Value or AttributeValueList must be used with ComparisonOperator: {operator} "
+                f"for Attribute: {attribute}"
+            )
+        tests.append(_comparison(attribute, operator, arguments or []))
+    return _combine(tests, members, conditional_operator)
+
+
+def filters(
+    members: Mapping[str, Mapping[str, Any]],
+    conditional_operator: str | None = None,
+    parameter: str = "QueryFilter",
+) -> Condition:
+    """The condition of a `QueryFilter` or `ScanFilter`. Raises ValidationException."""
+    tests = [
+        _comparison(attribute, entry["ComparisonOperator"], entry.get("AttributeValueList") or [])
+        for attribute, entry in members.items()
+    ]
+    return _combine(tests, members, conditional_operator)
+
+
+def key_conditions(members: Mapping[str, Mapping[str, Any]]) -> list[KeyComparison]:
+    """The comparisons of a `KeyConditions` parameter. Raises ValidationException."""
+    result = []
+    for attribute, entry in members.items():
+        operator = entry["ComparisonOperator"]
+        arguments = entry.get("AttributeValueList") or []
+        _check_arguments(operator, arguments)
+        if operator not in _KEY_OPERATORS:
+            raise ValidationException("Attempted conditional constraint is not an indexable operation")
+        result.append(KeyComparison(attribute, _KEY_OPERATORS[operator], tuple(arguments)))
+    return result
+
+
+def attributes_to_get(names: Iterable[str]) -> Projection:
+    """The projection of an `AttributesToGet` parameter. Raises ValidationException."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise _invalid(f"Duplicate value in attribute name: {name}")
+        seen.add(name)
+    leaf = Leaf()
+    return Projection({name: leaf for name in names}, frozenset(seen), True)
+
+
+def attribute_updates(members: Mapping[str, Mapping[str, Any]]) -> Update:
+    """The update of an `AttributeUpdates` parameter. Raises ValidationException."""
+    return Update(
+        {attribute: Leaf(_update_change(entry)) for attribute, entry in members.items()},
+        _NO_VALUES,
+        frozenset(members),
+    )
+
+
+def _invalid(text: str) -> ValidationException:
+    return ValidationException(INVALID + text)
+
+
+def _combine(
+    tests: list[Test], members: Mapping[str, Mapping[str, Any]], conditional_operator: str | None
+) -> Condition:
+    quantify = any if conditional_operator == "OR" and tests else all
+
+    def run(item: Item, values: Values) -> bool:
+        return quantify(test(item, values) for test in tests)
+
+    return Condition(run, _NO_VALUES, frozenset(members))
+
+
+def _expected_value(attribute: str, entry: Mapping[str, Any]) -> Test:
+    """An entry without an operator: the attribute has this value, or does not exist."""
+    exists = entry.get("Exists")
+    value = entry.get("Value")
+    if entry.get("AttributeValueList") is not None:
+        raise _invalid(
+            f"AttributeValueList can only be used with a ComparisonOperator for Attribute: {attribute}"
+        )
+    if exists is False:
+        if value is not None:
+            raise _invalid(f"Value cannot be used when Exists is set to false for Attribute: {attribute}")
+        return _missing(attribute)
+    if value is None:
+        state = "null" if exists is None else "set to true"
+        raise _invalid(f"Value must be provided when Exists is {state} for Attribute: {attribute}")
+    admit_value(value)
+    return partial(_test_member, attribute, equal, value)
+
+
+def _missing(attribute: str) -> Test:
+    return lambda item, values: attribute not in item
+
+
+def _present(attribute: str) -> Test:
+    return lambda item, values: attribute in item
+
+
+def _test_member(attribute: str, holds: Any, argument: AttributeValue, item: Item, values: Values) -> bool:
+    value = item.get(attribute)
+    return value is not None and bool(holds(value, argument))
+
+
+def _test_not_member(
+    attribute: str, holds: Any, argument: AttributeValue, item: Item, values: Values
+) -> bool:
+    value = item.get(attribute)
+    return value is None or not holds(value, argument)
+
+
+def _comparison(attribute: str, operator: str, arguments: list[AttributeValue]) -> Test:
+    _check_arguments(operator, arguments)
+    match operator:
+        case "NULL":
+            return _missing(attribute)
+        case "NOT_NULL":
+            return _present(attribute)
+        case "EQ":
+            return partial(_test_member, attribute, equal, arguments[0])
+        case "NE":
+            return partial(_test_not_member, attribute, equal, arguments[0])
+        case "CONTAINS":
+            return partial(_test_member, attribute, contains, arguments[0])
+        case "NOT_CONTAINS":
+            return partial(_test_not_member, attribute, contains, arguments[0])
+        case "BEGINS_WITH":
+            return partial(_test_member, attribute, begins_with, arguments[0])
+        case "IN":
+            return _any_of(attribute, arguments)
+        case "BETWEEN":
+            return _between(attribute, arguments[0], arguments[1])
+        case _:
+            return _ordered(attribute, _ACCEPTED[operator], arguments[0])
+
+
+def _ordered(attribute: str, accepted: tuple[int, ...], argument: AttributeValue) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = item.get(attribute)
+        return value is not None and order(value, argument) in accepted
+
+    return run
+
+
+def _between(attribute: str, low: AttributeValue, high: AttributeValue) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = item.get(attribute)
+        return value is not None and order(low, value) in (-1, 0) and order(value, high) in (-1, 0)
+
+    return run
+
+
+def _any_of(attribute: str, choices: list[AttributeValue]) -> Test:
+    def run(item: Item, values: Values) -> bool:
+        value = item.get(attribute)
+        return value is not None and any(equal(value, choice) for choice in choices)
+
+    return run
+
+
+def _check_arguments(operator: str, arguments: list[AttributeValue]) -> None:
+    """Refuse a wrong number of arguments, arguments of a wrong type, and bounds the wrong way round."""
+    wanted = _ARGUMENT_COUNTS.get(operator, 1)
+    count = len(arguments)
+    if count != wanted and not (operator == "IN" and count > 1):
+        raise _invalid(f"Invalid number of argument(s) for the {operator} ComparisonOperator")
+    for argument in arguments:
+        admit_value(argument)
+    allowed = _ARGUMENT_TYPES.get(operator)
+    if allowed is None:
+        return
+    for argument in arguments:
+        if kind(argument) not in allowed:
+            raise _invalid(
+                f"ComparisonOperator {operator} is not valid for {kind(argument)} AttributeValue type"
+            )
+    if len({kind(argument) for argument in arguments}) > 1:
+        raise _invalid("AttributeValues inside AttributeValueList must be of same type")
+    if operator == "BETWEEN" and order(arguments[0], arguments[1]) == 1:
+        raise ValidationException(
+            "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound"
+        )
+
+
+_ADDED: Final = frozenset({"N", "SS", "NS", "BS", "L"})
+_SETS: Final = frozenset({"SS", "NS", "BS"})
+
+
+def _update_change(entry: Mapping[str, Any]) -> Change:
+    """What one entry of `AttributeUpdates` does to its attribute; the action is PUT by default."""
+    action = entry.get("Action") or "PUT"
+    value = entry.get("Value")
+    if value is None:
+        if action != "DELETE":
+            raise _invalid("Only DELETE action is allowed when no attribute value is specified")
+        return lambda old, item, values: None
+    admit_value(value)
+    if action == "PUT":
+        return lambda old, item, values: value
+    if action == "ADD":
+        if kind(value) not in _ADDED:
+            raise _invalid(f"ADD action is not supported for the type {kind(value)}")
+        return lambda old, item, values: _add(old, value)
+    if kind(value) not in _SETS:
+        raise _invalid(f"DELETE action with value is not supported for the type {kind(value)}")
+    return lambda old, item, values: _delete(old, value)
+
+
+def _add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
+    """As the ADD clause of an update expression, and on lists too."""
+    if old is not None and kind(old) != kind(value):
+        raise ValidationException(_TYPE_MISMATCH)
+    if old is not None and "L" in old:
+        return {"L": old["L"] + value["L"]}
+    return add(old, value)
+
+
+def _delete(old: AttributeValue | None, value: AttributeValue) -> AttributeValue | None:
+    if old is not None and kind(old) != kind(value):
+        raise ValidationException(_TYPE_MISMATCH)
+    return delete(old, value)

@@ -1,0 +1,56 @@
+"""Projection expressions: which parts of an item an answer holds.
+
+Rules: paths that lead nowhere are left out; siblings merge into one map or list; list elements move
+together in ascending order. Source: Developer Guide, "Projection expressions".
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from hashrange.expressions.parser import parse_projection
+from hashrange.expressions.paths import Trie, grow, pick
+from hashrange.expressions.preparing import (
+    CACHED_EXPRESSIONS_MAX,
+    Compiled,
+    NamesKey,
+    placeholders,
+    prepare,
+    resolve,
+)
+from hashrange.expressions.substitutions import Substitutions
+from hashrange.values import Item
+
+
+class Projection(NamedTuple):
+    """The paths to keep; `attributes` are the top-level names, `is_top_level` if there are no others."""
+
+    paths: Trie
+    attributes: frozenset[str]
+    is_top_level: bool
+
+    def apply(self, item: Item) -> Item:
+        """The projected copy of `item`; values are shared with it."""
+        if self.is_top_level:
+            return {name: item[name] for name in self.paths if name in item}  # type: ignore[index,misc]
+        return pick(item, self.paths)
+
+
+def projection(text: str, substitutions: Substitutions) -> Projection:
+    """Prepare a projection. Raises ValidationException."""
+    return prepare(_compile_cached, _compile, text, substitutions, "ProjectionExpression").program
+
+
+def _compile(text: str, names_key: NamesKey) -> Compiled[Projection]:
+    names = dict(names_key)
+    tree = parse_projection(text)
+    used = placeholders(tree, names)
+    paths = [resolve(path, names) for path in tree.paths]
+    program = Projection(
+        grow((path, None) for path in paths), used.attributes, all(len(path) == 1 for path in paths)
+    )
+    return Compiled(program, used.attributes, used.names, used.values, ())
+
+
+_compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
