@@ -1,0 +1,355 @@
+"""The wire protocol of DynamoDB as a pure machine: bytes in, bytes out, no sockets.
+
+`Wire.read` turns method, target, headers and body of an HTTP request into a `Call` for the database, or
+into the `Response` that answers it at once; `encode_result` and `encode_error` turn an outcome into an
+answer's body. Headers are a mapping of lower-case names to values, all bytes.
+
+The order of checks: method and path, content type, JSON, target, authentication. Each has its own form
+of answer, because in DynamoDB each is done by another component:
+
+    GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `
+    OPTIONS                        200, the CORS preflight of a browser
+    other methods, paths, types    404, `<UnknownOperationException/>`
+    the rest                       the JSON error envelope of `hashrange.errors`
+
+Any access key is accepted; signatures are not verified here. Who calls is read from the credential
+scope, `AKID/20260101/eu-west-1/dynamodb/aws4_request`.
+
+Refuses to know: connections, HTTP framing (`hashrange.server`), what an operation does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import zlib
+from collections.abc import Container, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+import orjson
+
+from hashrange import errors
+from hashrange.database import Caller
+
+JSON_TYPE: Final = b"application/x-amz-json-1.0"
+_PLAIN_JSON_TYPE: Final = b"application/json"
+_TARGET: Final = b"DynamoDB_20120810."
+_STREAMS_TARGET: Final = b"DynamoDBStreams_20120810."
+_STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
+
+_UNKNOWN_OPERATION: Final = b"<UnknownOperationException/>\n"
+_CALLERS_CACHED_MAX: Final = 10_000
+_AUTHORIZATION_CACHED_BYTES_MAX: Final = 2_048
+
+_log = logging.getLogger(__name__)
+
+Headers = Mapping[bytes, bytes]
+
+
+class Form(msgspec.Struct, frozen=True, gc=False):
+    """What an answer is to look like: its content type, and headers beside the usual ones."""
+
+    content_type: bytes = JSON_TYPE
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """One call of an API operation: `request` is its parameters, in wire form.
+
+    `form` says how to answer; None is the usual way.
+    """
+
+    operation: str
+    request: dict[str, Any]
+    caller: Caller
+    form: Form | None = None
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """An answer: `headers` are those beside Content-Type and the ones `response_headers` adds."""
+
+    status: int
+    body: bytes
+    content_type: bytes = JSON_TYPE
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Wire:
+    """Reads requests. One object serves all connections; it keeps nothing of a request but the caller.
+
+    `region` and `account_id` are those of a caller whose credentials name none. `operations` are the
+    names that exist; without it every name passes, and the database refuses the ones it lacks.
+    """
+
+    __slots__ = ("_account_id", "_callers", "_operations", "_region")
+
+    def __init__(self, *, region: str, account_id: str, operations: Container[str] | None = None) -> None:
+        self._region = region
+        self._account_id = account_id
+        self._operations = operations
+        self._callers: dict[bytes, Caller] = {}
+
+    def read(
+        self, method: bytes, target: bytes, headers: Headers, body: bytes, *, caller: Caller | None = None
+    ) -> Call | Response:
+        """The call that a request makes, or the answer to one that makes none.
+
+        With `caller` the request needs no credentials: its sender is known by other means.
+        """
+        if method != b"POST" or (target != b"/" and target.partition(b"?")[0] != b"/"):
+            return self._read_other(method, target, headers)
+        content_type = headers.get(b"content-type", b"")
+        form = None
+        if content_type != JSON_TYPE or b"origin" in headers:
+            content_type = content_type.partition(b";")[0].strip().lower()
+            if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
+                return _unknown_operation(headers)
+            form = Form(content_type, _cors_headers(headers))
+        try:
+            request = orjson.loads(body)
+            if type(request) is not dict:
+                raise errors.SerializationException()
+            operation = self._operation(headers.get(b"x-amz-target", b""))
+            if caller is None:
+                caller = self._caller(target, headers)
+        except errors.ServiceError as error:
+            return encode_error(error, form)
+        except ValueError:
+            # What DynamoDB answers to text that is not JSON carries no message.
+            return encode_error(errors.SerializationException(), form)
+        return Call(operation, request, caller, form)
+
+    def _operation(self, target: bytes) -> str:
+        if target.startswith(_TARGET):
+            name = target[len(_TARGET) :].decode("latin-1")
+            known = name not in _STREAMS_OPERATIONS
+        elif target.startswith(_STREAMS_TARGET):
+            name = target[len(_STREAMS_TARGET) :].decode("latin-1")
+            known = name in _STREAMS_OPERATIONS
+        else:
+            raise errors.UnknownOperationException()
+        if not known or (self._operations is not None and name not in self._operations):
+            raise errors.UnknownOperationException()
+        return name
+
+    def _caller(self, target: bytes, headers: Headers) -> Caller:
+        authorization = headers.get(b"authorization")
+        if b"?" in target:
+            query = target.partition(b"?")[2].decode("latin-1")
+            parameters = dict(parse_qsl(query, keep_blank_values=True))
+            if "X-Amz-Algorithm" in parameters:
+                if authorization is not None:
+                    raise errors.InvalidSignatureException(_TWO_AUTHORIZATIONS)
+                return self._scope_caller(query_credential(parameters))
+        if authorization is None:
+            raise errors.MissingAuthenticationTokenException(_MISSING_TOKEN)
+        # All but the signature is the same in every request that a client makes in a day.
+        signed, _, signature = authorization.rpartition(b"Signature=")
+        cacheable = signature.isalnum() and (b"x-amz-date" in headers or b"date" in headers)
+        if cacheable:
+            caller = self._callers.get(signed)
+            if caller is not None:
+                return caller
+        caller = self._scope_caller(header_credential(authorization, headers))
+        if cacheable and len(signed) <= _AUTHORIZATION_CACHED_BYTES_MAX:
+            if len(self._callers) >= _CALLERS_CACHED_MAX:
+                self._callers.clear()
+            self._callers[signed] = caller
+        return caller
+
+    def _scope_caller(self, credential: str) -> Caller:
+        parts = credential.split("/")
+        access_key = parts[0]
+        region = parts[-3] if len(parts) >= 5 and _REGION.fullmatch(parts[-3]) else self._region
+        account_id = access_key if _ACCOUNT_ID.fullmatch(access_key) else self._account_id
+        return Caller(region, account_id, access_key)
+
+    def _read_other(self, method: bytes, target: bytes, headers: Headers) -> Response:
+        if method == b"OPTIONS":
+            return _preflight(headers)
+        if method in (b"GET", b"HEAD") and target.partition(b"?")[0] == b"/":
+            healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
+            return Response(200, healthy, b"text/plain", _cors_headers(headers))
+        return _unknown_operation(headers)
+
+
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_ACCOUNT_ID: Final = re.compile(r"[0-9]{12}")
+
+
+# -- Signature Version 4, as far as naming the caller goes ------------------------------------------------
+#
+# AWS General Reference, "Create a signed AWS API request":
+#   Authorization: algorithm Credential=access-key-ID/credential-scope, SignedHeaders=…, Signature=signature
+
+_MISSING_TOKEN: Final = "Request is missing Authentication Token"
+_TWO_AUTHORIZATIONS: Final = (
+    "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
+)
+_HEADER_PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
+_QUERY_PARAMETERS: Final = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Signature",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Date",
+)
+
+
+def header_credential(authorization: bytes, headers: Headers) -> str:
+    """The credential that an Authorization header names.
+
+    Raises MissingAuthenticationTokenException for a scheme that is not AWS4, and
+    IncompleteSignatureException for missing parts, all of them in one message.
+    """
+    text = authorization.decode("latin-1").strip()
+    if not text.startswith("AWS4-"):
+        raise errors.MissingAuthenticationTokenException(_MISSING_TOKEN)
+    parameters: dict[str, str] = {}
+    for pair in text.partition(" ")[2].replace(",", " ").split():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise errors.IncompleteSignatureException(
+                f"'{pair}' not a valid key=value pair (missing equal-sign) in Authorization header: '{text}'."
+            )
+        parameters[name] = value
+    missing = [
+        f"Authorization header requires '{name}' parameter."
+        for name in _HEADER_PARAMETERS
+        if not parameters.get(name)
+    ]
+    if b"x-amz-date" not in headers and b"date" not in headers:
+        missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.")
+    if missing:
+        raise errors.IncompleteSignatureException(f"{' '.join(missing)} Authorization={text}")
+    return parameters["Credential"]
+
+
+def query_credential(parameters: Mapping[str, str]) -> str:
+    """The credential that the query string of a presigned request names."""
+    missing = [
+        f"AWS query-string parameters must include '{name}'."
+        for name in _QUERY_PARAMETERS
+        if not parameters.get(name)
+    ]
+    if missing:
+        raise errors.IncompleteSignatureException(
+            f"{' '.join(missing)} Re-examine the query-string parameters."
+        )
+    return parameters["X-Amz-Credential"]
+
+
+# -- Answers ----------------------------------------------------------------------------------------------
+
+
+_USUAL: Final = Form()
+
+
+def encode_result(result: dict[str, Any]) -> bytes:
+    """The body of a successful answer."""
+    return orjson.dumps(result)
+
+
+def encode_error(error: Exception, form: Form | None = None) -> Response:
+    """The answer that tells `error`.
+
+    What is not a `ServiceError` is a fault of ours: it is logged with its traceback, and the answer is
+    an InternalServerError that tells nothing of it.
+    """
+    if not isinstance(error, errors.ServiceError):
+        _log.error("internal error", exc_info=error)
+        error = errors.InternalServerError(errors.INTERNAL)
+    form = form or _USUAL
+    return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers)
+
+
+def answer(result: dict[str, Any] | None, error: Exception | None, form: Form | None = None) -> Response:
+    """The answer to a call that ended with `result` or with `error`."""
+    if error is not None:
+        return encode_error(error, form)
+    try:
+        body = encode_result(result or {})
+    except (TypeError, ValueError) as unencodable:
+        return encode_error(unencodable, form)
+    form = form or _USUAL
+    return Response(200, body, form.content_type, form.headers)
+
+
+def response_headers(response: Response) -> list[tuple[bytes, bytes]]:
+    """The headers that every answer has, and the answer's own; HTTP's framing is not among them."""
+    headers = [(b"x-amzn-RequestId", request_id()), (b"x-amz-crc32", b"%d" % zlib.crc32(response.body))]
+    if response.content_type:
+        headers.append((b"Content-Type", response.content_type))
+    headers.extend(response.headers)
+    return headers
+
+
+# -- Browsers ---------------------------------------------------------------------------------------------
+
+CORS_HEADERS: Final = (
+    (b"Access-Control-Allow-Origin", b"*"),
+    (
+        b"Access-Control-Expose-Headers",
+        b"x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date",
+    ),
+)
+_PREFLIGHT_SECONDS: Final = b"172800"
+
+
+def _cors_headers(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
+    return CORS_HEADERS if b"origin" in headers else ()
+
+
+def _unknown_operation(headers: Headers) -> Response:
+    return Response(404, _UNKNOWN_OPERATION, b"", _cors_headers(headers))
+
+
+def _preflight(headers: Headers) -> Response:
+    """The answer to `OPTIONS`: whatever the page asks for is allowed, as DynamoDB does."""
+    allowed = [*CORS_HEADERS, (b"Access-Control-Max-Age", _PREFLIGHT_SECONDS)]
+    for asked, name in (
+        (b"access-control-request-headers", b"Access-Control-Allow-Headers"),
+        (b"access-control-request-method", b"Access-Control-Allow-Methods"),
+    ):
+        value = headers.get(asked)
+        # Echoed, so it must not be able to start a header line of its own.
+        if value is not None and b"\r" not in value and b"\n" not in value:
+            allowed.append((name, value))
+    return Response(200, b"", b"", tuple(allowed))
+
+
+# -- Request ids ------------------------------------------------------------------------------------------
+#
+# DynamoDB's ids are 52 characters of base32hex, the last 26 of them the same in all. Nobody verifies
+# one, they only must not repeat, so ours are 20 random characters drawn once per process and a counter:
+# 30 bits, spread by an odd multiplier (a bijection, so no repeats) to look like the rest.
+
+_ALPHABET: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUV"
+_TRIPLES: Final = tuple(bytes((a, b, c)) for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET)
+_SUFFIX: Final = b"VV4KQNSO5AEMVJF66Q9ASUAAJG"
+_SPREAD: Final = 0x2545F491
+
+
+class _RequestIds:
+    __slots__ = ("_number", "_prefix")
+
+    def __init__(self) -> None:
+        self._number = int.from_bytes(os.urandom(4), "big")
+        self._draw()
+
+    def _draw(self) -> None:
+        self._prefix = bytes(_ALPHABET[byte & 31] for byte in os.urandom(20))
+
+    def __call__(self) -> bytes:
+        number = self._number = self._number + 1
+        if not number & 0x3FFFFFFF:
+            self._draw()
+        spread = number * _SPREAD
+        return self._prefix + _TRIPLES[spread & 0x7FFF] + _TRIPLES[spread >> 15 & 0x7FFF] + _SUFFIX
+
+
+request_id: Final = _RequestIds()
+"""Make a request id."""

@@ -1,0 +1,68 @@
+"""Answers as HTTP/1.1 bytes.
+
+A successful answer is by far the most frequent one, so its head is a template that is rebuilt when the
+second changes (`Frames.tick`); a request fills in id, checksum and length only. All others are put
+together header by header.
+"""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from http import HTTPStatus
+from zlib import crc32
+
+from hashrange.protocol import JSON_TYPE, Response, request_id, response_headers
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Frames:
+    """Makes answers; `tick` tells it the time."""
+
+    __slots__ = ("_common", "_second", "_success")
+
+    def __init__(self, now: float) -> None:
+        self._second = -1
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """Set the time that answers carry, in seconds since the epoch."""
+        second = int(now)
+        if second == self._second:
+            return
+        self._second = second
+        self._common = b"Server: Server\r\nDate: %b\r\n" % formatdate(second, usegmt=True).encode()
+        self._success = (
+            b"HTTP/1.1 200 OK\r\n"
+            + self._common
+            + b"Content-Type: "
+            + JSON_TYPE
+            + b"\r\nConnection: keep-alive\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n"
+            b"Content-Length: %d\r\n\r\n%b"
+        )
+
+    def success(self, body: bytes) -> bytes:
+        """A 200 that keeps the connection open."""
+        return self._success % (request_id(), crc32(body), len(body), body)
+
+    def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
+        """Any answer. `head_only` is for HEAD: the headers of the answer without its body."""
+        lines = [
+            f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n".encode(),
+            self._common,
+        ]
+        for name, value in response_headers(response):
+            lines += (name, b": ", value, b"\r\n")
+        lines.append(b"Connection: close\r\n" if close else b"Connection: keep-alive\r\n")
+        lines.append(b"Content-Length: %d\r\n\r\n" % len(response.body))
+        if not head_only:
+            lines.append(response.body)
+        return b"".join(lines)
+
+    def refusal(self, status: int) -> bytes:
+        """The answer to what is not proper HTTP, or too much of it; the connection ends with it."""
+        return b"HTTP/1.1 %d %b\r\n%bConnection: close\r\nContent-Length: 0\r\n\r\n" % (
+            status,
+            HTTPStatus(status).phrase.encode(),
+            self._common,
+        )

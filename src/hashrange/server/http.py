@@ -1,0 +1,522 @@
+"""HTTP/1.1 for the data plane: one `Connection` per client connection, over httptools (llhttp).
+
+The life of a request: `data_received` feeds the parser; its callbacks gather head and body;
+`on_message_complete` makes an `Exchange`, has `protocol` read the request, and hands the call to
+`Database.submit`; the database ends it by `Exchange.done`, at once or later; `_advance` writes answers
+in the order of their requests.
+
+Rules:
+- A connection's exchanges are answered in order, though they may end in any order.
+- Nothing grows without bound: when too many requests run, or the client does not take its answers, the
+  requests already read wait (`_waiting`) and reading stops. What can be waiting is then bounded by one
+  read of the socket.
+- Answers that are ready together leave in one write.
+- What is not proper HTTP is answered once (400, 408, 413, 417, 431) and the connection ends. It is kept
+  half open for a moment: closing it with unread input would make the kernel discard the answer.
+- Time comes from `Plane.sweep`, called a few times a second: no timer per request.
+
+Refuses to know: what the requests mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, Protocol, cast
+
+import httptools
+
+from hashrange import protocol
+from hashrange.protocol import Call, Caller, Response, Wire
+from hashrange.server.frames import CONTINUE, Frames
+from hashrange.server.settings import ServerSettings
+
+LINGER_SECONDS_MAX: Final = 2.0
+"""How long a connection that was refused is drained of what its client still sends."""
+
+_log = logging.getLogger(__name__)
+
+Done = Callable[["dict[str, Any] | None", "Exception | None"], None]
+
+
+class Submits(Protocol):
+    """The part of a `Database` that the data plane uses. Implementations: `Database`, the tests' own."""
+
+    def submit(self, operation: str, request: dict[str, Any], caller: Caller, done: Done) -> None: ...
+
+
+class Phase(Enum):
+    """Where a connection is in reading its next request."""
+
+    IDLE = "between requests"
+    HEAD = "in the request line or the headers"
+    BODY = "in the body"
+    ENDING = "reads nothing any more"
+
+
+class Plane:
+    """What all connections of a server share."""
+
+    __slots__ = (
+        "_call_soon",
+        "_ready",
+        "connections",
+        "database",
+        "draining",
+        "frames",
+        "now",
+        "settings",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        database: Submits,
+        wire: Wire,
+        frames: Frames,
+        settings: ServerSettings,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.database = database
+        self.wire = wire
+        self.frames = frames
+        self.settings = settings
+        self.connections: set[Connection] = set()
+        self.draining = False
+        self.now = 0.0
+        self._call_soon = call_soon
+        self._ready: list[Connection] = []
+
+    def advance_soon(self, connection: Connection) -> None:
+        """Write the answers of `connection` when the batch they came in has been handed out."""
+        if not self._ready:
+            self._call_soon(self._advance_ready)
+        self._ready.append(connection)
+
+    def _advance_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for connection in ready:
+            connection.advance()
+
+    def sweep(self, now: float) -> None:
+        """Enforce the timeouts; `now` is in seconds, of any steady clock."""
+        self.now = now
+        for connection in tuple(self.connections):
+            connection.check_time(now)
+
+    def drain(self) -> None:
+        """Close what is idle; let everything else end with the request it is in."""
+        self.draining = True
+        for connection in tuple(self.connections):
+            connection.drain()
+
+    def abort(self) -> None:
+        """Cut off every connection."""
+        for connection in tuple(self.connections):
+            connection.abort()
+
+
+class Exchange:
+    """One request and its answer."""
+
+    __slots__ = ("answer", "call", "close", "connection", "linger")
+
+    def __init__(self, connection: Connection, close: bool) -> None:
+        self.connection = connection
+        self.close = close
+        self.linger = False
+        self.call: Call | None = None
+        self.answer: bytes | None = None
+
+    def start(self, call: Call, plane: Plane) -> None:
+        self.call = call
+        try:
+            plane.database.submit(call.operation, call.request, call.caller, self.done)
+        except Exception as error:
+            self.done(None, error)
+
+    def done(self, result: dict[str, Any] | None, error: Exception | None) -> None:
+        """Take the outcome of the call."""
+        if self.answer is not None:
+            return
+        connection = self.connection
+        frames = connection.plane.frames
+        form = self.call.form if self.call is not None else None
+        self.call = None
+        if error is None and form is None and not self.close and result is not None:
+            try:
+                self.answer = frames.success(protocol.encode_result(result))
+            except (TypeError, ValueError) as unencodable:
+                error = unencodable
+        if self.answer is None:
+            self.answer = frames.response(protocol.answer(result, error, form), close=self.close)
+        connection.answered(self)
+
+
+class _RefusedError(Exception):
+    """Raised in a parser callback to stop the parser."""
+
+
+class Connection(asyncio.Protocol):
+    """One client connection."""
+
+    __slots__ = (
+        "_body", "_body_bytes", "_busy", "_fed_bytes", "_head", "_headers", "_held_bytes", "_last",
+        "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport", "_url",
+        "_waiting", "_write_paused", "_write_since", "plane",
+    )  # fmt: skip
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self._transport: asyncio.Transport | None = None
+        self._parser: httptools.HttpRequestParser | None = None
+        self._phase = Phase.IDLE
+        self._since = plane.now
+        # The request being read.
+        self._url = b""
+        self._head: dict[bytes, bytes] = {}
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._fed_bytes = 0
+        self._status = 0
+        # The requests read: all that are unanswered, in order, and those among them not yet started.
+        self._pending: deque[Exchange] = deque()
+        self._waiting: deque[Exchange] = deque()
+        self._held_bytes = 0
+        self._last = False
+        self._busy = False
+        self._reading_paused = False
+        self._write_paused = False
+        self._write_since = 0.0
+
+    # -- the transport's calls --
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods of a Transport, but not its class.
+        transport = cast(asyncio.Transport, transport)
+        self._transport = transport
+        plane = self.plane
+        if len(plane.connections) >= plane.settings.connections_max or plane.draining:
+            self._phase = Phase.ENDING
+            plane.connections.add(self)
+            transport.write(plane.frames.refusal(503))
+            transport.close()
+            return
+        plane.connections.add(self)
+        self._parser = httptools.HttpRequestParser(self)
+        transport.set_write_buffer_limits(high=plane.settings.buffered_bytes_max)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.plane.connections.discard(self)
+        self._phase = Phase.ENDING
+        self._last = True
+        # The parser holds this object's methods: without this the two would wait for the collector.
+        self._transport = self._parser = None
+        self._pending.clear()
+        self._waiting.clear()
+
+    def data_received(self, data: bytes) -> None:
+        parser = self._parser
+        if self._last or parser is None:
+            return
+        self._fed_bytes += len(data)
+        self._busy = True
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._after_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            self._not_http(error)
+        if self._fed_bytes > self.plane.settings.header_bytes_max and self._status == 0:
+            self._check_fed_bytes()
+        self._busy = False
+        self.advance()
+
+    def eof_received(self) -> bool:
+        """The client sends no more; what it has asked for is still answered."""
+        if self._phase is Phase.ENDING or not self._pending:
+            return False
+        self._last = True
+        self._pending[-1].close = True
+        return True
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self._write_since = self.plane.now
+        self._pause_reading()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self.advance()
+
+    # -- the parser's calls --
+
+    def on_message_begin(self) -> None:
+        self._phase = Phase.HEAD
+        self._since = self.plane.now
+        self._url = b""
+        self._head = {}
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        # From here on headers are trailers, and go where nobody looks.
+        headers = self._headers = self._head
+        self._head = {}
+        self._body = []
+        self._body_bytes = 0
+        self._phase = Phase.BODY
+        self._since = self.plane.now
+        settings = self.plane.settings
+        if len(headers) > settings.headers_max:
+            self._refuse(431)
+        if self._fed_bytes > settings.header_bytes_max:
+            lines_bytes = sum(len(name) + len(value) + 4 for name, value in headers.items())
+            if len(self._url) + lines_bytes > settings.header_bytes_max:
+                self._refuse(431)
+        self._fed_bytes = 0
+        if b"host" not in headers and self._http_version() == "1.1":
+            self._refuse(400)
+        length = headers.get(b"content-length")
+        if length is not None and int(length) > settings.body_bytes_max:
+            self._refuse(413)
+        expectation = headers.get(b"expect")
+        if expectation is not None and not self._last:
+            if expectation.lower() != b"100-continue":
+                self._refuse(417)
+            interim = Exchange(self, False)
+            interim.answer = CONTINUE
+            self._held_bytes += len(CONTINUE)
+            self._pending.append(interim)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > self.plane.settings.body_bytes_max:
+            self._refuse(413)
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        plane = self.plane
+        self._phase = Phase.IDLE
+        self._since = plane.now
+        self._fed_bytes = 0
+        if self._last:
+            return
+        parser = self._parser
+        assert parser is not None
+        body = self._body
+        close = plane.draining or not parser.should_keep_alive()
+        exchange = Exchange(self, close)
+        self._last = close
+        may_start = not self._waiting and self._may_start()
+        self._pending.append(exchange)
+        method = parser.get_method()
+        outcome = plane.wire.read(
+            method, self._url, self._headers, body[0] if len(body) == 1 else b"".join(body)
+        )
+        self._body = []
+        if type(outcome) is Call:
+            if may_start:
+                exchange.start(outcome, plane)
+            else:
+                exchange.call = outcome
+                self._waiting.append(exchange)
+        else:
+            assert isinstance(outcome, Response)
+            exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
+            self.answered(exchange)
+
+    # -- refusals --
+
+    def _http_version(self) -> str:
+        assert self._parser is not None
+        return self._parser.get_http_version()
+
+    def _refuse(self, status: int) -> None:
+        """Stop the parser: the request is answered with `status` and is the last."""
+        self._status = status
+        raise _RefusedError
+
+    def _not_http(self, error: httptools.HttpParserError) -> None:
+        if self._last:
+            # What follows a request that ends the connection is nobody's request.
+            return
+        if self._status == 0 and isinstance(error, httptools.HttpParserCallbackError):
+            _log.error("internal error", exc_info=error.__context__ or error)
+            self._status = 500
+        self._end_with(self._status or 400)
+
+    def _after_upgrade(self, rest: bytes) -> None:
+        """A request offered another protocol; the offer is declined, and what follows is HTTP/1.1."""
+        parser = self._parser
+        if self._last or parser is None:
+            return
+        if parser.get_method() == b"CONNECT":
+            self._last = True
+            if self._pending:
+                self._pending[-1].close = True
+            return
+        self._parser = parser = httptools.HttpRequestParser(self)
+        if rest:
+            try:
+                parser.feed_data(rest)
+            except httptools.HttpParserUpgrade:
+                # Declining one offer per read is enough for any client that means it.
+                self._end_with(400)
+            except httptools.HttpParserError as error:
+                self._not_http(error)
+
+    def _check_fed_bytes(self) -> None:
+        """Bound what has been read of one request, complete or not."""
+        settings = self.plane.settings
+        # Chunk framing and trailers count as body, or they would be a way around the limit.
+        body_bytes_max = 2 * settings.body_bytes_max + settings.header_bytes_max
+        if self._phase is Phase.HEAD:
+            self._end_with(431)
+        elif self._phase is Phase.BODY and self._fed_bytes > body_bytes_max:
+            self._end_with(413)
+
+    def _end_with(self, status: int) -> None:
+        exchange = Exchange(self, True)
+        exchange.linger = True
+        exchange.answer = self.plane.frames.refusal(status)
+        self._held_bytes += len(exchange.answer)
+        self._status = status
+        self._phase = Phase.IDLE
+        self._last = True
+        self._pending.append(exchange)
+
+    # -- answers --
+
+    def _may_start(self) -> bool:
+        settings = self.plane.settings
+        return (
+            len(self._pending) - len(self._waiting) < settings.pipeline_max
+            and self._held_bytes <= settings.buffered_bytes_max
+            and not self._write_paused
+        )
+
+    def answered(self, exchange: Exchange) -> None:
+        """An exchange has its answer; it leaves when its turn comes."""
+        if self._transport is None:
+            return
+        assert exchange.answer is not None
+        self._held_bytes += len(exchange.answer)
+        if self._busy:
+            return
+        if len(self._pending) == 1:
+            self.advance()
+        else:
+            self.plane.advance_soon(self)
+
+    def advance(self) -> None:
+        """Write what may be written, start what may be started, until neither is left."""
+        pending = self._pending
+        waiting = self._waiting
+        self._busy = True
+        while self._transport is not None:
+            if pending and pending[0].answer is not None:
+                self._write_ready(self._transport)
+            if not waiting or not self._may_start():
+                break
+            exchange = waiting.popleft()
+            call = exchange.call
+            assert call is not None
+            exchange.start(call, self.plane)
+        self._busy = False
+        if waiting or self._write_paused or len(pending) >= self.plane.settings.pipeline_max:
+            self._pause_reading()
+        elif self._reading_paused:
+            self._resume_reading()
+
+    def _write_ready(self, transport: asyncio.Transport) -> None:
+        pending = self._pending
+        answers: list[bytes] = []
+        last: Exchange | None = None
+        while pending and last is None:
+            exchange = pending[0]
+            if exchange.answer is None:
+                break
+            pending.popleft()
+            answers.append(exchange.answer)
+            if exchange.close:
+                last = exchange
+        self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))
+        transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        if last is not None:
+            self._end(transport, last.linger)
+
+    def _end(self, transport: asyncio.Transport, linger: bool) -> None:
+        self._phase = Phase.ENDING
+        self._since = self.plane.now
+        self._last = True
+        self._waiting.clear()
+        self._pending.clear()
+        if linger and transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and self._transport is not None and self._phase is not Phase.ENDING:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        self._reading_paused = False
+        # The client was not to blame for the time in between.
+        self._since = self.plane.now
+        if self._transport is not None and self._phase is not Phase.ENDING:
+            self._transport.resume_reading()
+
+    # -- time --
+
+    def check_time(self, now: float) -> None:
+        """End the connection if its client takes too long."""
+        transport = self._transport
+        if transport is None:
+            return
+        settings = self.plane.settings
+        waited = now - self._since
+        if self._write_paused and now - self._write_since > settings.write_seconds_max:
+            self.abort()
+        elif self._phase is Phase.ENDING:
+            if waited > (LINGER_SECONDS_MAX if self._status else settings.write_seconds_max):
+                self.abort()
+        elif self._reading_paused:
+            return
+        elif self._phase is Phase.HEAD:
+            if waited > settings.header_seconds_max:
+                self._time_out()
+        elif self._phase is Phase.BODY:
+            if waited > settings.body_seconds_max:
+                self._time_out()
+        elif waited > settings.idle_seconds_max and not self._pending:
+            self._end(transport, False)
+
+    def _time_out(self) -> None:
+        self._end_with(408)
+        self.advance()
+
+    def drain(self) -> None:
+        """End the connection as soon as nothing is under way."""
+        if self._phase is not Phase.IDLE or self._last or self._transport is None:
+            return
+        if self._pending:
+            self._last = True
+            self._pending[-1].close = True
+        else:
+            self._end(self._transport, False)
+
+    def abort(self) -> None:
+        """Cut the connection off."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,260 @@
+"""Listening, serving, sweeping and draining: `serve` for a process, `running` for a thread.
+
+One event loop (uvloop where there is one) runs all connections and the bodies of their operations; the
+storage engine commits on its own thread and hands outcomes back through the loop, once per batch.
+`Database.sweep` runs on a thread of its own, so that background work never stands before a request.
+
+A database is served by one server at a time, because its engine delivers outcomes to one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from hashrange.clock import SystemClock
+from hashrange.database import Database
+from hashrange.protocol import Wire
+from hashrange.server.frames import Frames
+from hashrange.server.http import Connection, Plane
+from hashrange.server.settings import ServerSettings
+
+DEFAULT_REGION: Final = "us-east-1"
+DEFAULT_ACCOUNT_ID: Final = "000000000000"
+
+_TICK_SECONDS: Final = 0.25
+_SWEEP_SECONDS_MIN: Final = 0.02
+_SWEEP_SECONDS_MAX: Final = 60.0
+_SWEEP_RETRY_SECONDS: Final = 5.0
+_DRAIN_POLL_SECONDS: Final = 0.01
+
+_log = logging.getLogger(__name__)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A uvloop event loop, or asyncio's own where uvloop does not exist (Windows)."""
+    if sys.platform != "win32":
+        try:
+            import uvloop
+        except ImportError:  # pragma: no cover (a platform without uvloop's wheels)
+            pass
+        else:
+            return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+class Server:
+    """One listening server on an event loop: `start`, then `stop`, both on that loop."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: ServerSettings,
+        wire: Wire,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._loop = loop
+        self._database = database
+        self._settings = settings
+        # Answers carry the machine's time, whatever clock the database runs on: clients compare it
+        # with their own to correct the time in their signatures.
+        self._clock = SystemClock()
+        self._frames = Frames(self._clock.now())
+        self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
+        self._plane.now = self._loop.time()
+        self._listener: asyncio.Server | None = None
+        self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="hashrange-sweep")
+        self._sweeping: asyncio.Task[None] | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._stopping = asyncio.Event()
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen, and return the endpoint's URL. Raises OSError if the address cannot be had."""
+        self._listener = await self._loop.create_server(
+            lambda: Connection(self._plane), host, port, backlog=self._settings.backlog_max
+        )
+        self._database.engine.deliver_on(self._deliver)
+        self._tick()
+        self._sweeping = self._loop.create_task(self._sweep())
+        bound = self._listener.sockets[0]
+        address, bound_port = bound.getsockname()[:2]
+        if address in ("0.0.0.0", "::"):
+            address = "localhost"
+        if ":" in address:
+            address = f"[{address}]"
+        return f"http://{address}:{bound_port}"
+
+    async def stop(self) -> None:
+        """Accept no more, let what is under way finish (bounded by `drain_seconds_max`), end."""
+        if self._listener is not None:
+            self._listener.close()
+        self._stopping.set()
+        self._plane.drain()
+        give_up = self._loop.time() + self._settings.drain_seconds_max
+        while self._plane.connections and self._loop.time() < give_up:
+            await asyncio.sleep(_DRAIN_POLL_SECONDS)
+        self.abort()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._sweeping is not None:
+            await self._sweeping
+        self._sweeper.shutdown()
+        self._database.engine.deliver_on(_call)
+
+    def abort(self) -> None:
+        """Cut off all connections."""
+        self._plane.abort()
+
+    def _deliver(self, callback: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            # The loop is closed, so nobody waits for the answer; the outcomes must still be taken.
+            callback()
+
+    def _tick(self) -> None:
+        self._frames.tick(self._clock.now())
+        self._plane.sweep(self._loop.time())
+        self._ticking = self._loop.call_later(_TICK_SECONDS, self._tick)
+
+    async def _sweep(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                wait_seconds = await self._loop.run_in_executor(self._sweeper, self._database.sweep)
+            except Exception:
+                _log.exception("background work failed")
+                wait_seconds = _SWEEP_RETRY_SECONDS
+            wait_seconds = min(max(wait_seconds, _SWEEP_SECONDS_MIN), _SWEEP_SECONDS_MAX)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), wait_seconds)
+
+
+def serve(
+    database: Database,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    region: str = DEFAULT_REGION,
+    account_id: str = DEFAULT_ACCOUNT_ID,
+    settings: ServerSettings | None = None,
+    started: Callable[[str], None] | None = None,
+    stopping: Callable[[str], None] | None = None,
+) -> None:
+    """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
+
+    `started` gets the endpoint's URL, `stopping` the signal's name. A second signal cuts off what is
+    still under way. Closing the database is the caller's part. Raises OSError if the address cannot be
+    had. `region` and `account_id` are those of callers whose credentials name none.
+    """
+    loop = new_event_loop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        server = Server(
+            database, settings or ServerSettings(), Wire(region=region, account_id=account_id), loop
+        )
+        runner.run(_serve(server, host, port, started, stopping))
+
+
+async def _serve(
+    server: Server,
+    host: str,
+    port: int,
+    started: Callable[[str], None] | None,
+    stopping: Callable[[str], None] | None,
+) -> None:
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[str] = loop.create_future()
+
+    def on_signal(name: str) -> None:
+        if stop.done():
+            server.abort()
+        else:
+            stop.set_result(name)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        _on_signal(loop, number, on_signal)
+    try:
+        endpoint_url = await server.start(host, port)
+        # What exists now lives as long as the process: the collector need never look at it again.
+        # Requests make hardly any cycles, so it may also look more rarely.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        if started is not None:
+            started(endpoint_url)
+        reason = await stop
+        if stopping is not None:
+            stopping(reason)
+    finally:
+        await server.stop()
+
+
+def _on_signal(
+    loop: asyncio.AbstractEventLoop, number: signal.Signals, callback: Callable[[str], None]
+) -> None:
+    try:
+        loop.add_signal_handler(number, callback, number.name)
+    except NotImplementedError:  # pragma: no cover (Windows)
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback, number.name))
+
+
+@contextlib.contextmanager
+def running(
+    database: Database,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    region: str = DEFAULT_REGION,
+    account_id: str = DEFAULT_ACCOUNT_ID,
+    settings: ServerSettings | None = None,
+) -> Iterator[str]:
+    """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
+
+    Port 0 takes a free one. Closing the database is the caller's part.
+    """
+    loop = new_event_loop()
+    outcome: list[str | BaseException] = []
+    server = Server(database, settings or ServerSettings(), Wire(region=region, account_id=account_id), loop)
+    ready = threading.Event()
+    stop = asyncio.Event()
+
+    async def run() -> None:
+        try:
+            try:
+                outcome.append(await server.start(host, port))
+            except BaseException as error:
+                outcome.append(error)
+                return
+            finally:
+                ready.set()
+            await stop.wait()
+        finally:
+            await server.stop()
+
+    def work() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(run())
+
+    thread = threading.Thread(target=work, name="hashrange-server", daemon=True)
+    thread.start()
+    ready.wait()
+    started = outcome[0]
+    try:
+        if isinstance(started, BaseException):
+            raise started
+        yield started
+    finally:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def _call(callback: Callable[[], None]) -> None:
+    callback()
