@@ -16,7 +16,7 @@ from typing import Any, Final
 from hashrange.errors import INVALID, ValidationException
 from hashrange.expressions.conditions import Condition, Test, begins_with, contains
 from hashrange.expressions.keys import KeyComparison
-from hashrange.expressions.paths import Leaf
+from hashrange.expressions.paths import Leaf, Trie
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.projections import Projection
 from hashrange.expressions.updates import Change, Update, add, delete
@@ -109,13 +109,13 @@ def key_conditions(members: Mapping[str, Mapping[str, Any]]) -> list[KeyComparis
 
 def attributes_to_get(names: Iterable[str]) -> Projection:
     """The projection of an `AttributesToGet` parameter. Raises ValidationException."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise _invalid(f"Duplicate value in attribute name: {name}")
-        seen.add(name)
     leaf = Leaf()
-    return Projection({name: leaf for name in names}, frozenset(seen), True)
+    paths: Trie = {}
+    for name in names:
+        if name in paths:
+            raise _invalid(f"Duplicate value in attribute name: {name}")
+        paths[name] = leaf
+    return Projection(paths, frozenset(map(str, paths)), True)
 
 
 def attribute_updates(members: Mapping[str, Mapping[str, Any]]) -> Update:
@@ -152,10 +152,10 @@ def _expected_value(attribute: str, entry: Mapping[str, Any]) -> Test:
         )
     if exists is False:
         if value is not None:
-            raise _invalid(f"Value cannot be used when Exists is set to false for Attribute: {attribute}")
+            raise _invalid(f"Value cannot be used when Exists is false for Attribute: {attribute}")
         return _missing(attribute)
     if value is None:
-        state = "null" if exists is None else "set to true"
+        state = "null" if exists is None else "true"
         raise _invalid(f"Value must be provided when Exists is {state} for Attribute: {attribute}")
     admit_value(value)
     return partial(_test_member, attribute, equal, value)

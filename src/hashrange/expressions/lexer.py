@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+# Two reports of real messages fix the corners: `token: "_", near: "_version"` (a word does not begin with an
+# underscore) and `token: "-", near: "#AMZN_MAPPED_2021-0"` for `-03` (a number has no leading zero).
 EXPRESSION: Final = re.compile(
     r"""
-    (?P<word>   [A-Za-z_][A-Za-z0-9_]* )
+    (?P<word>   [A-Za-z][A-Za-z0-9_]* )
   | (?P<name>   \#[A-Za-z0-9_]+ )
   | (?P<value>  :[A-Za-z0-9_]+ )
-  | (?P<number> [0-9]+ )
+  | (?P<number> 0 | [1-9][0-9]* )
   | (?P<symbol> <> | <= | >= | [=<>+\-(),.\[\]] )
     """,
     re.VERBOSE,

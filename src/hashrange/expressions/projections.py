@@ -33,7 +33,7 @@ class Projection(NamedTuple):
     def apply(self, item: Item) -> Item:
         """The projected copy of `item`; values are shared with it."""
         if self.is_top_level:
-            return {name: item[name] for name in self.paths if name in item}  # type: ignore[index,misc]
+            return {name: item[name] for name in self.paths if name in item}
         return pick(item, self.paths)
 
 
