@@ -65,7 +65,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
         # A list or map where an enum's word belongs cannot be looked up. The exact walk names it.
         pass
     shape = OPERATIONS[operation]
-    wire_types.check(shape, request)
+    wire_types.check_request(shape, request)
     _check_table_name(operation, shape, request)
     if operation in _BATCHES and request.get("RequestItems") == {}:
         # [report] dynoxide issue 17; some regions use the common message since 2026.
@@ -77,7 +77,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
 
 def check_types(operation: str, request: dict[str, Any]) -> None:
     """Raise SerializationException if any value of `request` has a wrong JSON type, attribute values too."""
-    wire_types.check(OPERATIONS[operation], request)
+    wire_types.check_request(OPERATIONS[operation], request)
 
 
 def _check_table_name(operation: str, shape: Structure, request: dict[str, Any]) -> None:

@@ -87,17 +87,17 @@ def _in_map(shape: Map, value: dict[str, Any], path: str) -> Iterator[str]:
     if any(True for key in value for _ in _broken_by_text(shape.key, key)):
         rules = ", ".join(_all_rules(shape.key))
         yield violation(java_text(shape, value), path, f"Map keys must satisfy constraint: [{rules}]")
-    whole = shape.value if shape.whole and isinstance(shape.value, List) else None
-    if whole is not None and any(
-        True
-        for one in value.values()
-        for _ in _out_of_bounds(whole.minimum, whole.maximum, len(one), "length")
-    ):
-        rules = ", ".join(_all_rules(whole))
+    if shape.whole and isinstance(shape.value, List) and _any_of_wrong_size(shape.value, value):
+        rules = ", ".join(_all_rules(shape.value))
         yield violation(java_text(shape, value), path, f"Map value must satisfy constraint: [{rules}]")
         return
     for key, one in value.items():
         yield from _element(shape.value, one, f"{path}.{key}.member")
+
+
+def _any_of_wrong_size(shape: List, value: dict[str, list[Any] | None]) -> bool:
+    sizes = [len(one) for one in value.values() if one is not None]
+    return any(True for size in sizes for _ in _out_of_bounds(shape.minimum, shape.maximum, size, "length"))
 
 
 def _element(shape: Shape, value: Any, path: str) -> Iterator[str]:

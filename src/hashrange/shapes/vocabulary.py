@@ -33,9 +33,9 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
 
     DynamoDB prints a hash set of 32 buckets. Every list seen in a report (eleven of them, from `[B, N, S]`
     to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
-    printed by the same rule.
+    printed by the same rule. Words that share a bucket come last declared first.
     """
-    return tuple(sorted(words, key=lambda word: _java_hash(word) & 31))
+    return tuple(sorted(words[::-1], key=lambda word: _java_hash(word) & 31))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,11 @@ ATTRIBUTE_VALUE_MEMBERS: Final[dict[str, Shape]] = {
 _OUTSIDE_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]|=(?=[^=])")
 
 
+def check_request(shape: Structure, request: Any) -> None:
+    """Raise SerializationException if a whole request, or anything in it, has a wrong JSON type."""
+    _check_structure(shape, request, element=True)
+
+
 def check(shape: Shape, value: Any, *, element: bool = False) -> None:
     """Raise SerializationException at the first value of a wrong JSON type, in the request's order.
 

@@ -1,0 +1,120 @@
+"""Holds the declared shapes against botocore's model: nothing forgotten, nothing invented."""
+
+from typing import Any
+
+import botocore.session
+import pytest
+
+from hashrange.shapes import OPERATIONS
+from hashrange.shapes.vocabulary import (
+    AttributeValue,
+    Blob,
+    Boolean,
+    List,
+    Map,
+    Number,
+    Shape,
+    String,
+    Structure,
+    Timestamp,
+)
+
+# Where the declarations differ from the model on purpose: path and rule, then (ours, the model's) and why.
+DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
+    ("CreateTable.AttributeDefinitions", "required"): (
+        True,
+        False,
+        "absent only for a replica in another account, which cannot exist here",
+    ),
+    ("CreateTable.KeySchema", "required"): (True, False, "the same"),
+    ("CreateTable.KeySchema", "maximum"): (
+        2,
+        None,
+        "[report] dynoxide issue 11: a table has two keys at most",
+    ),
+    ("ImportTable.TableCreationParameters.KeySchema", "maximum"): (2, None, "the same"),
+    ("CreateTable.LocalSecondaryIndexes[].KeySchema", "maximum"): (
+        2,
+        None,
+        "[assumed] the same for a local index",
+    ),
+    ("RestoreTableFromBackup.LocalSecondaryIndexOverride[].KeySchema", "maximum"): (2, None, "the same"),
+    ("RestoreTableToPointInTime.LocalSecondaryIndexOverride[].KeySchema", "maximum"): (2, None, "the same"),
+    ("CreateTable.GlobalSecondaryIndexes[].KeySchema", "maximum"): (
+        8,
+        None,
+        "[docs] a global index has up to 4 partition and 4 sort attributes",
+    ),
+    ("UpdateTable.GlobalSecondaryIndexUpdates[].Create.KeySchema", "maximum"): (8, None, "the same"),
+    ("ImportTable.TableCreationParameters.GlobalSecondaryIndexes[].KeySchema", "maximum"): (
+        8,
+        None,
+        "the same",
+    ),
+    ("RestoreTableFromBackup.GlobalSecondaryIndexOverride[].KeySchema", "maximum"): (8, None, "the same"),
+    ("RestoreTableToPointInTime.GlobalSecondaryIndexOverride[].KeySchema", "maximum"): (8, None, "the same"),
+}
+
+_session = botocore.session.get_session()
+_services = [_session.get_service_model(name) for name in ("dynamodb", "dynamodbstreams")]
+MODELS = {name: service.operation_model(name) for service in _services for name in service.operation_names}
+
+
+def test_every_operation_of_the_model_is_declared() -> None:
+    assert set(OPERATIONS) == set(MODELS)
+
+
+@pytest.mark.parametrize("operation", sorted(MODELS))
+def test_every_member_and_rule_of_the_model_is_declared(operation: str) -> None:
+    found = dict(_differences(OPERATIONS[operation], MODELS[operation].input_shape, operation))
+    known = {
+        place: (ours, theirs)
+        for place, (ours, theirs, _) in DIFFERENCES.items()
+        if place[0].split(".")[0] == operation
+    }
+    assert found == known
+
+
+def _differences(shape: Shape, model: Any, path: str) -> Any:
+    yield from _unequal(path, "kind", _kind(shape), model.type_name)
+    match shape:
+        case Structure():
+            yield from _unequal(path, "name", shape.name, model.name)
+            yield from _unequal(path, "members", list(shape.members), list(model.members))
+            for name, member in shape.members.items():
+                inner = f"{path}.{name}"
+                yield from _unequal(inner, "required", name in shape.needed, name in model.required_members)
+                yield from _differences(member, model.members[name], inner)
+        case List():
+            yield from _bounds(shape, model, path)
+            yield from _differences(shape.member, model.member, path + "[]")
+        case Map():
+            yield from _bounds(shape, model, path)
+            yield from _differences(shape.key, model.key, path + "{key}")
+            yield from _differences(shape.value, model.value, path + "{}")
+        case String():
+            yield from _bounds(shape, model, path)
+            yield from _unequal(path, "pattern", shape.pattern, model.metadata.get("pattern"))
+            yield from _unequal(path, "words", sorted(shape.words), sorted(getattr(model, "enum", ())))
+        case Number():
+            yield from _bounds(shape, model, path)
+
+
+def _bounds(shape: String | Number | List | Map, model: Any, path: str) -> Any:
+    yield from _unequal(path, "minimum", shape.minimum, model.metadata.get("min"))
+    yield from _unequal(path, "maximum", shape.maximum, model.metadata.get("max"))
+
+
+def _unequal(path: str, rule: str, ours: Any, theirs: Any) -> Any:
+    if ours != theirs:
+        yield (path, rule), (ours, theirs)
+
+
+def _kind(shape: Shape) -> str:
+    match shape:
+        case Number():
+            return shape.kind.lower()
+        case AttributeValue() | Structure():
+            return "structure"
+        case String() | Boolean() | Blob() | Timestamp() | List() | Map():
+            return type(shape).__name__.lower()
