@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--warm-up",
         type=float,
         metavar="S",
-        help="seconds of load before each run, three times that before a workload's first (default: 1)",
+        help="seconds of load before each run, more before a workload's first (default: 1)",
     )
     parser.add_argument(
         "--rounds",

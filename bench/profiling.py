@@ -44,7 +44,7 @@ def parse_stacks(lines: Iterable[str]) -> Profile:
     total: Counter[str] = Counter()
     samples = 0
     for line in lines:
-        stack, _, count_text = line.rpartition(" ")
+        stack, _, count_text = line.strip().rpartition(" ")
         if not stack or not count_text.isdigit():
             continue
         count = int(count_text)
@@ -105,10 +105,8 @@ def profile_server(
     if sampler.returncode != 0:
         raise LoadError(f"py-spy exited with {sampler.returncode}: {errors[-500:]}")
     cpu_us_per_request = cpu / max(1, outcome.requests)
-    head = (
-        f"{started.server.title}, {workload}, {connections} connections: "
-        f"{outcome.requests_per_second:,.0f} requests/s, {cpu_us_per_request:.1f} us of CPU each (while sampled)"
-    )
+    rate = f"{outcome.requests_per_second:,.0f} requests/s, {cpu_us_per_request:.1f} us of CPU each"
+    head = f"{started.server.title}, {workload}, {connections} connections: {rate} (while sampled)"
     with raw.open(encoding="utf-8", errors="replace") as lines:
         return f"{head}\n\n{render(parse_stacks(lines), cpu_us_per_request, rows)}"
 

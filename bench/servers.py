@@ -40,7 +40,10 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server in one mode. `durability` is "memory", "file" or "fsync"."""
+    """One server in one mode. `durability` is "memory", "file" or "fsync".
+
+    `warm_up_factor` lengthens a workload's first warm-up, for a runtime that compiles what it runs.
+    """
 
     name: str
     durability: str
@@ -48,6 +51,7 @@ class Server:
     version: Callable[[], str]
     command: Callable[[int, Path], list[str]]
     environment: Callable[[int], dict[str, str]] = field(default=lambda port: {})
+    warm_up_factor: int = 2
 
     @property
     def title(self) -> str:
@@ -111,7 +115,7 @@ def _dynamodb_local(durability: str) -> Server:
     def version() -> str:
         return release().name.removeprefix("dynamodb_local_")
 
-    return Server("dynamodb-local", durability, installed, version, command)
+    return Server("dynamodb-local", durability, installed, version, command, warm_up_factor=8)
 
 
 def _dynoxide(durability: str) -> Server:

@@ -24,8 +24,6 @@ from bench.workloads import Workload
 SAMPLE_SIZE = 8
 # Answers of one workload vary by a few digits and by a few items of a scan's filter.
 ANSWER_SIZE_TOLERANCE = 0.10
-# A workload's first warm-up is longer: the JVM and V8 compile what it runs.
-FIRST_WARM_UP_FACTOR = 3
 IDLE_PROBE_SECONDS = 0.1
 IDLE_SHARE = 0.2
 IDLE_WAIT_SECONDS_MAX = 5.0
@@ -158,7 +156,7 @@ def _run_workload(started: Running, workload: Workload, plan: Plan, loaded: set[
             yield Cell(server.name, server.durability, workload.name, connections, problem=str(error))
         return
     for turn, connections in enumerate(plan.connections):
-        warm_up = plan.warm_up_seconds * (1 if turn else FIRST_WARM_UP_FACTOR)
+        warm_up = plan.warm_up_seconds * (1 if turn else server.warm_up_factor)
         try:
             yield _run_cell(started, prepared, connections, plan.seconds, warm_up)
         except (CallError, LoadError, OSError) as error:
