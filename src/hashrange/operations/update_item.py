@@ -6,31 +6,20 @@ Source: API reference, UpdateItem.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, cast
 
 from hashrange.operations import single_write
 from hashrange.operations.context import Context, Request, WriteBody
 from hashrange.tables import records
-from hashrange.tables.writes import Outcome
-from hashrange.values import Item
-
-
-class _Touching(Protocol):
-    """What UPDATED_OLD and UPDATED_NEW need of an update."""
-
-    def changed_paths(self, item: Item) -> Item:
-        """A sparse copy of what the update touches in `item`."""
-        ...
+from hashrange.tables.writes import Outcome, Update
 
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateItem."""
     write = single_write.update(request)
-    update = cast(_Touching | None, write.update)
-    return single_write.run(request, context, write, _attributes(request, update))
+    return single_write.run(request, context, write, _attributes(request, write.update))
 
 
-def _attributes(request: Request, update: _Touching | None) -> Callable[[Outcome], object | None]:
+def _attributes(request: Request, update: Update | None) -> Callable[[Outcome], object | None]:
     wanted = request.get("ReturnValues") or "NONE"
     if wanted == "ALL_OLD":
         return single_write.old_attributes

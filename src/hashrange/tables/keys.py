@@ -58,7 +58,8 @@ def _required(item: Item, attribute: KeyAttribute, *, is_sort: bool) -> Attribut
         raise ValidationException(f"{INVALID}Missing the key {attribute.name} in the item")
     if attribute.type not in value:
         raise ValidationException(
-            f"{INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} actual: {kind(value)}"
+            f"{INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} "
+            f"actual: {kind(value)}"
         )
     return _checked(value, attribute, is_sort=is_sort)
 

@@ -51,7 +51,8 @@ class Page:
     """A page of a read.
 
     `records` are the matching records in stored form, `items` the same decoded, where a filter had to
-    decode them (else None). `size` is in bytes, before the filter. `last` is the record that the next page starts after, None at the end.
+    decode them (else None). `size` is in bytes, before the filter. `last` is the record that the next page
+    starts after, None at the end.
     """
 
     records: list[bytes]

@@ -39,6 +39,10 @@ class Update(Protocol):
         """The item after the update; the argument stays as it is."""
         ...
 
+    def changed_paths(self, item: Item) -> Item:
+        """A sparse copy of what the update touches in `item`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Write:
@@ -115,6 +119,23 @@ def perform(txn: Transaction, table: Table, write: Write, settings: Settings) ->
         collection_bytes_max=settings.item_collection_bytes_max,
     )
     return Outcome(table, partition, old, old_item, new, new_item, units)
+
+
+def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, settings: Settings) -> None:
+    """Delete the item at an address, without condition: what the expiry sweep does."""
+    old = txn.get(table.space, partition, sort)
+    if old is not None:
+        items.apply(
+            txn,
+            table,
+            partition,
+            sort,
+            old,
+            records.item_of(old),
+            None,
+            None,
+            collection_bytes_max=settings.item_collection_bytes_max,
+        )
 
 
 def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes, Item]:

@@ -1,0 +1,91 @@
+"""BatchGetItem: up to 100 items by their keys, from one or more tables, at most 16 MB at a time.
+
+Source: API reference, BatchGetItem.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hashrange.errors import ValidationException
+from hashrange.expressions import Projection
+from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
+from hashrange.operations import parameters
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import capacity, catalog, keys, records
+from hashrange.values import Item, admit_item
+
+_DUPLICATES = "Provided list of item keys contains duplicates"
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a BatchGetItem."""
+    wanted: dict[str, Request] = request["RequestItems"]
+    if sum(len(table_request["Keys"]) for table_request in wanted.values()) > BATCH_GET_KEYS_MAX:
+        raise ValidationException("Too many items requested for the BatchGetItem call")
+    projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
+    mode = capacity.wanted(request)
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        responses: dict[str, list[Any]] = {}
+        unprocessed: dict[str, Request] = {}
+        consumed: list[Answer] = []
+        budget = BATCH_GET_BYTES_MAX
+        for given, table_request in wanted.items():
+            table = catalog.open_active(reader, table_name(given), now)
+            addresses = [
+                (table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]
+            ]
+            if len(set(addresses)) != len(addresses):
+                raise ValidationException(_DUPLICATES)
+            found = reader.get_many(addresses)
+            kept, units, used = _within(
+                budget, found, consistent=table_request.get("ConsistentRead") is True
+            )
+            budget -= used
+            responses[given] = _shown(found[:kept], projections[given])
+            if kept < len(found):
+                unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
+            if mode is not None:
+                total = capacity.Consumed(given)
+                total.add(units)
+                consumed.append(total.wire(mode))
+        answer: Answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
+        if mode is not None:
+            answer["ConsumedCapacity"] = consumed
+        return answer
+
+    return body
+
+
+def _prepare_table(table_request: Request) -> Projection | None:
+    parameters.check_styles(table_request, ("ProjectionExpression",), ("AttributesToGet",))
+    seen: list[Item] = []
+    for key in table_request["Keys"]:
+        admit_item(key)
+        seen.append(key)
+    subs = parameters.substitutions(table_request)
+    project = parameters.projection(table_request, subs)
+    subs.check_all_used()
+    return project
+
+
+def _within(budget: int, found: list[bytes | None], *, consistent: bool) -> tuple[int, float, int]:
+    """How many of the records fit into `budget` bytes, the units they cost, and the bytes they take."""
+    units, used = 0.0, 0
+    for position, record in enumerate(found):
+        size = records.size_of(record) if record is not None else 0
+        if used + size > budget:
+            return position, units, used
+        used += size
+        # Batch reads round up for each item.
+        units += capacity.read_units(size, consistent=consistent)
+    return len(found), units, used
+
+
+def _shown(found: list[bytes | None], project: Projection | None) -> list[Any]:
+    if project is None:
+        return [records.fragment_of(record) for record in found if record is not None]
+    return [project.apply(records.item_of(record)) for record in found if record is not None]

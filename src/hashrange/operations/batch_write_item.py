@@ -1,0 +1,88 @@
+"""BatchWriteItem: up to 25 puts and deletes without conditions, in one or more tables.
+
+Here all of a batch happens at once; a client must not count on it, because DynamoDB does not promise it.
+
+Source: API reference, BatchWriteItem.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hashrange.errors import ITEM_TOO_LARGE, ValidationException
+from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
+from hashrange.operations import single_write
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.storage.api import Transaction
+from hashrange.tables import capacity, catalog, records, writes
+from hashrange.tables.table import Table
+from hashrange.tables.writes import Write
+from hashrange.values import admit_item
+
+_DUPLICATES = "Provided list of item keys contains duplicates"
+_ONE_OF = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+
+
+def prepare(request: Request, context: Context) -> WriteBody:
+    """The body of a BatchWriteItem."""
+    wanted: dict[str, list[Request]] = request["RequestItems"]
+    if sum(map(len, wanted.values())) > BATCH_WRITE_ITEMS_MAX:
+        raise ValidationException("Too many items requested for the BatchWriteItem call")
+    batches = {
+        given: [_write(table_name(given), one) for one in requests] for given, requests in wanted.items()
+    }
+    mode = capacity.wanted(request)
+    metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
+    now, settings = context.now, context.settings
+
+    def body(txn: Transaction) -> Answer:
+        tables = {given: catalog.open_active(txn, table_name(given), now) for given in batches}
+        for given, batch in batches.items():
+            _check_distinct(tables[given], batch)
+        consumed: list[Answer] = []
+        collections: dict[str, list[Any]] = {}
+        for given, batch in batches.items():
+            table, total = tables[given], capacity.Consumed(given)
+            for write in batch:
+                outcome = writes.perform(txn, table, write, settings)
+                total.add_write(table, outcome.units)
+                if metrics and table.has_local_indexes:
+                    collections.setdefault(given, []).append(
+                        single_write.collection_metrics(txn, write, outcome)
+                    )
+            if mode is not None:
+                consumed.append(total.wire(mode))
+        answer: Answer = {"UnprocessedItems": {}}
+        if collections:
+            answer["ItemCollectionMetrics"] = collections
+        if mode is not None:
+            answer["ConsumedCapacity"] = consumed
+        return answer
+
+    return body
+
+
+def _write(name: str, request: Request) -> Write:
+    put, delete = request.get("PutRequest"), request.get("DeleteRequest")
+    if put is not None and delete is not None:
+        raise ValidationException(_ONE_OF)
+    if put is not None:
+        size = admit_item(put["Item"])
+        if size > ITEM_BYTES_MAX:
+            raise ValidationException(ITEM_TOO_LARGE)
+        return Write("put", name, put["Item"], records.pack(put["Item"], size))
+    if delete is None:
+        raise ValidationException(
+            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+        )
+    admit_item(delete["Key"])
+    return Write("delete", name, delete["Key"])
+
+
+def _check_distinct(table: Table, batch: list[Write]) -> None:
+    addresses = {writes.address_of(table, write) for write in batch}
+    if len(addresses) != len(batch):
+        raise ValidationException(_DUPLICATES)

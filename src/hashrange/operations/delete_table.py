@@ -1,0 +1,48 @@
+"""DeleteTable.
+
+Source: API reference, DeleteTable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.operations import table_description
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.storage.api import Transaction
+from hashrange.tables import catalog
+
+_PROTECTED = (
+    "Resource cannot be deleted as it is currently protected against deletion. "
+    "Disable deletion protection first."
+)
+
+
+def prepare(request: Request, context: Context) -> WriteBody:
+    """The body of a DeleteTable."""
+    name = table_name(request["TableName"])
+    now, delay = context.now, context.settings.delete_seconds
+
+    def body(txn: Transaction) -> Answer:
+        table = catalog.open_any(txn, name, now)
+        if table.deletion_protection:
+            raise ValidationException(_PROTECTED)
+        if table.status(now) == "CREATING":
+            raise ResourceInUseException(
+                f"Attempt to change a resource which is still in use: Table is being created: {name}"
+            )
+        if table.gone_at is None:
+            table = msgspec.structs.replace(table, gone_at=now + delay)
+            shown = table_description.describe(txn, table, context.caller, now)
+            if delay > 0:
+                catalog.save(txn, table)
+            else:
+                catalog.remove(txn, table)
+        else:
+            shown = table_description.describe(txn, table, context.caller, now)
+        for member in ("AttributeDefinitions", "KeySchema", "CreationDateTime"):
+            del shown[member]
+        return {"TableDescription": shown}
+
+    return body

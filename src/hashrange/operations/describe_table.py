@@ -1,0 +1,22 @@
+"""DescribeTable.
+
+Source: API reference, DescribeTable.
+"""
+
+from __future__ import annotations
+
+from hashrange.operations import table_description
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import catalog
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeTable."""
+    name = table_name(request["TableName"])
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_any(reader, name, context.now)
+        return {"Table": table_description.describe(reader, table, context.caller, context.now)}
+
+    return body

@@ -1,0 +1,63 @@
+"""Query: items of one partition of a table or index, in the order of the sort key.
+
+Source: API reference, Query.
+"""
+
+from __future__ import annotations
+
+from hashrange import expressions
+from hashrange.errors import ValidationException
+from hashrange.expressions import KeyComparison, Substitutions, legacy
+from hashrange.operations import key_conditions, paging, parameters
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import catalog, ranges
+
+_EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
+_LEGACY = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
+_OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a Query."""
+    parameters.check_styles(request, _EXPRESSIONS, _LEGACY)
+    subs = parameters.substitutions(request)
+    comparisons = _comparisons(request, subs)
+    reading = paging.prepare(request, subs, "QueryFilter")
+    subs.check_all_used()
+    name = table_name(request["TableName"])
+    reverse = request.get("ScanIndexForward") is False
+    test = paging.test_of(reading)
+    filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_active(reader, name, now)
+        source = paging.open_source(table, reading)
+        selected = key_conditions.match(source, comparisons)
+        paging.check_filter(source, reading, filter_parameter)
+        start: bytes | None = None
+        if reading.start is not None:
+            partition, start = ranges.start_position(source, reading.start)
+            beyond = start < selected.low or (selected.high is not None and start >= selected.high)
+            if partition != selected.partition or beyond:
+                raise ValidationException(_OUTSIDE)
+        found = ranges.query_records(
+            reader, source, selected.partition, selected.low, selected.high, reverse=reverse, start=start
+        )
+        page = ranges.read_page(found, limit=reading.limit, test=test)
+        return paging.answer(reader, source, reading, page)
+
+    return body
+
+
+def _comparisons(request: Request, subs: Substitutions) -> list[KeyComparison]:
+    text = request.get("KeyConditionExpression")
+    if text is not None:
+        return expressions.key_condition(text, subs)
+    conditions = request.get("KeyConditions")
+    if conditions is not None:
+        return legacy.key_conditions(conditions)
+    raise ValidationException(
+        "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."
+    )

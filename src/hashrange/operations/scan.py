@@ -1,0 +1,67 @@
+"""Scan: all items of a table or index, or of one segment of it, in hash order.
+
+Source: API reference, Scan.
+"""
+
+from __future__ import annotations
+
+from hashrange.errors import ValidationException
+from hashrange.operations import paging, parameters
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import catalog, ranges
+
+_EXPRESSIONS = ("ProjectionExpression", "FilterExpression")
+_LEGACY = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a Scan."""
+    parameters.check_styles(request, _EXPRESSIONS, _LEGACY)
+    segment, segments = _segment(request)
+    subs = parameters.substitutions(request)
+    reading = paging.prepare(request, subs, "ScanFilter")
+    subs.check_all_used()
+    name = table_name(request["TableName"])
+    test = paging.test_of(reading)
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_active(reader, name, now)
+        source = paging.open_source(table, reading)
+        start: tuple[bytes, bytes] | None = None
+        if reading.start is not None:
+            start = ranges.start_position(source, reading.start)
+            if ranges.segment_of(start[0], segments) != segment:
+                raise ValidationException(
+                    "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "
+                    "ExclusiveStartKey with correct Segment. "
+                    f"TotalSegments: {segments} Segment: {segment}"
+                )
+        found = ranges.scan_records(reader, source, segment, segments, start)
+        page = ranges.read_page(found, limit=reading.limit, test=test)
+        return paging.answer(reader, source, reading, page)
+
+    return body
+
+
+def _segment(request: Request) -> tuple[int, int]:
+    segment, segments = request.get("Segment"), request.get("TotalSegments")
+    if segment is None and segments is None:
+        return 0, 1
+    if segment is None:
+        raise ValidationException(
+            "The Segment parameter is required but was not present in the request when parameter "
+            "TotalSegments is present"
+        )
+    if segments is None:
+        raise ValidationException(
+            "The TotalSegments parameter is required but was not present in the request when Segment "
+            "parameter is present"
+        )
+    if segment >= segments:
+        raise ValidationException(
+            "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
+            f"Segment: {segment} is not less than TotalSegments: {segments}"
+        )
+    return segment, segments

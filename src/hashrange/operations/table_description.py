@@ -1,0 +1,130 @@
+"""TableDescription: what CreateTable, DescribeTable, UpdateTable and DeleteTable show of a table.
+
+Source: API reference, TableDescription.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hashrange.operations.context import Caller, table_arn
+from hashrange.storage.api import Reader
+from hashrange.tables.table import Index, KeySchema, Table, Throughput
+
+
+def describe(
+    reader: Reader, table: Table, caller: Caller, now: float, *, status: str | None = None
+) -> dict[str, Any]:
+    """The TableDescription of `table`; `status` where the answer shows another than the present one."""
+    status = status or table.status(now)
+    arn = table_arn(caller, table.name)
+    totals = reader.totals(table.space)
+    shown: dict[str, Any] = {
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_} for name, type_ in table.attribute_types.items()
+        ],
+        "TableName": table.name,
+        "KeySchema": _key_schema(table.key),
+        "TableStatus": status,
+        "CreationDateTime": table.created,
+        "ProvisionedThroughput": _throughput(table.throughput),
+        "TableSizeBytes": totals.bytes,
+        "ItemCount": totals.records,
+        "TableArn": arn,
+        "TableId": table.id,
+    }
+    if table.billing_mode == "PAY_PER_REQUEST" or table.billing_changed is not None:
+        summary: dict[str, Any] = {"BillingMode": table.billing_mode}
+        if table.billing_changed is not None:
+            summary["LastUpdateToPayPerRequestDateTime"] = table.billing_changed
+        shown["BillingModeSummary"] = summary
+    local = [_index(reader, index, arn) for index in table.indexes if not index.is_global]
+    if local:
+        shown["LocalSecondaryIndexes"] = local
+    globals_ = [
+        _global_index(reader, table, index, arn, status) for index in table.indexes if index.is_global
+    ]
+    if globals_:
+        shown["GlobalSecondaryIndexes"] = globals_
+    if table.on_demand is not None:
+        shown["OnDemandThroughput"] = table.on_demand
+    if table.sse is not None:
+        shown["SSEDescription"] = table.sse
+    if table.table_class is not None:
+        summary = {"TableClass": table.table_class}
+        if table.class_changed is not None:
+            summary["LastUpdateDateTime"] = table.class_changed
+        shown["TableClassSummary"] = summary
+    shown["DeletionProtectionEnabled"] = table.deletion_protection
+    shown["WarmThroughput"] = _warm(table.warm, table.throughput, table.billing_mode, status)
+    return shown
+
+
+def _key_schema(schema: KeySchema) -> list[dict[str, str]]:
+    return [{"AttributeName": attribute.name, "KeyType": "HASH"} for attribute in schema.partition] + [
+        {"AttributeName": attribute.name, "KeyType": "RANGE"} for attribute in schema.sort
+    ]
+
+
+def _throughput(throughput: Throughput) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    if throughput.last_increase is not None:
+        shown["LastIncreaseDateTime"] = throughput.last_increase
+    if throughput.last_decrease is not None:
+        shown["LastDecreaseDateTime"] = throughput.last_decrease
+    shown["NumberOfDecreasesToday"] = throughput.decreases_today
+    shown["ReadCapacityUnits"] = throughput.read_units
+    shown["WriteCapacityUnits"] = throughput.write_units
+    return shown
+
+
+def _index(reader: Reader, index: Index, table_arn_: str) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": index.projection}
+    if index.included:
+        projection["NonKeyAttributes"] = list(index.included)
+    totals = reader.totals(index.space)
+    return {
+        "IndexName": index.name,
+        "KeySchema": _key_schema(index.key),
+        "Projection": projection,
+        "IndexSizeBytes": totals.bytes,
+        "ItemCount": totals.records,
+        "IndexArn": f"{table_arn_}/index/{index.name}",
+    }
+
+
+def _global_index(
+    reader: Reader, table: Table, index: Index, table_arn_: str, table_status: str
+) -> dict[str, Any]:
+    shown = _index(reader, index, table_arn_)
+    # The indexes of a new table come to life with it.
+    status = "CREATING" if table_status == "CREATING" else index.status
+    shown["IndexStatus"] = status
+    if index.status == "CREATING":
+        shown["Backfilling"] = index.backfilling
+    shown["ProvisionedThroughput"] = _throughput(index.throughput)
+    if index.on_demand is not None:
+        shown["OnDemandThroughput"] = index.on_demand
+    shown["WarmThroughput"] = _warm(index.warm, index.throughput, table.billing_mode, status)
+    return shown
+
+
+_ON_DEMAND_READS = 12_000
+_ON_DEMAND_WRITES = 4_000
+
+
+def _warm(
+    given: dict[str, int] | None, throughput: Throughput, billing_mode: str, status: str
+) -> dict[str, Any]:
+    """WarmThroughput; AWS's initial values for an on-demand table are 12,000 reads and 4,000 writes."""
+    on_demand = billing_mode == "PAY_PER_REQUEST"
+    reads = _ON_DEMAND_READS if on_demand else throughput.read_units
+    writes = _ON_DEMAND_WRITES if on_demand else throughput.write_units
+    if given is not None:
+        reads = max(reads, given.get("ReadUnitsPerSecond", 0))
+        writes = max(writes, given.get("WriteUnitsPerSecond", 0))
+    return {
+        "ReadUnitsPerSecond": reads,
+        "WriteUnitsPerSecond": writes,
+        "Status": "ACTIVE" if status != "CREATING" else "UPDATING",
+    }

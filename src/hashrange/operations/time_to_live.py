@@ -1,0 +1,84 @@
+"""UpdateTimeToLive and DescribeTimeToLive.
+
+Switching on builds the queue of what is there already: at once for a small table, else in the background,
+and the status is ENABLING until it is done.
+
+Source: API reference, UpdateTimeToLive.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.operations.context import Answer, Context, ReadBody, Request, WriteBody, table_name
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import catalog, expiry
+from hashrange.tables.table import Table, TimeToLive
+
+_AT_ONCE = 1_000
+_HOUR = 3_600
+
+
+def prepare_update(request: Request, context: Context) -> WriteBody:
+    """The body of an UpdateTimeToLive."""
+    name = table_name(request["TableName"])
+    wanted = request["TimeToLiveSpecification"]
+    attribute, enabled = wanted["AttributeName"], wanted["Enabled"]
+    now = context.now
+
+    def body(txn: Transaction) -> Answer:
+        table = catalog.open_any(txn, name, now)
+        if table.status(now) in ("CREATING", "DELETING"):
+            raise ResourceInUseException(
+                f"Attempt to change a resource which is still in use: Table is being "
+                f"{'created' if table.status(now) == 'CREATING' else 'deleted'}: {name}"
+            )
+        _check_change(table, attribute, enabled, context)
+        if enabled:
+            table = _enable(txn, table, attribute, now)
+        else:
+            if table.ttl is not None:
+                txn.delete_space(table.ttl.space)
+            table = msgspec.structs.replace(table, ttl=None, ttl_changed=now)
+        catalog.save(txn, table)
+        return {"TimeToLiveSpecification": {"AttributeName": attribute, "Enabled": enabled}}
+
+    return body
+
+
+def _check_change(table: Table, attribute: str, enabled: bool, context: Context) -> None:
+    current = table.ttl.attribute if table.ttl is not None else None
+    if not enabled and current is None:
+        raise ValidationException("TimeToLive is already disabled")
+    if current is not None and current != attribute:
+        raise ValidationException(
+            f"TimeToLive is active on a different AttributeName: current AttributeName is {current}"
+        )
+    if enabled and current is not None:
+        raise ValidationException("TimeToLive is already enabled")
+    recent = table.ttl_changed is not None and context.now - table.ttl_changed < _HOUR
+    if context.settings.ttl_changes_limited and recent:
+        raise ValidationException("Time to live has been modified multiple times within a fixed interval")
+
+
+def _enable(txn: Transaction, table: Table, attribute: str, now: float) -> Table:
+    ttl = TimeToLive(attribute, now, catalog.new_space(txn), built=False)
+    built = txn.totals(table.space).records <= _AT_ONCE and expiry.build_step(txn, table, ttl, _AT_ONCE + 1)
+    return msgspec.structs.replace(table, ttl=msgspec.structs.replace(ttl, built=built), ttl_changed=now)
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeTimeToLive."""
+    name = table_name(request["TableName"])
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_any(reader, name, context.now)
+        if table.ttl is None:
+            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+        status = "ENABLED" if table.ttl.built else "ENABLING"
+        return {
+            "TimeToLiveDescription": {"TimeToLiveStatus": status, "AttributeName": table.ttl.attribute}
+        }
+
+    return body

@@ -1,0 +1,91 @@
+"""TransactGetItems: up to 100 items by their keys, all from one moment.
+
+Source: API reference, TransactGetItems.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hashrange.errors import TransactionCanceledException, ValidationException
+from hashrange.expressions import Projection
+from hashrange.limits import TRANSACT_BYTES_MAX
+from hashrange.operations import parameters
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables import capacity, catalog, keys, records
+from hashrange.values import admit_item
+
+_REPEATED = "Transaction request cannot include multiple operations on one item"
+_TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
+_FACTOR = 2
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a TransactGetItems."""
+    gets: list[Request] = [member["Get"] for member in request["TransactItems"]]
+    projections = [_prepare_get(get) for get in gets]
+    mode = capacity.wanted(request)
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        found = reader.get_many(_addresses(reader, gets, now))
+        if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
+            raise ValidationException(_TOO_LARGE)
+        answer: Answer = {
+            "Responses": [
+                _shown(record, project) for record, project in zip(found, projections, strict=True)
+            ]
+        }
+        if mode is not None:
+            totals: dict[str, capacity.Consumed] = {}
+            for get, record in zip(gets, found, strict=True):
+                given = get["TableName"]
+                size = records.size_of(record) if record is not None else 0
+                totals.setdefault(given, capacity.Consumed(given)).add(
+                    capacity.read_units(size, consistent=True) * _FACTOR
+                )
+            answer["ConsumedCapacity"] = [
+                total.wire(mode, split="ReadCapacityUnits") for total in totals.values()
+            ]
+        return answer
+
+    return body
+
+
+def _prepare_get(get: Request) -> Projection | None:
+    parameters.check_styles(get, ("ProjectionExpression",), ())
+    admit_item(get["Key"])
+    subs = parameters.substitutions(get)
+    project = parameters.projection(get, subs)
+    subs.check_all_used()
+    return project
+
+
+def _addresses(reader: Reader, gets: list[Request], now: float) -> list[tuple[int, bytes, bytes]]:
+    addresses: list[tuple[int, bytes, bytes]] = []
+    reasons: list[dict[str, Any]] = []
+    for get in gets:
+        table = catalog.open_active(reader, table_name(get["TableName"]), now)
+        try:
+            addresses.append((table.space, *keys.address_of_key(table.key, get["Key"])))
+            reasons.append({"Code": "None"})
+        except ValidationException as error:
+            reasons.append({"Code": "ValidationError", "Message": error.message})
+    if len(set(addresses)) != len(addresses):
+        raise ValidationException(_REPEATED)
+    if len(addresses) != len(gets):
+        codes = ", ".join(reason["Code"] for reason in reasons)
+        raise TransactionCanceledException(
+            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+            CancellationReasons=reasons,
+        )
+    return addresses
+
+
+def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
+    if record is None:
+        return {}
+    if project is None:
+        return {"Item": records.fragment_of(record)}
+    return {"Item": project.apply(records.item_of(record))}

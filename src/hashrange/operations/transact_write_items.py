@@ -1,0 +1,173 @@
+"""TransactWriteItems: up to 100 writes and checks, all or nothing.
+
+The body runs inside one engine transaction, so isolation and atomicity come with it. Every member is
+tried even after one has failed, because the answer names the reason of each.
+
+Source: API reference, TransactWriteItems; Developer Guide, "Amazon DynamoDB Transactions: how it works".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from hashrange.errors import (
+    ConditionalCheckFailedException,
+    ItemCollectionSizeLimitExceededException,
+    ServiceError,
+    TransactionCanceledException,
+    ValidationException,
+)
+from hashrange.limits import TRANSACT_BYTES_MAX, TRANSACT_ITEMS_MAX
+from hashrange.operations import single_write
+from hashrange.operations.context import Answer, Context, Request, WriteBody
+from hashrange.storage.api import Transaction
+from hashrange.tables import capacity, catalog, records, tokens, writes
+from hashrange.tables.table import Table
+from hashrange.tables.writes import Outcome, Write
+from hashrange.values import item_size
+
+_MEMBERS: dict[str, Callable[[Request], Write]] = {
+    "ConditionCheck": single_write.check,
+    "Put": single_write.put,
+    "Delete": single_write.delete,
+    "Update": single_write.update,
+}
+_ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
+_REPEATED = "Transaction request cannot include multiple operations on one item"
+_TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
+_FACTOR = 2
+
+
+def prepare(request: Request, context: Context) -> WriteBody:
+    """The body of a TransactWriteItems."""
+    members: list[Request] = request["TransactItems"]
+    if len(members) > TRANSACT_ITEMS_MAX:
+        raise ValidationException("Member must have length less than or equal to 100")
+    token = request.get("ClientRequestToken")
+    # Before the members are normalised: the same request must give the same bytes again.
+    payload = orjson.dumps(members, option=orjson.OPT_SORT_KEYS) if token is not None else b""
+    given_names: list[str] = []
+    batch: list[Write] = []
+    for member in members:
+        write, given = _write(member)
+        batch.append(write)
+        given_names.append(given)
+    mode = capacity.wanted(request)
+    metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
+    now, settings, account = context.now, context.settings, context.caller.account_id
+
+    def body(txn: Transaction) -> Answer:
+        tables = [catalog.open_active(txn, write.table_name, now) for write in batch]
+        if token is not None and not tokens.claim(txn, account, token, payload, now):
+            return _repeat(txn, tables, given_names, batch, mode)
+        _check_distinct(tables, batch)
+        outcomes = run_all(
+            [
+                partial(writes.perform, txn, table, write, settings)
+                for write, table in zip(batch, tables, strict=True)
+            ]
+        )
+        _check_size(outcomes)
+        answer: Answer = {}
+        if mode is not None:
+            answer["ConsumedCapacity"] = _consumed(given_names, outcomes, mode)
+        if metrics:
+            collections: dict[str, list[Any]] = {}
+            for given, write, outcome in zip(given_names, batch, outcomes, strict=True):
+                if outcome.table.has_local_indexes:
+                    collections.setdefault(given, []).append(
+                        single_write.collection_metrics(txn, write, outcome)
+                    )
+            if collections:
+                answer["ItemCollectionMetrics"] = collections
+        return answer
+
+    return body
+
+
+def _write(member: Request) -> tuple[Write, str]:
+    given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
+    if len(given) != 1:
+        raise ValidationException(_ONE_MEMBER)
+    name, part = given[0]
+    return _MEMBERS[name](part), part["TableName"]
+
+
+def _check_distinct(tables: list[Table], batch: list[Write]) -> None:
+    addresses: set[tuple[int, bytes, bytes]] = set()
+    for table, write in zip(tables, batch, strict=True):
+        try:
+            address = (table.space, *writes.address_of(table, write))
+        except ValidationException:
+            continue  # its own reason, when it is tried
+        if address in addresses:
+            raise ValidationException(_REPEATED)
+        addresses.add(address)
+
+
+def run_all(attempts: list[Callable[[], Outcome]]) -> list[Outcome]:
+    """Run every member; raise `TransactionCanceledException` with all reasons if any fails."""
+    outcomes: list[Outcome] = []
+    reasons: list[dict[str, Any]] = []
+    for attempt in attempts:
+        try:
+            outcomes.append(attempt())
+            reasons.append({"Code": "None"})
+        except ServiceError as error:
+            reasons.append(_reason(error))
+    if len(outcomes) != len(attempts):
+        codes = ", ".join(reason["Code"] for reason in reasons)
+        raise TransactionCanceledException(
+            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+            CancellationReasons=reasons,
+        )
+    return outcomes
+
+
+def _reason(error: ServiceError) -> dict[str, Any]:
+    if isinstance(error, ConditionalCheckFailedException):
+        return {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
+    if isinstance(error, ItemCollectionSizeLimitExceededException):
+        return {"Code": "ItemCollectionSizeLimitExceeded", "Message": error.message}
+    if isinstance(error, ValidationException):
+        return {"Code": "ValidationError", "Message": error.message}
+    raise error
+
+
+def _check_size(outcomes: list[Outcome]) -> None:
+    total = sum(
+        records.size_of(outcome.new) if outcome.new is not None else item_size(outcome.old_item or {})
+        for outcome in outcomes
+    )
+    if total > TRANSACT_BYTES_MAX:
+        raise ValidationException(_TOO_LARGE)
+
+
+def _consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> list[Answer]:
+    totals: dict[str, capacity.Consumed] = {}
+    for given, outcome in zip(given_names, outcomes, strict=True):
+        total = totals.setdefault(given, capacity.Consumed(given))
+        total.add_write(outcome.table, outcome.units, _FACTOR)
+    return [total.wire(mode, split="WriteCapacityUnits") for total in totals.values()]
+
+
+def _repeat(
+    txn: Transaction, tables: list[Table], given_names: list[str], batch: list[Write], mode: str | None
+) -> Answer:
+    """The answer to a repeated request: no effect, and the capacity of reading its items."""
+    if mode is None:
+        return {}
+    totals: dict[str, capacity.Consumed] = {}
+    for table, given, write in zip(tables, given_names, batch, strict=True):
+        record = txn.get(table.space, *writes.address_of(table, write))
+        size = records.size_of(record) if record is not None else 0
+        totals.setdefault(given, capacity.Consumed(given)).add(
+            capacity.read_units(size, consistent=True) * _FACTOR
+        )
+    return {
+        "ConsumedCapacity": [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
+    }

@@ -1,0 +1,106 @@
+"""UpdateTable: throughput, billing mode, deletion protection, table class, encryption.
+
+Source: API reference, UpdateTable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.operations import table_definition as definition
+from hashrange.operations import table_description
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.storage.api import Transaction
+from hashrange.tables import catalog
+from hashrange.tables.table import Table, Throughput
+
+_CHANGES = (
+    "ProvisionedThroughput",
+    "BillingMode",
+    "DeletionProtectionEnabled",
+    "TableClass",
+    "SSESpecification",
+    "OnDemandThroughput",
+    "WarmThroughput",
+)
+_NOTHING = (
+    "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates "
+    "or SSESpecification or ReplicaUpdates is required"
+)
+_NO_CHANGE = (
+    "The provisioned throughput for the table will not change. The requested value equals the current value. "
+    "Current ReadCapacityUnits provisioned for the table: {read}. Requested ReadCapacityUnits: {read}. "
+    "Current WriteCapacityUnits provisioned for the table: {write}. Requested WriteCapacityUnits: {write}. "
+    "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+)
+
+
+def prepare(request: Request, context: Context) -> WriteBody:
+    """The body of an UpdateTable."""
+    name = table_name(request["TableName"])
+    if all(request.get(change) is None for change in _CHANGES):
+        raise ValidationException(_NOTHING)
+    if request.get("BillingMode") is not None:
+        definition.check_billing(request["BillingMode"], request.get("ProvisionedThroughput"))
+    now, delay = context.now, context.settings.update_seconds
+
+    def body(txn: Transaction) -> Answer:
+        table = catalog.open_any(txn, name, now)
+        if table.status(now) != "ACTIVE":
+            what = {"CREATING": "created", "DELETING": "deleted", "UPDATING": "updated"}[table.status(now)]
+            raise ResourceInUseException(
+                f"Attempt to change a resource which is still in use: Table is being {what}: {name}"
+            )
+        table = _changed(table, request, context)
+        table = msgspec.structs.replace(table, updating_until=now + delay)
+        catalog.save(txn, table)
+        shown = table_description.describe(txn, table, context.caller, now, status="UPDATING")
+        return {"TableDescription": shown}
+
+    return body
+
+
+def _changed(table: Table, request: Request, context: Context) -> Table:
+    now = context.now
+    changes: dict[str, Any] = {}
+    mode = request.get("BillingMode")
+    if mode is not None and mode != table.billing_mode:
+        changes["billing_mode"] = mode
+        if mode == "PAY_PER_REQUEST":
+            changes["billing_changed"] = now
+            changes["throughput"] = Throughput()
+    given = request.get("ProvisionedThroughput")
+    if given is not None:
+        if mode is None and table.billing_mode == "PAY_PER_REQUEST":
+            definition.check_billing("PAY_PER_REQUEST", given)
+        changes["throughput"] = _throughput(table.throughput, given, now)
+    if request.get("DeletionProtectionEnabled") is not None:
+        changes["deletion_protection"] = request["DeletionProtectionEnabled"]
+    if request.get("TableClass") is not None:
+        changes["table_class"] = request["TableClass"]
+        changes["class_changed"] = now
+    if request.get("SSESpecification") is not None:
+        changes["sse"] = definition.encryption(request["SSESpecification"], context.caller)
+    if request.get("OnDemandThroughput") is not None:
+        changes["on_demand"] = request["OnDemandThroughput"]
+    if request.get("WarmThroughput") is not None:
+        changes["warm"] = request["WarmThroughput"]
+    return msgspec.structs.replace(table, **changes)
+
+
+def _throughput(current: Throughput, given: dict[str, Any], now: float) -> Throughput:
+    read, write = given["ReadCapacityUnits"], given["WriteCapacityUnits"]
+    if (read, write) == (current.read_units, current.write_units):
+        raise ValidationException(_NO_CHANGE.format(read=read, write=write))
+    lower = read < current.read_units or write < current.write_units
+    higher = read > current.read_units or write > current.write_units
+    return Throughput(
+        read,
+        write,
+        current.decreases_today + lower,
+        now if higher else current.last_increase,
+        now if lower else current.last_decrease,
+    )
