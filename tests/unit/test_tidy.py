@@ -21,7 +21,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "manager", "base", "common", "misc"}
-UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError)\b")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|raise NotImplementedError)\b")
 
 # What only some modules may import: time, chance and identity come in as arguments, the event loop and
 # sockets belong to the server, argv and the environment to the command line. The wire's JSON is read and
@@ -53,7 +53,8 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     "os.getenv": {"cli"},
     "os.urandom": {"clock", "database", "server", "cli", "protocol"},
     "sys.argv": {"cli"},
-    "time.sleep": set(),
+    # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
+    "time.sleep": {"storage"},
 }
 
 
