@@ -19,7 +19,7 @@ from hashrange.expressions.keys import KeyComparison
 from hashrange.expressions.paths import Leaf, Trie
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.projections import Projection
-from hashrange.expressions.updates import Change, Update, add, delete
+from hashrange.expressions.updates import Change, Update, add, delete, remove
 from hashrange.values import AttributeValue, Item, admit_value, equal, kind, order
 
 _ARGUMENT_COUNTS: Final = {"NULL": 0, "NOT_NULL": 0, "BETWEEN": 2}
@@ -265,7 +265,7 @@ def _update_change(entry: Mapping[str, Any]) -> Change:
     if value is None:
         if action != "DELETE":
             raise _invalid("Only DELETE action is allowed when no attribute value is specified")
-        return lambda old, item, values: None
+        return remove
     admit_value(value)
     if action == "PUT":
         return lambda old, item, values: value

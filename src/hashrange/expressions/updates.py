@@ -64,9 +64,29 @@ class Update(NamedTuple):
         """The item after the update. Raises ValidationException where the item does not fit it."""
         return _apply_map(item, self.changes, item, self.values)
 
-    def changed_paths(self, item: Item) -> Item:
-        """The sparse copy of the paths that the update touches, from the item before or after it."""
-        return pick(item, self.changes)
+    def changed_paths(self, item: Item, *, after: bool = False) -> Item:
+        """The sparse copy of the paths that the update touches.
+
+        From the item before the update, or, with `after`, from the item after it: then the paths that it
+        only removes are left out, because another list element may have moved there.
+        """
+        if not after:
+            return pick(item, self.changes)
+        kept = _without_removals(self.changes)
+        return pick(item, kept) if kept else {}
+
+
+def _without_removals(changes: Trie) -> Trie:
+    result: Trie = {}
+    for element, node in changes.items():
+        if isinstance(node, Leaf):
+            if node.content is not remove:
+                result[element] = node
+        else:
+            below = _without_removals(node)
+            if below:
+                result[element] = below
+    return result
 
 
 def update(text: str, substitutions: Substitutions) -> Update:
@@ -104,7 +124,7 @@ def _change(action: Action, names: dict[str, str]) -> Change:
             compute = _operand(operand, names)
             return lambda old, item, values: compute(item, values)
         case Remove():
-            return lambda old, item, values: None
+            return remove
         case Add(_, Value(name)):
             return lambda old, item, values: add(old, values[name])
         case _:
@@ -166,6 +186,10 @@ def _list_append(first: Compute, second: Compute) -> Compute:
         return {"L": one["L"] + other["L"]}
 
     return run
+
+
+def remove(old: AttributeValue | None, item: Item, values: Values) -> None:
+    """REMOVE, a change that leaves no value."""
 
 
 def add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
