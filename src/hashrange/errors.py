@@ -147,7 +147,7 @@ class ProvisionedThroughputExceededException(ServiceError):
     pass
 
 
-class RequestLimitExceeded(ServiceError):  # noqa: N818 (AWS's own name)
+class RequestLimitExceeded(ServiceError):
     pass
 
 
@@ -167,7 +167,7 @@ class InternalServerError(ServiceError):
     status = 500
 
 
-class ServiceUnavailable(ServiceError):  # noqa: N818 (AWS's own name)
+class ServiceUnavailable(ServiceError):
     status = 503
 
 
