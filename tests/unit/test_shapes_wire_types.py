@@ -65,6 +65,9 @@ def misfit(shape: Shape, value: Any) -> str | None:
         (BLOB, {}, MAP_FOUND),
         (BLOB, "23456", "Base64 encoded length is expected a multiple of 4 bytes but found: 5"),
         (BLOB, "ab!=", "Invalid Base64 character: '!'"),
+        (BLOB, "+/+=", "Invalid last non-pad Base64 character dectected"),
+        (BLOB, "=+/=", "Invalid last non-pad Base64 character dectected"),
+        # [assumed]
         (BLOB, "a===", "Invalid last non-pad Base64 character dectected"),
         # [assumed]
         (TIMESTAMP, "now", "STRING_VALUE cannot be converted to Date"),
@@ -130,6 +133,11 @@ def test_attribute_values(value: Any, message: str) -> None:
     with pytest.raises(SerializationException) as caught:
         check_types("PutItem", {"TableName": "music", "Item": {"a": value}})
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize("text", ["", "YQ==", "YWI=", "YWJj", "+/8="])
+def test_base64(text: str) -> None:
+    wire_types.check(BLOB, text)
 
 
 def test_first_misfit_in_the_requests_order_wins() -> None:

@@ -74,7 +74,7 @@ def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
                 yield violation(value, path, rule)
         case List():
             for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
-                yield violation(java_text(shape, value), path, rule)
+                yield _terse(path, rule) if shape.terse else violation(java_text(shape, value), path, rule)
             for position, one in enumerate(value, 1):
                 yield from _element(shape.member, one, f"{path}.{position}.member")
         case Map():
@@ -157,6 +157,16 @@ def _enum_rule(shape: String) -> str:
 def violation(value: Any, path: str, rule: str) -> str:
     shown = "null" if value is None else f"'{value}'"
     return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+
+
+def _terse(path: str, rule: str) -> str:
+    """A violation without its value, at the API's own path: `RequestItems.TABLE.member.Keys`."""
+    head, _, last = path.rpartition(".")
+    return f"Value at '{_capital(head)}.{_capital(last)}' failed to satisfy constraint: {rule}"
+
+
+def _capital(name: str) -> str:
+    return name[0].upper() + name[1:]
 
 
 def message(found: list[str]) -> str:

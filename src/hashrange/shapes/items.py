@@ -192,7 +192,7 @@ SCAN: Final = Structure(
 KEYS_AND_ATTRIBUTES: Final = Structure(
     "KeysAndAttributes",
     {
-        "Keys": required(List(KEY, 1, limits.BATCH_GET_KEYS_MAX)),
+        "Keys": required(List(KEY, 1, limits.BATCH_GET_KEYS_MAX, terse=True)),
         "AttributesToGet": ATTRIBUTE_NAMES,
         "ConsistentRead": BOOLEAN,
         "ProjectionExpression": TEXT,

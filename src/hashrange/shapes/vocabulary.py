@@ -35,7 +35,7 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
     printed by the same rule. Words that share a bucket come last declared first.
     """
-    return tuple(sorted(words[::-1], key=lambda word: _java_hash(word) & 31))
+    return tuple(sorted(words, key=lambda word: (_java_hash(word) & 31, -words.index(word))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,12 @@ class AttributeValue:
 
 @dataclass(frozen=True, slots=True)
 class List:
+    """`terse` reports a bad size with the API's path and without the value, as BatchGetItem does."""
+
     member: Shape
     minimum: int | None = None
     maximum: int | None = None
+    terse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

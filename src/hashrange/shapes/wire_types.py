@@ -60,7 +60,10 @@ ATTRIBUTE_VALUE_MEMBERS: Final[dict[str, Shape]] = {
     "BOOL": BOOLEAN,
 }
 
-_OUTSIDE_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]|=(?=[^=])")
+_BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_OUTSIDE_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
+# The bits of the last character that one or two pads leave over, and that must be zero.
+_UNUSED_BITS: Final = {1: 0b11, 2: 0b1111}
 
 
 def check_request(shape: Structure, request: Any) -> None:
@@ -149,11 +152,12 @@ def _check_blob(value: Any) -> None:
         raise SerializationException(
             f"Base64 encoded length is expected a multiple of 4 bytes but found: {len(value)}"
         )
-    if outside := _OUTSIDE_BASE64.search(value):
+    text = value.rstrip("=")
+    pads = len(value) - len(text)
+    if pads and (pads > 2 or ((at := _BASE64.find(text[-1])) >= 0 and at & _UNUSED_BITS[pads])):
+        raise SerializationException("Invalid last non-pad Base64 character dectected")  # sic
+    if outside := _OUTSIDE_BASE64.search(text):
         raise SerializationException(f"Invalid Base64 character: '{outside[0]}'")
-    if not value.endswith("==="):
-        return
-    raise SerializationException("Invalid last non-pad Base64 character dectected")  # sic
 
 
 def _misfit(value: Any, java_class: str, name: str) -> SerializationException:
