@@ -1,0 +1,556 @@
+"""The durable engine: RocksDB in a directory, with group commit.
+
+The life of a write:
+
+1. `submit` (or `write`) runs the body on the caller's thread, under the one lock, so bodies run one after
+   the other. What it wrote is put over the collecting batch (`_Batch`); a body that raised adds nothing.
+2. When no commit is in flight the collecting batch becomes the committing one (`_begin`), and a new one
+   collects. The commit thread does this, or a plain thread in `write` itself, which spares two switches.
+3. `_store` hands the whole batch to RocksDB in one call, then makes its log durable in another. rocksdict
+   0.3.29 keeps the GIL during the first (memory and page cache) and releases it during the second (the
+   fsync): a write with `sync` would hold every other thread up for as long as the disk takes.
+4. `_publish` makes the batch visible to readers, and the outcomes of its bodies are delivered in one call.
+
+A body that wrote nothing, or raised, may have acted on what a batch under way wrote: its outcome waits for
+that batch; with none under way it is delivered at once.
+
+A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
+broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. The next
+write repairs it (`_recover`): probe the disk, open again, and if the failed batch turns out to be there,
+put back what its keys held before. Readers go on with the last published view meanwhile. Only if the
+process dies before that repair, a batch reported as failed can be found after the restart.
+
+A full collecting batch makes its caller wait for the commit in flight, or commit by itself if there is
+none. The wait needs nothing from the waiting thread, so an event loop may be that caller: `deliver` must
+not block (`call_soon_threadsafe` does not).
+
+Refuses to know: what records mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Condition, Lock, Thread
+from typing import Any, Final, TypeVar
+
+from rocksdict import DbClosedError, Rdict, WriteBatch, WriteOptions
+
+from hashrange.storage import embedded_disk
+from hashrange.storage.api import (
+    CommitFailed,
+    DataDirectoryLocked,
+    Done,
+    Reader,
+    StorageError,
+    Totals,
+    Transaction,
+)
+from hashrange.storage.embedded_keys import (
+    BATCH_KEY,
+    CLEARING,
+    after,
+    clearing_key,
+    pack_batch,
+    pack_totals,
+    space_range,
+    totals_key,
+    unpack_batch,
+)
+from hashrange.storage.embedded_views import (
+    Layer,
+    LayeredTransaction,
+    View,
+    ViewReader,
+    stored_totals,
+)
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_MIB: Final = 1024 * 1024
+BATCH_BYTES_MAX: Final = 16 * _MIB
+BATCH_BODIES_MAX: Final = 4096
+
+# Readers that began before a repair keep the old RocksDB open: this is how long a repair waits for them.
+_READERS_END_SECONDS: Final = 2.0
+_STALL_PAUSE_SECONDS: Final = 0.002
+
+_Records = dict[bytes, bytes | None]
+
+
+class _Batch(Layer):
+    """A layer, and who waits for it."""
+
+    __slots__ = ("bodies", "bytes", "outcomes", "waiters")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[tuple[Done, Any, Exception | None]] = []
+        self.waiters: list[_Waiter] = []
+        self.bodies = 0
+        self.bytes = 0
+
+    def full(self) -> bool:
+        return self.bodies >= BATCH_BODIES_MAX or self.bytes >= BATCH_BYTES_MAX
+
+
+class _Waiter:
+    """A thread in `write` that waits for its batch."""
+
+    __slots__ = ("failed", "gate")
+
+    def __init__(self) -> None:
+        self.failed: Exception | None = None
+        self.gate = Lock()
+        self.gate.acquire()
+
+
+class EmbeddedEngine:
+    """The store in `directory`, made where missing.
+
+    `commit_fault` is for tests: it is called after a batch was written and before it is durable, and what
+    it raises fails that commit.
+    """
+
+    name = "embedded"
+
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        cache_bytes: int = 128 * _MIB,
+        write_buffer_bytes: int = 32 * _MIB,
+    ) -> None:
+        """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
+        self.commit_fault: Callable[[], None] | None = None
+        self._directory = Path(directory)
+        self._sizes = {"cache_bytes": cache_bytes, "write_buffer_bytes": write_buffer_bytes}
+        self._write_options = WriteOptions()
+        self._write_options.sync = False
+        # A stall inside RocksDB would hold the GIL; ours releases it.
+        self._write_options.no_slowdown = True
+        self._db = embedded_disk.open_directory(self._directory, **self._sizes)
+
+        self._lock = Lock()
+        self._work = Condition(self._lock)  # the commit thread waits for a batch
+        self._idle = Condition(self._lock)  # others wait for the end of a commit
+        self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._collecting = _Batch()
+        self._committing: _Batch | None = None
+        self._closed = False
+        self._broken: str | None = None
+        self._undo: tuple[int, _Records] | None = None
+        # Spaces whose records may be dropped once nobody reads the view that still shows them.
+        self._clearing: list[tuple[weakref.ref[View], int]] = []
+        self._dropped: set[int] = set()  # done, but still masked in the published view
+        self._batch_number = 0
+        self._sequence = 0
+        self._totals: dict[int, Totals] = {}
+        self._view: View | None = None
+        self._start(self._db)
+        self._thread = Thread(target=self._run, name="hashrange-commit", daemon=True)
+        self._thread.start()
+
+    def read(self, body: Callable[[Reader], T]) -> T:
+        while True:
+            view = self._view or self._await_view()
+            reader = ViewReader(view)
+            try:
+                return body(reader)
+            except DbClosedError:
+                # Closed under the body by a repair (the body runs again) or for good (the wait raises).
+                with self._lock:
+                    if self._view is view:
+                        raise
+            finally:
+                # An exception's traceback would keep the view, and so RocksDB, open.
+                reader.end()
+                del view
+
+    def write(self, body: Callable[[Transaction], T]) -> T:
+        own: _Batch | None = None
+        waiter: _Waiter | None = None
+        with self._lock:
+            result, raised, batch = self._perform(body)
+            if batch is not None:
+                waiter = _Waiter()
+                batch.waiters.append(waiter)
+                if self._committing is None:
+                    own = self._begin()
+        if own is not None:
+            self._commit(own)
+        if waiter is not None:
+            waiter.gate.acquire()
+            if waiter.failed is not None:
+                raise waiter.failed
+        if raised is not None:
+            try:
+                raise raised
+            finally:
+                raised = None  # its traceback holds this frame
+        return result  # type: ignore[no-any-return]
+
+    def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
+        try:
+            with self._lock:
+                result, raised, batch = self._perform(body)
+                if batch is not None:
+                    batch.outcomes.append((done, result, raised))
+                    if self._committing is None and batch.bodies == 1:
+                        self._work.notify()
+                    return
+        except StorageError as error:
+            result, raised = None, error
+        done(result, raised)
+
+    def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
+        self._deliver = deliver
+
+    def checkpoint(self, directory: str) -> None:
+        with self._lock:
+            self._admit()
+            while self._committing is not None:
+                self._idle.wait()
+            # An empty batch in flight: bodies go on collecting, and nothing is written meanwhile.
+            token = self._committing = _Batch()
+        try:
+            embedded_disk.checkpoint(self._db, Path(directory))
+        finally:
+            with self._lock:
+                self._end_commit()
+            self._settle(token, None)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._work.notify()
+        self._thread.join()
+        with self._lock:
+            while self._committing is not None:
+                self._idle.wait()
+            self._view = None
+            broken = self._broken
+        try:
+            self._db.close()
+        except Exception as error:
+            if broken is None:
+                raise StorageError(f"The store in {self._directory} did not close well: {error}") from None
+
+    # Bodies; all under the lock.
+
+    def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, _Batch | None]:
+        """Run a body: its result, what it raised, the batch that its outcome waits for (None: nothing to
+        wait for). Raises StorageError where the body could not be run."""
+        if self._closed or self._broken is not None or self._collecting.full():
+            self._admit()
+        transaction = self._transaction()
+        try:
+            result = body(transaction)
+        except Exception as error:
+            return None, error, self._under_way()
+        else:
+            return result, None, self._collect(transaction)
+        finally:
+            transaction.end()
+
+    def _admit(self) -> None:
+        """Return when a body may run. Raises StorageError, CommitFailed."""
+        while True:
+            self._check_usable()
+            if self._broken is not None:
+                self._recover()
+            if not self._collecting.full():
+                return
+            if self._committing is not None:
+                self._idle.wait()
+                continue
+            batch = self._begin()
+            self._lock.release()
+            try:
+                self._commit(batch)
+            finally:
+                self._lock.acquire()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StorageError("The store is closed; open it again to use it.")
+
+    def _transaction(self) -> LayeredTransaction:
+        assert self._view is not None
+        collecting, committing = self._collecting, self._committing
+        cleared = self._view.cleared
+        if collecting.cleared:
+            cleared = cleared | collecting.cleared
+        if committing is None:
+            return LayeredTransaction(self._view, (collecting,), cleared, self._sequence)
+        if committing.cleared:
+            cleared = cleared | committing.cleared
+        return LayeredTransaction(self._view, (committing, collecting), cleared, self._sequence)
+
+    def _collect(self, transaction: LayeredTransaction) -> _Batch | None:
+        """Take over what a body wrote; return the batch that its outcome waits for."""
+        own = transaction.own
+        if not own.wrote():
+            return self._under_way()
+        batch = self._collecting
+        batch.absorb(own)
+        batch.bodies += 1
+        batch.bytes += transaction.bytes
+        self._sequence = transaction.sequence
+        return batch
+
+    def _under_way(self) -> _Batch | None:
+        """The newest batch that a body may have read from."""
+        return self._collecting if self._collecting.bodies else self._committing
+
+    def _begin(self) -> _Batch:
+        """Make the collecting batch the committing one."""
+        batch = self._committing = self._collecting
+        self._collecting = _Batch()
+        return batch
+
+    # Commits; one at a time, without the lock but where noted.
+
+    def _run(self) -> None:
+        """The commit thread."""
+        while True:
+            with self._lock:
+                while self._committing is not None or not self._collecting.bodies:
+                    if self._closed and self._committing is None:
+                        return
+                    self._work.wait()
+                batch = self._begin()
+            self._commit(batch)
+
+    def _commit(self, batch: _Batch) -> None:
+        """Make a batch durable and visible, and deliver its outcomes; or fail it."""
+        records: _Records = {}
+        try:
+            records, totals = self._records(batch)
+            view = self._store(batch, records)
+        except BaseException as error:
+            self._fail(batch, records, str(error))
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._totals.update(totals)
+        self._publish(batch, view)
+        self._settle(batch, None)
+
+    def _records(self, batch: _Batch) -> tuple[_Records, dict[int, Totals]]:
+        """All records of a batch, the engine's own included, and the new totals."""
+        assert self._view is not None
+        records = batch.records.copy()  # bodies read the batch's own meanwhile
+        totals = {}
+        for space, (more, more_bytes) in batch.counts.items():
+            before = self._totals.get(space) or stored_totals(self._view, space)
+            total = totals[space] = Totals(before.records + more, before.bytes + more_bytes)
+            records[totals_key(space)] = pack_totals(*total)
+        for space in batch.cleared:
+            totals.pop(space, None)
+            self._totals.pop(space, None)
+            records[totals_key(space)] = None
+            records[clearing_key(space)] = b""
+        self._batch_number += 1
+        records[BATCH_KEY] = pack_batch(self._batch_number, self._sequence)
+        return records, totals
+
+    def _store(self, batch: _Batch, records: _Records) -> View:
+        """Write a batch durably, and return the view that shows it."""
+        assert self._view is not None
+        cleared = self._view.cleared
+        if batch.cleared or self._dropped:
+            cleared = (cleared | batch.cleared) - self._dropped
+            self._dropped = set()
+        view = View(self._db, list(records), cleared)
+        self._view.following = view
+        self._write(records)
+        if self.commit_fault is not None:
+            self.commit_fault()
+        self._db.flush_wal(True)
+        view.snapshot = self._db.snapshot()
+        return view
+
+    def _write(self, records: _Records) -> None:
+        """Hand records to RocksDB, in one atomic write."""
+        writes = WriteBatch(raw_mode=True)
+        for key, value in records.items():
+            if value is None:
+                writes.delete(key)
+            else:
+                writes.put(key, value)
+        self._write_batch(writes)
+
+    def _write_batch(self, writes: WriteBatch) -> None:
+        while True:
+            try:
+                self._db.write(writes, self._write_options)
+                return
+            except Exception as error:
+                if not str(error).startswith("Result incomplete"):
+                    raise
+            time.sleep(_STALL_PAUSE_SECONDS)  # flushes and compactions are behind
+
+    def _publish(self, batch: _Batch, view: View) -> None:
+        with self._lock:
+            if batch.cleared and self._view is not None:
+                old = weakref.ref(self._view)
+                self._clearing += [(old, space) for space in batch.cleared]
+            self._view = view
+            self._end_commit()
+            if self._clearing:
+                self._drop_cleared()
+
+    def _end_commit(self) -> None:
+        """Let the next batch go; under the lock."""
+        self._committing = None
+        self._idle.notify_all()
+        if self._collecting.bodies or self._closed:
+            self._work.notify()
+
+    def _drop_cleared(self) -> None:
+        """Drop the records of deleted spaces that no reader can see any more; under the lock.
+
+        Not made durable: the notes under CLEARING have it done again after a crash.
+        """
+        ready = {space for view, space in self._clearing if view() is None}
+        if not ready:
+            return
+        self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
+        with contextlib.suppress(Exception):  # the store is broken then, and its repair does it
+            self._write_batch(_clear(ready))
+            self._dropped |= ready
+
+    def _fail(self, batch: _Batch, records: _Records, cause: str) -> None:
+        with self._lock:
+            self._broken = cause
+            self._undo = None
+            with contextlib.suppress(StorageError):  # unreadable too: nothing more can be done here
+                if self._view is not None:
+                    self._undo = (self._batch_number, {key: self._view.get(key) for key in records})
+            over, self._collecting = self._collecting, _Batch()
+            self._end_commit()
+        self._settle(batch, cause)
+        self._settle(over, cause)
+
+    def _settle(self, batch: _Batch, cause: str | None) -> None:
+        """Tell everybody who waits for a batch; without the lock, for they may submit again."""
+        for waiter in batch.waiters:
+            if cause is not None:
+                waiter.failed = _failed(cause)
+            waiter.gate.release()
+        outcomes = batch.outcomes
+        if not outcomes:
+            return
+        if cause is not None:
+            outcomes = [(done, None, _failed(cause)) for done, _, _ in outcomes]
+
+        def deliver() -> None:
+            for done, result, error in outcomes:
+                try:
+                    done(result, error)
+                except Exception:  # the others are to hear of theirs all the same
+                    _log.exception("the receiver of an outcome failed")
+
+        try:
+            self._deliver(deliver)
+        except Exception:  # a closed event loop: nobody is left to hear, but the store goes on
+            _log.exception("outcomes could not be delivered", extra={"outcomes": len(outcomes)})
+
+    # Opening; under the lock, or alone.
+
+    def _start(self, db: Rdict) -> None:
+        """Take up a RocksDB that was just opened."""
+        self._db = db
+        stored = db.get(BATCH_KEY)
+        number, sequence = (0, 0) if stored is None else unpack_batch(stored)
+        if self._undo is not None:
+            failed, before = self._undo
+            if number == failed:
+                # The failed batch made it to the disk after all.
+                self._write(before)
+                db.flush_wal(True)
+            self._undo = None
+            # Sequence numbers that were given, even in vain, are not given again.
+            sequence = max(sequence, self._sequence)
+            number = failed
+        self._batch_number = number
+        self._sequence = sequence
+        self._totals.clear()
+        self._clearing.clear()
+        self._dropped.clear()
+        unfinished = [int.from_bytes(key[-4:], "big") for key in _keys(db, CLEARING)]
+        if unfinished:
+            self._write_batch(_clear(unfinished))
+        view = View(db, [], frozenset())
+        view.snapshot = db.snapshot()
+        self._view = view
+
+    def _recover(self) -> None:
+        """Open RocksDB again after a failed commit; under the lock. Raises CommitFailed."""
+        assert self._broken is not None
+        try:
+            embedded_disk.probe_space(self._directory)
+        except OSError as error:
+            raise _failed(f"{self._broken}; still: {error}") from None
+        self._view = None
+        with contextlib.suppress(Exception):  # closing reports the old error once more
+            self._db.close()
+        deadline = time.monotonic() + _READERS_END_SECONDS
+        while True:
+            try:
+                self._start(embedded_disk.open_rocks(self._directory, **self._sizes))
+            except DataDirectoryLocked as error:
+                if time.monotonic() > deadline:
+                    raise _failed(f"{self._broken}; and a long read keeps the store open") from error
+                time.sleep(_STALL_PAUSE_SECONDS)
+            except Exception as error:
+                raise _failed(f"{self._broken}; and opening it again: {error}") from None
+            else:
+                self._broken = None
+                return
+
+    def _await_view(self) -> View:
+        """The view, when a repair is over."""
+        with self._lock:
+            self._check_usable()
+            if self._view is None:
+                raise StorageError(f"The store in {self._directory} cannot be read: {self._broken}")
+            return self._view
+
+
+def _clear(spaces: Iterable[int]) -> WriteBatch:
+    writes = WriteBatch(raw_mode=True)
+    for space in spaces:
+        writes.delete_range(*space_range(space))
+        writes.delete(clearing_key(space))
+    return writes
+
+
+def _keys(db: Rdict, prefix: bytes) -> list[bytes]:
+    end = after(prefix)
+    found = []
+    for key in db.keys(from_key=prefix):
+        if not prefix <= key < end:  # type: ignore[operator]
+            break
+        found.append(key)
+    return found  # type: ignore[return-value]
+
+
+def _failed(cause: str) -> CommitFailed:
+    return CommitFailed(
+        f"The write could not be made durable and was not applied: {cause}. Check the disk's free space and "
+        "health; the store takes writes again as soon as the disk does."
+    )
+
+
+def _call(callback: Callable[[], None]) -> None:
+    callback()

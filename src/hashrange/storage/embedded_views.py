@@ -1,0 +1,405 @@
+"""What bodies of the embedded engine see: committed views for reads, layered writes for transactions.
+
+Reads. After each durable batch the engine publishes a `View`. A view's `get` goes to a RocksDB snapshot. An
+iterator cannot (rocksdict 0.3.29 gives a snapshot's iterators the newest data), so a scan runs over the
+newest data, and corrects it: each view links to the batches written after it, and the keys that those
+touched are taken from the snapshot instead. A batch is linked before it is written, so an iterator never
+sees one that its view does not know of. With no batch under way there is nothing to correct.
+
+Transactions. Bodies run one after the other, each over
+
+    its own writes > the collecting batch > the committing batch > RocksDB
+
+RocksDB may hold the committing batch already; its layer then says the same.
+
+Spaces that were deleted are masked until their records are dropped (`cleared`).
+
+Refuses to know: threads, commits, outcomes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+from rocksdict import DbClosedError, Rdict, ReadOptions, Snapshot
+
+from hashrange.storage.api import (
+    ADDRESS_BYTES_MAX,
+    PARTITION_BYTES_MAX,
+    Address,
+    StorageError,
+    Totals,
+)
+from hashrange.storage.embedded_keys import (
+    ENGINE_SPACE,
+    HEAD_BYTES,
+    after,
+    pack,
+    space_bound,
+    space_range,
+    totals_key,
+    unpack_totals,
+)
+
+_Record = tuple[bytes, bytes]
+
+NO_TOTALS: Final = Totals(0, 0)
+NO_SPACES: Final[frozenset[int]] = frozenset()
+
+
+class View:
+    """The committed records of one moment."""
+
+    __slots__ = ("__weakref__", "_sorted", "_touched", "cleared", "db", "following", "snapshot")
+
+    def __init__(self, db: Rdict, touched: list[bytes], cleared: AbstractSet[int]) -> None:
+        self.db = db
+        self.snapshot: Snapshot | None = None
+        self.cleared = cleared
+        self.following: View | None = None
+        self._touched = touched
+        self._sorted = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value at `key`, or None."""
+        assert self.snapshot is not None
+        try:
+            return self.snapshot[key]  # type: ignore[no-any-return]
+        except Exception as error:
+            if error.args == ("key not found",):  # rocksdict has no class for it
+                return None
+            raise unreadable(error) from error
+
+    def touched_between(self, low: bytes, high: bytes) -> list[bytes]:
+        """The keys in `low <= key < high` that the batch of this view wrote."""
+        keys = self._touched
+        if not self._sorted:
+            keys.sort()
+            self._sorted = True
+        return keys[bisect_left(keys, low) : bisect_left(keys, high)]
+
+    def corrections(self, low: bytes, high: bytes) -> dict[bytes, bytes | None]:
+        """What this view holds at the keys of a range that later batches wrote."""
+        images: dict[bytes, bytes | None] = {}
+        later = self.following
+        while later is not None:
+            for key in later.touched_between(low, high):
+                if key not in images:
+                    images[key] = self.get(key)
+            later = later.following
+        return images
+
+
+class ViewReader:
+    """The `Reader` of a read body."""
+
+    __slots__ = ("_get", "_view")
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._get = view.get
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        view = self._view
+        if view.cleared and space in view.cleared:
+            return None
+        return self._get(pack(space, partition, sort))
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        get = self.get
+        return [get(space, partition, sort) for space, partition, sort in addresses]
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        prefix = pack(space, partition, b"")
+        end = after(prefix) if high is None else prefix + high
+        return _sorts(self._walk(space, prefix + low, end, reverse), len(prefix))
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        return _partitions(self._walk(space, *_bounds(self, space, low, high), False))
+
+    def totals(self, space: int) -> Totals:
+        view = self._view
+        return NO_TOTALS if space in view.cleared else stored_totals(view, space)
+
+    def end(self) -> None:
+        """Let go of the store: the body is over, but its frames may live on in a traceback."""
+        del self._view, self._get
+
+    def first_key(self, low: bytes, high: bytes) -> bytes | None:
+        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high, False):
+            return key
+        return None
+
+    def _walk(self, space: int, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
+        view = self._view
+        if low >= high or space in view.cleared:
+            return iter(())
+        # The iterator first, the corrections second: see the module's docstring.
+        records = _iterate(view.db, low, high, reverse)
+        if view.following is None:
+            return records
+        corrections = view.corrections(low, high)
+        return merge(records, corrections, reverse) if corrections else records
+
+
+class Layer:
+    """Writes over a store: of one body, or of a batch of them."""
+
+    __slots__ = ("cleared", "counts", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, bytes | None] = {}  # None: deleted
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.cleared: set[int] = set()
+
+    def wrote(self) -> bool:
+        return bool(self.records or self.counts or self.cleared)
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        before = self.counts.get(space)
+        if before is not None:
+            records += before[0]
+            bytes_ += before[1]
+        self.counts[space] = (records, bytes_)
+
+    def absorb(self, upper: Layer) -> None:
+        """Put the writes of a later layer over these."""
+        self.records.update(upper.records)
+        for space, (records, bytes_) in upper.counts.items():
+            self.count(space, records, bytes_)
+        if upper.cleared:
+            self.cleared |= upper.cleared
+
+
+class LayeredTransaction:
+    """The `Transaction` of a write body. `sequence` is the last sequence number given."""
+
+    __slots__ = ("_cleared", "_db", "_lower", "_view", "bytes", "own", "sequence")
+
+    def __init__(self, view: View, lower: Sequence[Layer], cleared: AbstractSet[int], sequence: int) -> None:
+        self._view = view
+        self._db = view.db
+        self._lower = lower  # the lowest first
+        self._cleared = cleared
+        self.own = Layer()
+        self.sequence = sequence
+        self.bytes = 0
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        if self._cleared and space in self._cleared:
+            return None
+        key = pack(space, partition, sort)
+        records = self.own.records
+        if key in records:
+            return records[key]
+        for layer in reversed(self._lower):
+            records = layer.records
+            if key in records:
+                return records[key]
+        try:
+            return self._db.get(key)
+        except Exception as error:
+            raise unreadable(error) from error
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        get = self.get
+        return [get(space, partition, sort) for space, partition, sort in addresses]
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        prefix = pack(space, partition, b"")
+        end = after(prefix) if high is None else prefix + high
+        return _sorts(self._walk(space, prefix + low, end, reverse), len(prefix))
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        return _partitions(self._walk(space, *_bounds(self, space, low, high), False))
+
+    def totals(self, space: int) -> Totals:
+        if space in self._cleared:
+            return NO_TOTALS
+        # Not from RocksDB's newest data: that may hold the committing batch, whose counts come below.
+        records, bytes_ = stored_totals(self._view, space)
+        for layer in (*self._lower, self.own):
+            more = layer.counts.get(space, NO_TOTALS)
+            records += more[0]
+            bytes_ += more[1]
+        return Totals(records, bytes_)
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        size = len(partition) + len(sort)
+        if size > ADDRESS_BYTES_MAX or len(partition) > PARTITION_BYTES_MAX or not 0 <= space < ENGINE_SPACE:
+            raise StorageError(f"Not an address: space {space}, {len(partition)} and {len(sort)} bytes.")
+        self.own.records[pack(space, partition, sort)] = value
+        self.bytes += len(value) + size
+
+    def delete(self, space: int, partition: bytes, sort: bytes) -> None:
+        self.own.records[pack(space, partition, sort)] = None
+
+    def delete_space(self, space: int) -> None:
+        self._cleared = {*self._cleared, space}
+        self.own.cleared.add(space)
+
+    def append(self, space: int, partition: bytes, value: bytes) -> int:
+        sequence = self.sequence + 1
+        self.put(space, partition, sequence.to_bytes(8, "big"), value)
+        self.sequence = sequence
+        return sequence
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        self.own.count(space, records, bytes_)
+
+    def end(self) -> None:
+        """Let go of the store: the body is over, but its frames may live on in a traceback."""
+        del self._view, self._db, self._lower
+
+    def first_key(self, low: bytes, high: bytes) -> bytes | None:
+        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high, False):
+            return key
+        return None
+
+    def _walk(self, space: int, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
+        if low >= high or space in self._cleared:
+            return iter(())
+        records = _iterate(self._db, low, high, reverse)
+        changes: dict[bytes, bytes | None] = {}
+        for layer in (*self._lower, self.own):
+            if layer.records:
+                changes.update({k: v for k, v in layer.records.items() if low <= k < high})
+        return merge(records, changes, reverse) if changes else records
+
+
+def merge(
+    records: Iterable[_Record], changes: Mapping[bytes, bytes | None], reverse: bool
+) -> Iterator[_Record]:
+    """The ordered `records` with `changes` (None: no record) put over them."""
+    keys = iter(sorted(changes, reverse=reverse))
+    changed = next(keys, None)
+    for key, value in records:
+        while changed is not None and changed != key and (changed > key) == reverse:
+            new = changes[changed]
+            if new is not None:
+                yield changed, new
+            changed = next(keys, None)
+        if changed != key:
+            yield key, value
+    while changed is not None:
+        new = changes[changed]
+        if new is not None:
+            yield changed, new
+        changed = next(keys, None)
+
+
+def stored_totals(view: View, space: int) -> Totals:
+    """The totals of a space in a view."""
+    value = view.get(totals_key(space))
+    return NO_TOTALS if value is None else Totals(*unpack_totals(value))
+
+
+def unreadable(error: Exception) -> Exception:
+    """What to raise for an error that rocksdict raised while reading."""
+    if isinstance(error, (DbClosedError, StorageError)):
+        return error
+    return StorageError(f"The store cannot be read: {error}. Check the disk; restore a backup if needed.")
+
+
+def _iterate(db: Rdict, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
+    """The records of RocksDB in a range, as of now.
+
+    The bound spares RocksDB a walk over what was deleted above the range. rocksdict 0.3.29 has no working
+    lower bound, and its iterators point into the options without keeping them: the generators hold them.
+    """
+    options = ReadOptions()
+    options.set_iterate_upper_bound(high)
+    iterator = db.iter(options)
+    if reverse:
+        iterator.seek_for_prev(high)
+        return _backward(iterator, options, low)
+    iterator.seek(low)
+    return _forward(iterator, options)
+
+
+def _forward(iterator: Any, options: ReadOptions) -> Iterator[_Record]:
+    valid, key, value, move = iterator.valid, iterator.key, iterator.value, iterator.next
+    while valid():
+        yield key(), value()
+        move()
+    _check(iterator)
+
+
+def _backward(iterator: Any, options: ReadOptions, low: bytes) -> Iterator[_Record]:
+    valid, key, value, move = iterator.valid, iterator.key, iterator.value, iterator.prev
+    while valid():
+        found = key()
+        if found < low:
+            return
+        yield found, value()
+        move()
+    _check(iterator)
+
+
+def _check(iterator: Any) -> None:
+    """An iterator ends at damage as it does at the end of the data: only its status tells."""
+    try:
+        iterator.status()
+    except Exception as error:
+        raise unreadable(error) from error
+
+
+def _sorts(records: Iterator[_Record], start: int) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in records:
+        yield key[start:], value
+
+
+def _partitions(records: Iterator[_Record]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for key, value in records:
+        end = HEAD_BYTES + key[4]
+        yield key[HEAD_BYTES:end], key[end:], value
+
+
+def _bounds(
+    reader: ViewReader | LayeredTransaction,
+    space: int,
+    low: tuple[bytes, bytes],
+    high: tuple[bytes, bytes] | None,
+) -> tuple[bytes, bytes]:
+    """The keys between which `scan_space` walks."""
+    start, end = space_range(space)
+    if low == (b"", b"") and high is None:
+        return start, end
+    first = reader.first_key(start, end)
+    if first is None:
+        return start, start
+    length = first[4]
+    if low != (b"", b""):
+        start = space_bound(space, *low, length)
+    if high is not None:
+        end = space_bound(space, *high, length)
+    return start, end
