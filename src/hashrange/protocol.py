@@ -324,31 +324,35 @@ def _preflight(headers: Headers) -> Response:
 # -- Request ids ------------------------------------------------------------------------------------------
 #
 # DynamoDB's ids are 52 characters of base32hex, the last 26 of them the same in all. Nobody verifies
-# one, they only must not repeat, so ours are 20 random characters drawn once per process and a counter:
-# 30 bits, spread by an odd multiplier (a bijection, so no repeats) to look like the rest.
+# one, they only must not repeat: ours are 24 random characters, drawn again after every 1,024 ids, and
+# 2 that count, in an order that does not look like counting.
 
 _ALPHABET: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUV"
-_TRIPLES: Final = tuple(bytes((a, b, c)) for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET)
-_SUFFIX: Final = b"VV4KQNSO5AEMVJF66Q9ASUAAJG"
-_SPREAD: Final = 0x2545F491
+_IDS_PER_PREFIX: Final = 32**2
+_SPREAD: Final = 677  # odd, so that `n * _SPREAD % 32**2` takes every value once
+_ENDINGS: Final = tuple(
+    bytes((_ALPHABET[n >> 5 & 31], _ALPHABET[n & 31])) + b"VV4KQNSO5AEMVJF66Q9ASUAAJG"
+    for n in (index * _SPREAD for index in range(_IDS_PER_PREFIX))
+)
 
 
 class _RequestIds:
-    __slots__ = ("_number", "_prefix")
+    __slots__ = ("_index", "_prefix")
 
     def __init__(self) -> None:
-        self._number = int.from_bytes(os.urandom(4), "big")
         self._draw()
 
     def _draw(self) -> None:
-        self._prefix = bytes(_ALPHABET[byte & 31] for byte in os.urandom(20))
+        self._index = 0
+        self._prefix = bytes(_ALPHABET[byte & 31] for byte in os.urandom(24))
 
     def __call__(self) -> bytes:
-        number = self._number = self._number + 1
-        if not number & 0x3FFFFFFF:
+        index = self._index
+        if index == _IDS_PER_PREFIX:
             self._draw()
-        spread = number * _SPREAD
-        return self._prefix + _TRIPLES[spread & 0x7FFF] + _TRIPLES[spread >> 15 & 0x7FFF] + _SUFFIX
+            index = 0
+        self._index = index + 1
+        return self._prefix + _ENDINGS[index]
 
 
 request_id: Final = _RequestIds()

@@ -30,7 +30,8 @@ from typing import Any, Final, Protocol, cast
 import httptools
 
 from hashrange import protocol
-from hashrange.protocol import Call, Caller, Response, Wire
+from hashrange.database import Caller
+from hashrange.protocol import Call, Response, Wire
 from hashrange.server.frames import CONTINUE, Frames
 from hashrange.server.settings import ServerSettings
 
@@ -220,21 +221,32 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
-        parser = self._parser
-        if self._last or parser is None:
+        if self._last or self._parser is None:
             return
         self._fed_bytes += len(data)
         self._busy = True
         try:
-            parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._after_upgrade(data[upgrade.args[0] :])
+            self._decline_upgrades(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self._not_http(error)
         if self._fed_bytes > self.plane.settings.header_bytes_max and self._status == 0:
             self._check_fed_bytes()
         self._busy = False
-        self.advance()
+        pending = self._pending
+        if len(pending) == 1 and not self._reading_paused:
+            # The usual case, cut short: one request has come, and its answer is there or is not yet.
+            exchange = pending[0]
+            if exchange.answer is None:
+                return
+            if not exchange.close and self._transport is not None and not self._waiting:
+                pending.clear()
+                self._held_bytes = 0
+                self._transport.write(exchange.answer)
+                return
+        if pending:
+            self.advance()
 
     def eof_received(self) -> bool:
         """The client sends no more; what it has asked for is still answered."""
@@ -268,6 +280,10 @@ class Connection(asyncio.Protocol):
         self._head[name.lower()] = value
 
     def on_headers_complete(self) -> None:
+        parser = self._parser
+        assert parser is not None
+        if parser.should_upgrade() and parser.get_method() != b"CONNECT":
+            return
         # From here on headers are trailers, and go where nobody looks.
         headers = self._headers = self._head
         self._head = {}
@@ -308,17 +324,21 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.IDLE
         self._since = plane.now
         self._fed_bytes = 0
-        if self._last:
-            return
         parser = self._parser
-        assert parser is not None
+        if self._last or parser is None:
+            return
+        method = parser.get_method()
+        tunnel = False
+        if parser.should_upgrade():
+            tunnel = method == b"CONNECT"
+            if not tunnel:
+                return
         body = self._body
-        close = plane.draining or not parser.should_keep_alive()
+        close = tunnel or plane.draining or not parser.should_keep_alive()
         exchange = Exchange(self, close)
         self._last = close
         may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
-        method = parser.get_method()
         outcome = plane.wire.read(
             method, self._url, self._headers, body[0] if len(body) == 1 else b"".join(body)
         )
@@ -354,25 +374,27 @@ class Connection(asyncio.Protocol):
             self._status = 500
         self._end_with(self._status or 400)
 
-    def _after_upgrade(self, rest: bytes) -> None:
-        """A request offered another protocol; the offer is declined, and what follows is HTTP/1.1."""
-        parser = self._parser
-        if self._last or parser is None:
-            return
-        if parser.get_method() == b"CONNECT":
-            self._last = True
-            if self._pending:
-                self._pending[-1].close = True
-            return
-        self._parser = parser = httptools.HttpRequestParser(self)
-        if rest:
+    def _decline_upgrades(self, rest: bytes) -> None:
+        """Read a request that offers another protocol (`Upgrade: h2c`) as one that does not.
+
+        The parser stops at the end of such a head and skips the body, so a new one reads the same head
+        again, without the offer, and then the rest.
+        """
+        while not self._last:
+            parser = self._parser
+            if parser is None or not parser.should_upgrade():
+                return
+            lines = [b"%b %b HTTP/%b" % (parser.get_method(), self._url, self._http_version().encode())]
+            lines += [b"%b: %b" % header for header in self._head.items() if header[0] != b"upgrade"]
+            data = b"\r\n".join(lines) + b"\r\n\r\n" + rest
+            self._parser = parser = httptools.HttpRequestParser(self)
             try:
-                parser.feed_data(rest)
-            except httptools.HttpParserUpgrade:
-                # Declining one offer per read is enough for any client that means it.
-                self._end_with(400)
+                parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = data[upgrade.args[0] :]
             except httptools.HttpParserError as error:
                 self._not_http(error)
+                return
 
     def _check_fed_bytes(self) -> None:
         """Bound what has been read of one request, complete or not."""

@@ -22,6 +22,7 @@ from typing import Final
 
 from hashrange.clock import SystemClock
 from hashrange.database import Database
+from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection, Plane
@@ -157,7 +158,10 @@ def serve(
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         server = Server(
-            database, settings or ServerSettings(), Wire(region=region, account_id=account_id), loop
+            database,
+            settings or ServerSettings(),
+            Wire(region=region, account_id=account_id, operations=REGISTRY),
+            loop,
         )
         runner.run(_serve(server, host, port, started, stopping))
 
@@ -221,7 +225,12 @@ def running(
     """
     loop = new_event_loop()
     outcome: list[str | BaseException] = []
-    server = Server(database, settings or ServerSettings(), Wire(region=region, account_id=account_id), loop)
+    server = Server(
+        database,
+        settings or ServerSettings(),
+        Wire(region=region, account_id=account_id, operations=REGISTRY),
+        loop,
+    )
     ready = threading.Event()
     stop = asyncio.Event()
 

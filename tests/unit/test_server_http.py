@@ -1,0 +1,460 @@
+"""The connection object over a fake transport: framing, order, back-pressure, limits, time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashrange import errors
+from hashrange.database import Caller
+from hashrange.protocol import Wire
+from hashrange.server.frames import Frames
+from hashrange.server.http import LINGER_SECONDS_MAX, Connection, Done, Plane
+from hashrange.server.settings import ServerSettings
+
+SIGNED = (
+    b"Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Date: 20260101T000000Z\r\n"
+    b"Authorization: AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/dynamodb/aws4_request, "
+    b"SignedHeaders=host, Signature=00\r\n"
+)
+
+
+def request(
+    operation: str = "ListTables", body: bytes = b"{}", extra: bytes = b"", version: bytes = b"1.1"
+) -> bytes:
+    return (
+        b"POST / HTTP/%b\r\n%bX-Amz-Target: DynamoDB_20120810.%b\r\nContent-Length: %d\r\n%b\r\n"
+        % (version, SIGNED, operation.encode(), len(body), extra)
+    ) + body
+
+
+class FakeTransport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.writes = 0
+        self.closed = self.aborted = self.half_closed = self.paused = False
+
+    def write(self, data: Any) -> None:
+        assert not self.closed
+        assert not self.half_closed
+        self.written += data
+        self.writes += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.half_closed = True
+
+    def pause_reading(self) -> None:
+        assert not self.paused
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        assert self.paused
+        self.paused = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class FakeDatabase:
+    """Answers `Now` at once, `Fail` with an error, `Break` by raising; keeps the rest for later."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any], Caller]] = []
+        self.unfinished: list[Done] = []
+
+    def submit(self, operation: str, request: dict[str, Any], caller: Caller, done: Done) -> None:
+        self.calls.append((operation, request, caller))
+        if operation == "Now":
+            done(request, None)
+        elif operation == "Fail":
+            done(None, errors.ResourceNotFoundException("Requested resource not found"))
+        elif operation == "Break":
+            raise ZeroDivisionError
+        else:
+            self.unfinished.append(done)
+
+
+class Peer:
+    """A connection under test, seen from the client's side."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.database = FakeDatabase()
+        self.soon: list[Callable[[], None]] = []
+        self.plane = Plane(
+            self.database,
+            Wire(region="us-east-1", account_id="000000000000"),
+            Frames(0),
+            replace(ServerSettings(), **limits),
+            self.soon.append,
+        )
+        self.transport = FakeTransport()
+        self.connection = Connection(self.plane)
+        self.connection.connection_made(self.transport)
+
+    def send(self, data: bytes) -> Peer:
+        self.connection.data_received(data)
+        return self
+
+    def run_soon(self) -> None:
+        while self.soon:
+            self.soon.pop(0)()
+
+    def answers(self) -> list[tuple[int, bytes]]:
+        """What came back, as (status, body); everything must be well formed."""
+        rest = self.transport.written
+        found: list[tuple[int, bytes]] = []
+        while rest:
+            head, _, rest = rest.partition(b"\r\n\r\n")
+            match = re.match(rb"HTTP/1\.1 (\d{3}) ", head)
+            assert match is not None
+            length = re.search(rb"Content-Length: (\d+)", head)
+            body_bytes = int(length[1]) if length else 0
+            assert length or match[1] == b"100"
+            found.append((int(match[1]), rest[:body_bytes]))
+            rest = rest[body_bytes:]
+        return found
+
+    def statuses(self) -> list[int]:
+        return [status for status, _ in self.answers()]
+
+
+def test_a_call_is_answered_and_the_connection_kept() -> None:
+    peer = Peer().send(request("Now", b'{"a":1}'))
+    assert peer.answers() == [(200, b'{"a":1}')]
+    assert peer.database.calls == [("Now", {"a": 1}, Caller("eu-west-1", "000000000000", "AKID"))]
+    assert not peer.transport.closed
+    assert b"Connection: keep-alive\r\n" in peer.transport.written
+    assert b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n" in peer.transport.written
+
+
+def test_an_error_is_answered_and_the_connection_kept() -> None:
+    peer = Peer().send(request("Fail"))
+    (status, body) = peer.answers()[0]
+    assert status == 400
+    assert orjson.loads(body)["__type"] == "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"
+    assert peer.send(request("Now")).statuses() == [400, 200]
+
+
+def test_a_database_that_raises_is_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
+    assert Peer().send(request("Break")).send(request("Now")).statuses() == [500, 200]
+    assert caplog.records
+
+
+def test_any_split_of_the_bytes_is_the_same_request() -> None:
+    data = request("Now", b'{"a":1}')
+    for cut in range(1, len(data)):
+        peer = Peer().send(data[:cut])
+        assert peer.answers() == []
+        assert peer.send(data[cut:]).answers() == [(200, b'{"a":1}')]
+    peer = Peer()
+    for index in range(len(data)):
+        peer.send(data[index : index + 1])
+    assert peer.answers() == [(200, b'{"a":1}')]
+
+
+def test_a_chunked_body() -> None:
+    head = request("Now", extra=b"Transfer-Encoding: chunked\r\n").replace(b"Content-Length: 2\r\n", b"")
+    peer = Peer().send(
+        head.removesuffix(b"{}") + b'3\r\n{"a\r\n4;x=y\r\n":1}\r\n0\r\nX-Amz-Target: trailer\r\n\r\n'
+    )
+    assert peer.answers() == [(200, b'{"a":1}')]
+    assert peer.send(request("Now")).statuses() == [200, 200]
+
+
+def test_pipelined_answers_leave_in_order_and_in_one_write() -> None:
+    peer = Peer().send(request("First") + request("Now") + request("Third"))
+    first, third = peer.database.unfinished
+    third({"n": 3}, None)
+    peer.run_soon()
+    assert peer.answers() == []
+    first({"n": 1}, None)
+    peer.run_soon()
+    assert [body for _, body in peer.answers()] == [b'{"n":1}', b"{}", b'{"n":3}']
+    assert peer.transport.writes == 1
+
+
+def test_answers_that_are_ready_at_once_leave_in_one_write() -> None:
+    peer = Peer().send(request("Now") * 20)
+    assert peer.statuses() == [200] * 20
+    assert peer.transport.writes == 1
+
+
+def test_a_pipeline_has_an_end() -> None:
+    peer = Peer(pipeline_max=4).send(request("Later") * 10)
+    assert len(peer.database.calls) == 4
+    assert peer.transport.paused
+    while peer.database.unfinished:
+        peer.database.unfinished.pop(0)({}, None)
+        peer.run_soon()
+        assert len(peer.database.unfinished) <= 4
+    assert peer.statuses() == [200] * 10
+    assert not peer.transport.paused
+
+
+def test_a_client_that_does_not_read_is_not_served_more() -> None:
+    peer = Peer(buffered_bytes_max=1000)
+    peer.connection.pause_writing()
+    assert peer.transport.paused
+    peer.send(request("Now") * 3)
+    assert peer.database.calls == []
+    peer.connection.resume_writing()
+    assert peer.statuses() == [200] * 3
+    assert not peer.transport.paused
+
+
+def test_answers_held_back_by_an_earlier_one_are_bounded() -> None:
+    peer = Peer(buffered_bytes_max=1000).send(
+        request("Later") + request("Now", b'{"a":"%b"}' % (b"x" * 600)) * 5
+    )
+    assert len(peer.database.calls) == 3
+    peer.database.unfinished.pop()({}, None)
+    peer.run_soon()
+    assert peer.statuses() == [200] * 6
+
+
+@pytest.mark.parametrize(
+    ("version", "extra", "kept"),
+    [
+        (b"1.1", b"", True),
+        (b"1.1", b"Connection: close\r\n", False),
+        (b"1.0", b"", False),
+        (b"1.0", b"Connection: keep-alive\r\n", True),
+    ],
+)
+@pytest.mark.parametrize("operation", ["Now", "Fail"])
+def test_who_keeps_the_connection(version: bytes, extra: bytes, kept: bool, operation: str) -> None:
+    peer = Peer().send(request(operation, extra=extra, version=version))
+    assert len(peer.answers()) == 1
+    assert peer.transport.closed is not kept
+    assert (b"Connection: close\r\n" in peer.transport.written) is not kept
+
+
+def test_nothing_is_read_after_the_last_request() -> None:
+    peer = Peer().send(request("Now", extra=b"Connection: close\r\n") + request("Now") + b"garbage")
+    assert peer.statuses() == [200]
+    assert len(peer.database.calls) == 1
+
+
+def test_expect_continue() -> None:
+    data = request("Now", extra=b"Expect: 100-continue\r\n")
+    peer = Peer().send(data[:-2])
+    assert peer.transport.written == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert peer.send(b"{}").statuses() == [100, 200]
+
+
+def test_continue_waits_for_the_answers_before_it() -> None:
+    peer = Peer().send(request("Later") + request("Now", extra=b"Expect: 100-continue\r\n")[:-2])
+    assert peer.answers() == []
+    peer.database.unfinished.pop()({}, None)
+    peer.run_soon()
+    assert peer.send(b"{}").statuses() == [200, 100, 200]
+
+
+def test_head_has_no_body() -> None:
+    peer = Peer().send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert peer.transport.written.endswith(b"Content-Length: 42\r\n\r\n")
+
+
+def test_an_offer_to_upgrade_is_declined() -> None:
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+    peer = Peer().send(request("Now", extra=offer) + request("Now"))
+    peer.send(request("Now"))
+    assert peer.statuses() == [200, 200, 200]
+    assert Peer().send(request("Now", extra=offer) * 3).statuses() == [200, 200, 200]
+    assert Peer().send(request("Now", extra=offer)[:-1]).send(b"}").statuses() == [200]
+
+
+def test_a_tunnel_is_not_made() -> None:
+    peer = Peer().send(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\nhello")
+    assert peer.statuses() == [404]
+    peer.send(request("Now"))
+    assert peer.database.calls == []
+
+
+@pytest.mark.parametrize(
+    ("data", "limits", "status"),
+    [
+        (b"\r\n\r\nhello\r\n\r\n", {}, 400),
+        (b"POST / HTTP/1.1\r\n\r\n", {}, 400),  # RFC 9112, 3.2: no Host
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", {}, 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", {}, 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", {}, 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {}, 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", {}, 400),
+        (request("Now", b"x" * 11), {"body_bytes_max": 10}, 413),
+        (
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nxxxxxxxxxxx\r\n",
+            {"body_bytes_max": 10},
+            413,
+        ),
+        (request("Now", extra=b"Expect: the unexpected\r\n"), {}, 417),
+        (request("Now", extra=b"".join(b"H%d: x\r\n" % n for n in range(100))), {}, 431),
+        (request("Now", extra=b"H: " + b"x" * 70_000 + b"\r\n"), {}, 431),
+        (b"POST /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", {}, 431),
+    ],
+)
+def test_what_is_not_proper_http_ends_the_connection(
+    data: bytes, limits: dict[str, Any], status: int
+) -> None:
+    for prefix in (b"", request("Now")):
+        for step in (len(data), 1000):
+            peer = Peer(**limits).send(prefix)
+            for start in range(0, len(data), step):
+                peer.send(data[start : start + step])
+            assert peer.statuses() == [*([200] if prefix else []), status]
+            assert b"Connection: close\r\n" in peer.transport.written
+            assert peer.transport.half_closed
+            assert not peer.transport.closed
+            peer.send(request("Now"))
+            assert len(peer.answers()) == 2 if prefix else 1
+            peer.plane.sweep(LINGER_SECONDS_MAX + 0.1)
+            assert peer.transport.aborted
+
+
+def test_a_refusal_waits_for_the_answers_before_it() -> None:
+    peer = Peer().send(request("Later") + b"garbage\r\n\r\n")
+    assert peer.answers() == []
+    peer.database.unfinished.pop()({}, None)
+    peer.run_soon()
+    assert peer.statuses() == [200, 400]
+
+
+def test_endless_headers_and_framing_are_cut_off() -> None:
+    peer = Peer(header_bytes_max=1000).send(b"POST / HTTP/1.1\r\nHost: x\r\nH: ")
+    for _ in range(100):
+        peer.send(b"x" * 100)
+    assert peer.statuses() == [431]
+    peer = Peer(header_bytes_max=1000, body_bytes_max=1000)
+    peer.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+    for _ in range(100):
+        peer.send(b"x" * 100)
+    assert peer.statuses() == [413]
+
+
+def test_times() -> None:
+    limits = {"header_seconds_max": 1.0, "body_seconds_max": 2.0, "idle_seconds_max": 4.0}
+    idle, head, body = Peer(**limits), Peer(**limits), Peer(**limits)
+    head.send(b"POST / HT")
+    body.send(request("Now")[:-1])
+    working = Peer(**limits).send(request("Later"))
+    for now, statuses in ((0.9, [[], [], []]), (1.1, [[], [408], []]), (2.1, [[], [408], [408]])):
+        for peer in (idle, head, body):
+            peer.plane.sweep(now)
+        assert [peer.statuses() for peer in (idle, head, body)] == statuses
+    idle.plane.sweep(3.9)
+    assert not idle.transport.is_closing()
+    idle.plane.sweep(4.1)
+    assert idle.transport.closed
+    assert idle.answers() == []
+    working.plane.sweep(1000.0)
+    assert not working.transport.is_closing()
+
+
+def test_a_client_that_never_reads_is_cut_off() -> None:
+    peer = Peer(write_seconds_max=5.0)
+    peer.connection.pause_writing()
+    peer.plane.sweep(4.9)
+    assert not peer.transport.aborted
+    peer.plane.sweep(5.1)
+    assert peer.transport.aborted
+
+
+def test_draining_finishes_what_is_under_way() -> None:
+    idle, working, receiving = Peer(), Peer().send(request("Later")), Peer().send(request("Now")[:-1])
+    for peer in (idle, working, receiving):
+        peer.plane.drain()
+    assert idle.transport.closed
+    assert not working.transport.is_closing()
+    assert not receiving.transport.is_closing()
+    working.database.unfinished.pop()({}, None)
+    assert working.statuses() == [200]
+    assert working.transport.closed
+    receiving.send(b"}")
+    assert receiving.statuses() == [200]
+    assert receiving.transport.closed
+    assert b"Connection: close" in receiving.transport.written
+    late = Connection(idle.plane)
+    transport = FakeTransport()
+    late.connection_made(transport)
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+
+
+def test_the_number_of_connections_is_bounded() -> None:
+    peer = Peer(connections_max=1)
+    second, transport = Connection(peer.plane), FakeTransport()
+    second.connection_made(transport)
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    assert transport.closed
+    second.data_received(request("Now"))
+    assert peer.database.calls == []
+    second.connection_lost(None)
+    peer.connection.connection_lost(None)
+    assert not peer.plane.connections
+
+
+def test_a_half_closed_client_still_gets_its_answer() -> None:
+    peer = Peer().send(request("Later"))
+    assert peer.connection.eof_received()
+    peer.database.unfinished.pop()({}, None)
+    assert peer.statuses() == [200]
+    assert peer.transport.closed
+    assert not Peer().connection.eof_received()
+
+
+def test_an_answer_to_a_client_that_left_is_dropped() -> None:
+    peer = Peer().send(request("Later") * 2)
+    peer.connection.connection_lost(None)
+    for done in peer.database.unfinished:
+        done({}, None)
+    peer.run_soon()
+    assert peer.answers() == []
+
+
+_PIECES = st.lists(
+    st.one_of(
+        st.binary(max_size=60),
+        st.sampled_from(
+            [request("Now"), request("Later"), b"\r\n", b"POST / HTTP/1.1\r\n", SIGNED, b"\r\n\r\n", b"{}"]
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(_PIECES, st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_arbitrary_bytes_are_answered_or_refused(pieces: list[bytes], random: Any) -> None:
+    peer = Peer(pipeline_max=3)
+    for piece in pieces:
+        peer.send(piece)
+        if peer.database.unfinished and random.random() < 0.5:
+            peer.database.unfinished.pop(random.randrange(len(peer.database.unfinished)))({}, None)
+            peer.run_soon()
+    while peer.database.unfinished:
+        peer.database.unfinished.pop(0)({}, None)
+        peer.run_soon()
+    assert all(status == 200 or 400 <= status < 500 for status in peer.statuses())
+    peer.plane.sweep(1000.0)
+    peer.plane.sweep(2000.0)
+    assert peer.transport.closed or peer.transport.aborted
