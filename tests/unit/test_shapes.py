@@ -74,6 +74,15 @@ def test_accepts(operation: str, request_: dict[str, Any]) -> None:
     shapes.check(operation, request_)
 
 
+def test_null_members_are_removed() -> None:
+    request: dict[str, Any] = {
+        "TransactItems": [{"Put": {"TableName": "music", "Item": {"a": None}, "ConditionExpression": None}}],
+        "ClientRequestToken": None,
+    }
+    shapes.check("TransactWriteItems", request)
+    assert request == {"TransactItems": [{"Put": {"TableName": "music", "Item": {"a": None}}}]}
+
+
 def test_leaves_attribute_values_to_values() -> None:
     shapes.check("PutItem", {"TableName": "music", "Item": {"pk": {"S": 5}}})
 

@@ -4,7 +4,8 @@
     check_types(operation, request)  after a failure elsewhere: was it a wrong JSON type all along?
 
 The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad table name, alone; then all
-other violations in one message (`constraints`). Unknown members are ignored; null stands for absent.
+other violations in one message (`constraints`). Unknown members are ignored; null stands for absent, and
+`check` removes it, so that nobody below meets one.
 
 The declarations, by family: `items`, `control`, `statements`, `streams`, `backups`, `replication`; what
 they share is in `members` and `table_parts`, and the words they are written in are in `vocabulary`.
@@ -29,7 +30,7 @@ from hashrange.shapes import (
     streams,
     wire_types,
 )
-from hashrange.shapes.vocabulary import Structure
+from hashrange.shapes.vocabulary import List, Map, Shape, Structure
 
 __all__ = ["OPERATIONS", "check", "check_types"]
 
@@ -55,8 +56,8 @@ _BATCHES: Final = frozenset(("BatchGetItem", "BatchWriteItem"))
 def check(operation: str, request: dict[str, Any]) -> None:
     """Raise what DynamoDB answers to a request of the wrong shape.
 
-    Attribute values are not looked into. Raises SerializationException and ValidationException;
-    KeyError for an unknown operation.
+    Removes null members. Attribute values are not looked into.
+    Raises SerializationException and ValidationException; KeyError for an unknown operation.
     """
     try:
         if _TESTS[operation](request):
@@ -73,6 +74,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
     found = list(constraints.violations(shape, request))
     if found:
         raise ValidationException(constraints.message(found))
+    _drop_nulls(shape, request)
 
 
 def check_types(operation: str, request: dict[str, Any]) -> None:
@@ -92,3 +94,19 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any])
         found = list(constraints.violations(member, name, "tableName"))
         if found:
             raise ValidationException(constraints.message(found))
+
+
+def _drop_nulls(shape: Shape, value: Any) -> None:
+    match shape:
+        case Structure():
+            for name in [name for name, one in value.items() if one is None]:
+                del value[name]
+            for name, member in shape.members.items():
+                if name in value:
+                    _drop_nulls(member, value[name])
+        case List():
+            for one in value:
+                _drop_nulls(shape.member, one)
+        case Map():
+            for one in value.values():
+                _drop_nulls(shape.value, one)
