@@ -11,8 +11,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from hashrange import shapes
 from hashrange.clock import Clock, SystemClock
 from hashrange.errors import (
@@ -24,9 +22,9 @@ from hashrange.errors import (
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Answer, Caller, Context, Request
 from hashrange.settings import Settings
-from hashrange.storage.api import CommitFailed, Engine, Transaction
-from hashrange.tables import catalog, expiry, records, tokens, writes
-from hashrange.tables.table import Table, TimeToLive
+from hashrange.storage.api import CommitFailed, Engine
+from hashrange.tables import sweeps
+from hashrange.tables.items import Occasion
 
 __all__ = ["Caller", "Database", "Settings"]
 
@@ -34,8 +32,6 @@ _log = logging.getLogger("hashrange")
 
 Done = Callable[[Answer | None, Exception | None], None]
 
-# The background work is done in bites of this many items, so that requests never wait long behind one.
-_BITE = 200
 _ANYONE = Caller()
 
 
@@ -115,30 +111,11 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the background work that is due: delete expired items, forget tokens, remove tables.
+        """Do the background work that is due: expired items, new and lagging indexes, removed tables.
 
-        Returns the seconds until it wants to run again; 0 while more is due. Each step is a small
-        transaction of its own, so a sweep may be stopped at any point.
+        Returns the seconds until it wants to run again; 0 while more is due.
         """
-        now = self.clock.now()
-        more = False
-        for table in self.engine.read(lambda reader: list(catalog.definitions(reader))):
-            if table.gone_at is not None and now >= table.gone_at:
-                self.engine.write(lambda txn, table=table: catalog.remove(txn, table))  # type: ignore[misc]
-            elif table.ttl is not None:
-                more |= self._sweep_expired(table, table.ttl, now)
-        forgotten = self.engine.write(lambda txn: tokens.forget_expired(txn, now, _BITE))
-        return 0.0 if more or forgotten == _BITE else self.settings.sweep_seconds
-
-    def _sweep_expired(self, table: Table, ttl: TimeToLive, now: float) -> bool:
-        """Delete a bite of a table's expired items, or go on building its queue; whether more is due."""
-        if not ttl.built:
-            self.engine.write(lambda txn: _build_queue(txn, table.name, ttl, now))
-            return True
-        places = self.engine.read(lambda reader: expiry.due(reader, ttl, now, _BITE))
-        if places:
-            self.engine.write(lambda txn: _expire(txn, table.name, ttl, places, self.settings, now))
-        return len(places) == _BITE
+        return sweeps.sweep(self.engine, Occasion(self.clock.now(), self.settings))
 
     def close(self) -> None:
         """Close the engine. Idempotent."""
@@ -147,34 +124,3 @@ class Database:
 
 def _new_id() -> str:
     return str(uuid.uuid4())
-
-
-def _build_queue(txn: Transaction, name: str, ttl: TimeToLive, now: float) -> None:
-    """One step of adding the items that were there before time to live was switched on."""
-    table = catalog.find(txn, name, now)
-    if table is None or table.ttl != ttl:
-        return
-    if expiry.build_step(txn, table, ttl, _BITE):
-        catalog.save(txn, msgspec.structs.replace(table, ttl=msgspec.structs.replace(ttl, built=True)))
-
-
-def _expire(
-    txn: Transaction,
-    name: str,
-    ttl: TimeToLive,
-    places: list[tuple[int, bytes, bytes]],
-    settings: Settings,
-    now: float,
-) -> None:
-    """Delete the items at `places` that still expire at the time that the queue says."""
-    table = catalog.find(txn, name, now)
-    if table is None or table.ttl != ttl:
-        return
-    for place in places:
-        seconds, partition, sort = place
-        record = txn.get(table.space, partition, sort)
-        item = records.item_of(record) if record is not None else None
-        if item is None or expiry.expires_at(ttl.attribute, item) != seconds:
-            expiry.forget(txn, ttl, place)
-        else:
-            writes.remove(txn, table, partition, sort, settings)

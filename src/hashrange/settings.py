@@ -16,6 +16,7 @@ class Settings:
 
     create_seconds, delete_seconds, update_seconds: how long tables stay CREATING, DELETING, UPDATING.
     item_collection_bytes_max: the limit of an item collection in a table with local indexes.
+    gsi_delay_seconds: how long a change takes to reach global indexes; 0 keeps them up to date at once.
     sweep_seconds: how often the background work looks for expired items.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     """
@@ -24,5 +25,6 @@ class Settings:
     delete_seconds: float = 0.0
     update_seconds: float = 0.0
     item_collection_bytes_max: int = ITEM_COLLECTION_BYTES_MAX
+    gsi_delay_seconds: float = 0.0
     sweep_seconds: float = 1.0
     ttl_changes_limited: bool = False

@@ -15,6 +15,7 @@ from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, records, writes
+from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Write
 from hashrange.values import admit_item
@@ -36,10 +37,10 @@ def prepare(request: Request, context: Context) -> WriteBody:
     }
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    now, settings = context.now, context.settings
+    occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        tables = {given: catalog.open_active(txn, table_name(given), now) for given in batches}
+        tables = {given: catalog.open_active(txn, table_name(given), occasion.now) for given in batches}
         for given, batch in batches.items():
             _check_distinct(tables[given], batch)
         consumed: list[Answer] = []
@@ -47,7 +48,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         for given, batch in batches.items():
             table, total = tables[given], capacity.Consumed(given)
             for write in batch:
-                outcome = writes.perform(txn, table, write, settings)
+                outcome = writes.perform(txn, table, write, occasion)
                 total.add_write(table, outcome.units)
                 if metrics and table.has_local_indexes:
                     collections.setdefault(given, []).append(

@@ -15,6 +15,7 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, items, records, writes
+from hashrange.tables.items import Occasion
 from hashrange.tables.writes import Outcome, Write
 from hashrange.values import admit_item
 
@@ -108,11 +109,11 @@ def run(
     """The body of a single write; `attributes` gives the answer's Attributes, or None for none."""
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    now, settings = context.now, context.settings
+    occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_active(txn, write.table_name, now)
-        outcome = writes.perform(txn, table, write, settings)
+        table = catalog.open_active(txn, write.table_name, occasion.now)
+        outcome = writes.perform(txn, table, write, occasion)
         answer: Answer = {}
         returned = attributes(outcome)
         if returned is not None:

@@ -26,6 +26,7 @@ from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, records, tokens, writes
+from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Outcome, Write
 from hashrange.values import item_size
@@ -58,16 +59,17 @@ def prepare(request: Request, context: Context) -> WriteBody:
         given_names.append(given)
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    now, settings, account = context.now, context.settings, context.caller.account_id
+    account = context.caller.account_id
+    occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        tables = [catalog.open_active(txn, write.table_name, now) for write in batch]
-        if token is not None and not tokens.claim(txn, account, token, payload, now):
+        tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
+        if token is not None and not tokens.claim(txn, account, token, payload, occasion.now):
             return _repeat(txn, tables, given_names, batch, mode)
         _check_distinct(tables, batch)
         outcomes = run_all(
             [
-                partial(writes.perform, txn, table, write, settings)
+                partial(writes.perform, txn, table, write, occasion)
                 for write, table in zip(batch, tables, strict=True)
             ]
         )

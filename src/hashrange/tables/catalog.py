@@ -18,6 +18,8 @@ from hashrange.tables.table import Table
 
 CATALOG_SPACE = 0
 TOKEN_SPACE = 1
+LAG_SPACE = 2
+BACKFILL_SPACE = 3
 FIRST_TABLE_SPACE = 64
 
 _TABLE = b"table"

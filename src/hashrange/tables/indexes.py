@@ -15,6 +15,7 @@ from typing import NamedTuple
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from hashrange.storage.api import Transaction
 from hashrange.tables import records
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item, item_size, kind, value_size
@@ -105,3 +106,16 @@ def entry_of(
     projected = {name: value for name, value in item.items() if name in names}
     size = item_size(projected)
     return Entry(index_partition, index_sort, records.pack(projected, size), size)
+
+
+def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
+    """Put the entry `after` in the place of `before` (None: no entry), and keep the index's totals."""
+    if before is not None and (after is None or before[:2] != after[:2]):
+        txn.delete(index.space, before.partition, before.sort)
+    if after is not None:
+        txn.put(index.space, after.partition, after.sort, after.record)
+    txn.count(
+        index.space,
+        (after is not None) - (before is not None),
+        (after.size if after else 0) - (before.size if before else 0),
+    )

@@ -7,15 +7,27 @@ sweep all end here. Conditions, updates and answers are the caller's business.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
+from hashrange.settings import Settings
 from hashrange.storage.api import Transaction
-from hashrange.tables import expiry, indexes, records
+from hashrange.tables import expiry, indexes, lag, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item
 
 _COLLECTION_TOO_LARGE = "Collection size exceeded."
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and why items change: the time (epoch seconds), the settings in force, who does it."""
+
+    now: float
+    settings: Settings
+    by_expiry: bool = False
 
 
 def apply(
@@ -27,8 +39,7 @@ def apply(
     old_item: Item | None,
     new: bytes | None,
     new_item: Item | None,
-    *,
-    collection_bytes_max: int,
+    occasion: Occasion,
 ) -> WriteUnits:
     """Change the item at `(partition, sort)` from the stored record `old` to `new` (None: absent).
 
@@ -56,7 +67,7 @@ def apply(
     for index in table.indexes:
         before = indexes.entry_of(table, index, old_item, partition, sort, old) if old and old_item else None
         after = indexes.entry_of(table, index, new_item, partition, sort, new) if new and new_item else None
-        cost = _move_entry(txn, index, before, after)
+        cost = _move_entry(txn, index, before, after, occasion)
         if cost:
             index_units[index.name] = cost
         if not index.is_global:
@@ -65,32 +76,31 @@ def apply(
     if table.has_local_indexes:
         if local_bytes > ITEM_BYTES_MAX:
             raise ValidationException(f"{INVALID}Item size has exceeded the maximum allowed size")
-        _grow_collection(txn, table, partition, growth, collection_bytes_max)
+        _grow_collection(txn, table, partition, growth, occasion.settings.item_collection_bytes_max)
     if table.ttl is not None:
         expiry.requeue(txn, table.ttl, partition, sort, old_item, new_item)
     return WriteUnits(units, index_units)
 
 
 def _move_entry(
-    txn: Transaction, index: Index, before: indexes.Entry | None, after: indexes.Entry | None
+    txn: Transaction,
+    index: Index,
+    before: indexes.Entry | None,
+    after: indexes.Entry | None,
+    occasion: Occasion,
 ) -> int:
-    """Replace one index entry by another; the write units that it costs."""
+    """Replace one index entry by another, now or after the lag; the write units that it costs."""
     if before == after:
         return 0
-    cost = 0
-    if before is not None and (after is None or before[:2] != after[:2]):
-        txn.delete(index.space, before.partition, before.sort)
-        cost += write_units(before.size)
-    if after is not None:
-        txn.put(index.space, after.partition, after.sort, after.record)
-        in_place = before is not None and before[:2] == after[:2]
-        cost += write_units(max(after.size, before.size) if before is not None and in_place else after.size)
-    txn.count(
-        index.space,
-        (after is not None) - (before is not None),
-        (after.size if after else 0) - (before.size if before else 0),
-    )
-    return cost
+    if index.is_global and occasion.settings.gsi_delay_seconds > 0:
+        lag.enqueue(txn, index, before, after, occasion.now + occasion.settings.gsi_delay_seconds)
+    else:
+        indexes.replace(txn, index, before, after)
+    if before is None or after is None:
+        return write_units(max(before.size if before else 0, after.size if after else 0))
+    if before[:2] == after[:2]:
+        return write_units(max(before.size, after.size))
+    return write_units(before.size) + write_units(after.size)
 
 
 def _grow_collection(txn: Transaction, table: Table, partition: bytes, growth: int, bytes_max: int) -> None:

@@ -13,7 +13,7 @@ from itertools import islice
 
 from hashrange.errors import IdempotentParameterMismatchException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
-from hashrange.storage.api import Transaction
+from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.catalog import TOKEN_SPACE
 
 _TOKEN = b"token"
@@ -39,6 +39,11 @@ def claim(txn: Transaction, account_id: str, token: str, request: bytes, now: fl
     txn.put(TOKEN_SPACE, _TOKEN, name, expires + digest)
     txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
     return True
+
+
+def any_expired(reader: Reader, now: float) -> bool:
+    """Whether any token is no longer valid."""
+    return any(True for _ in reader.scan(TOKEN_SPACE, _QUEUE, b"", int(now).to_bytes(_TIME_BYTES)))
 
 
 def forget_expired(txn: Transaction, now: float, limit: int) -> int:

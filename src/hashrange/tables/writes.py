@@ -19,10 +19,10 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
-from hashrange.settings import Settings
 from hashrange.storage.api import Transaction
 from hashrange.tables import items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.values import AttributeValue, Item, value_size
 
@@ -83,7 +83,7 @@ def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
     return keys.address_of_key(table.key, write.key)
 
 
-def perform(txn: Transaction, table: Table, write: Write, settings: Settings) -> Outcome:
+def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) -> Outcome:
     """Run `write` on `table`.
 
     Raises `ConditionalCheckFailedException` (with the item if asked for) and `ValidationException`.
@@ -116,26 +116,16 @@ def perform(txn: Transaction, table: Table, write: Write, settings: Settings) ->
         old_item,
         new,
         new_item,
-        collection_bytes_max=settings.item_collection_bytes_max,
+        occasion,
     )
     return Outcome(table, partition, old, old_item, new, new_item, units)
 
 
-def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, settings: Settings) -> None:
+def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
     """Delete the item at an address, without condition: what the expiry sweep does."""
     old = txn.get(table.space, partition, sort)
     if old is not None:
-        items.apply(
-            txn,
-            table,
-            partition,
-            sort,
-            old,
-            records.item_of(old),
-            None,
-            None,
-            collection_bytes_max=settings.item_collection_bytes_max,
-        )
+        items.apply(txn, table, partition, sort, old, records.item_of(old), None, None, occasion)
 
 
 def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes, Item]:

@@ -1,0 +1,113 @@
+"""The background work: what becomes due by time, done in small transactions.
+
+A sweep may be stopped at any point, and the next one goes on: every step is one transaction that leaves
+the store whole. Nobody waits for a sweep but the things that it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from hashrange.storage.api import Engine, Transaction
+from hashrange.tables import backfill, catalog, expiry, lag, records, tokens, writes
+from hashrange.tables.items import Occasion
+from hashrange.tables.table import Index, Table, TimeToLive
+
+# Steps are bites of this many items, so that no request waits long behind one.
+BITE_ITEMS = 200
+
+
+def sweep(engine: Engine, occasion: Occasion) -> float:
+    """Do one bite of everything that is due; the seconds until the next sweep, 0 while more is due."""
+    now = occasion.now
+    more = False
+    definitions = engine.read(lambda reader: list(catalog.definitions(reader)))
+    for table in definitions:
+        if table.gone_at is not None and now >= table.gone_at:
+            engine.write(partial(_remove, table=table))
+            continue
+        for index in table.indexes:
+            if index.backfilling:
+                engine.write(partial(_fill, name=table.name, space=index.space, now=now))
+                more = True
+        if table.ttl is not None:
+            more |= _expired(engine, table, table.ttl, occasion)
+    wait = occasion.settings.sweep_seconds
+    due = engine.read(lag.next_due)
+    if due is not None:
+        spaces = {index.space: index for table in definitions for index in table.indexes}
+        arrived = engine.write(partial(lag.arrive, spaces=spaces, now=now, limit=BITE_ITEMS))
+        more |= arrived == BITE_ITEMS
+        wait = min(wait, occasion.settings.gsi_delay_seconds or wait)
+    if engine.read(partial(tokens.any_expired, now=now)):
+        more |= engine.write(partial(tokens.forget_expired, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
+    return 0.0 if more else wait
+
+
+def _remove(txn: Transaction, table: Table) -> None:
+    """Remove a table whose time has come, unless a new one has its name by now."""
+    if table in catalog.definitions(txn):
+        catalog.remove(txn, table)
+
+
+def _fill(txn: Transaction, name: str, space: int, now: float) -> None:
+    """One step of filling a new index; the last one makes it ACTIVE."""
+    table = catalog.find(txn, name, now)
+    index = next((one for one in table.indexes if one.space == space), None) if table else None
+    if table is None or index is None or not index.backfilling:
+        return
+    if backfill.step(txn, table, index, BITE_ITEMS):
+        filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
+        catalog.save(txn, with_index(table, filled))
+
+
+def with_index(table: Table, index: Index) -> Table:
+    """The table with one of its indexes changed."""
+    changed = tuple(index if one.space == index.space else one for one in table.indexes)
+    return msgspec.structs.replace(table, indexes=changed)
+
+
+def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) -> bool:
+    """Delete a bite of a table's expired items, or go on building its queue; whether more is due."""
+    if not ttl.built:
+        engine.write(partial(_queue, name=table.name, ttl=ttl, now=occasion.now))
+        return True
+    places = engine.read(partial(expiry.due, ttl=ttl, now=occasion.now, limit=BITE_ITEMS))
+    if places:
+        by_expiry = replace(occasion, by_expiry=True)
+        engine.write(partial(_expire, name=table.name, ttl=ttl, places=places, occasion=by_expiry))
+    return len(places) == BITE_ITEMS
+
+
+def _queue(txn: Transaction, name: str, ttl: TimeToLive, now: float) -> None:
+    """One step of queueing the items that were there before time to live was switched on."""
+    table = catalog.find(txn, name, now)
+    if table is None or table.ttl != ttl:
+        return
+    if expiry.build_step(txn, table, ttl, BITE_ITEMS):
+        built = msgspec.structs.replace(ttl, built=True)
+        catalog.save(txn, msgspec.structs.replace(table, ttl=built))
+
+
+def _expire(
+    txn: Transaction,
+    name: str,
+    ttl: TimeToLive,
+    places: list[tuple[int, bytes, bytes]],
+    occasion: Occasion,
+) -> None:
+    """Delete the items at `places` that still expire at the time that the queue says."""
+    table = catalog.find(txn, name, occasion.now)
+    if table is None or table.ttl != ttl:
+        return
+    for place in places:
+        seconds, partition, sort = place
+        record = txn.get(table.space, partition, sort)
+        item = records.item_of(record) if record is not None else None
+        if item is None or expiry.expires_at(ttl.attribute, item) != seconds:
+            expiry.forget(txn, ttl, place)
+        else:
+            writes.remove(txn, table, partition, sort, occasion)
