@@ -21,15 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from hashrange.clock import SystemClock
-from hashrange.database import Database
+from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection, Plane
 from hashrange.server.settings import ServerSettings
 
-DEFAULT_REGION: Final = "us-east-1"
-DEFAULT_ACCOUNT_ID: Final = "000000000000"
+_ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWEEP_SECONDS_MIN: Final = 0.02
@@ -143,8 +142,8 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    region: str = DEFAULT_REGION,
-    account_id: str = DEFAULT_ACCOUNT_ID,
+    region: str = _ANYONE.region,
+    account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
@@ -215,8 +214,8 @@ def running(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    region: str = DEFAULT_REGION,
-    account_id: str = DEFAULT_ACCOUNT_ID,
+    region: str = _ANYONE.region,
+    account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.

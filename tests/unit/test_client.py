@@ -1,0 +1,184 @@
+"""The in-process client gives what the same client gives over HTTP."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, ParamValidationError
+
+from hashrange import client as in_process
+from hashrange.clock import ManualClock
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange.storage.memory import MemoryEngine
+
+KEY_SCHEMA = {
+    "KeySchema": [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ],
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "sk", "AttributeType": "N"},
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    database = Database(MemoryEngine(), clock=ManualClock())
+    yield database
+    database.close()
+
+
+def over_http(endpoint_url: str) -> Any:
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint_url,
+        region_name="eu-west-1",
+        aws_access_key_id="any",
+        aws_secret_access_key="any",
+    )
+
+
+def outcome(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
+    """The result or the error of a call, without what differs between any two calls."""
+    try:
+        result = getattr(client, operation)(**parameters)
+    except ClientError as error:
+        result = {"error": type(error).__name__, **error.response}
+    except ParamValidationError as error:
+        return str(error)
+    metadata = result.pop("ResponseMetadata")
+    assert len(metadata["RequestId"]) == 52
+    result["status"] = metadata["HTTPStatusCode"]
+    result["headers"] = sorted(set(metadata["HTTPHeaders"]) - {"date", "server", "connection"})
+    for description in ("Table", "TableDescription"):
+        result.get(description, {}).pop("TableId", None)
+    return result
+
+
+SCRIPT: list[tuple[str, dict[str, Any]]] = [
+    ("list_tables", {}),
+    ("create_table", {"TableName": "things", **KEY_SCHEMA}),
+    ("create_table", {"TableName": "things", **KEY_SCHEMA}),
+    ("describe_table", {"TableName": "things"}),
+    ("describe_table", {"TableName": "nothing"}),
+    *(
+        (
+            "put_item",
+            {"TableName": "things", "Item": {"pk": {"S": "a"}, "sk": {"N": str(n)}, "b": {"B": b"\x00"}}},
+        )
+        for n in range(5)
+    ),
+    (
+        "put_item",
+        {
+            "TableName": "things",
+            "Item": {"pk": {"S": "a"}, "sk": {"N": "1"}},
+            "ConditionExpression": "attribute_not_exists(pk)",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        },
+    ),
+    ("put_item", {"TableName": "things", "Item": {"pk": {"S": "a"}}}),
+    ("put_item", {"TableName": "things", "Item": "nothing"}),
+    ("get_item", {"TableName": "things", "Key": {"pk": {"S": "a"}, "sk": {"N": "3.0"}}}),
+    (
+        "query",
+        {
+            "TableName": "things",
+            "KeyConditionExpression": "pk = :a",
+            "ExpressionAttributeValues": {":a": {"S": "a"}},
+            "Limit": 2,
+            "ReturnConsumedCapacity": "TOTAL",
+        },
+    ),
+    ("scan", {"TableName": "things"}),
+    ("delete_table", {"TableName": "things"}),
+    ("scan", {"TableName": "things"}),
+]
+
+
+def test_a_script_has_the_same_outcomes_in_process_and_over_http(database: Database) -> None:
+    local = in_process.connect(database, region="eu-west-1")
+    served = Database(MemoryEngine(), clock=ManualClock())
+    with running(served) as endpoint_url:
+        remote = over_http(endpoint_url)
+        for operation, parameters in SCRIPT:
+            assert outcome(local, operation, parameters) == outcome(remote, operation, parameters)
+        remote.close()
+
+
+def test_region_and_account_are_the_callers(database: Database) -> None:
+    client = in_process.connect(database, region="ap-south-1", account_id="123456789012")
+    table = client.create_table(TableName="things", **KEY_SCHEMA)["TableDescription"]
+    assert table["TableArn"] == "arn:aws:dynamodb:ap-south-1:123456789012:table/things"
+    assert client.meta.region_name == "ap-south-1"
+
+
+def test_a_resource(database: Database) -> None:
+    table = in_process.resource(database).create_table(TableName="things", **KEY_SCHEMA)
+    table.wait_until_exists()
+    with table.batch_writer() as batch:
+        for n in range(60):
+            batch.put_item(Item={"pk": "a", "sk": n})
+    pages = (
+        in_process.connect(database)
+        .get_paginator("scan")
+        .paginate(TableName="things", PaginationConfig={"PageSize": 7})
+    )
+    assert sum(page["Count"] for page in pages) == 60
+
+
+def test_a_configuration_of_ones_own(database: Database) -> None:
+    client = in_process.connect(
+        database, config=Config(user_agent_extra="mine", retries={"total_max_attempts": 1})
+    )
+    assert client.list_tables()["TableNames"] == []
+    assert "mine" in client.meta.config.user_agent
+
+
+def test_no_credentials_and_no_network_are_needed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("socket.socket.connect", None)
+    assert in_process.connect(database).list_tables()["TableNames"] == []
+
+
+def test_threads_share_a_client(database: Database) -> None:
+    client = in_process.connect(database)
+    client.create_table(TableName="things", **KEY_SCHEMA)
+
+    def add() -> None:
+        for _ in range(25):
+            client.update_item(
+                TableName="things",
+                Key={"pk": {"S": "a"}, "sk": {"N": "1"}},
+                UpdateExpression="ADD n :one",
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    item = client.get_item(TableName="things", Key={"pk": {"S": "a"}, "sk": {"N": "1"}})["Item"]
+    assert item["n"] == {"N": "100"}
+
+
+def test_without_boto3_the_error_names_the_remedy(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(ImportError, match=r"pip install 'hashrange\[client\]'"):
+        in_process.connect(database)
