@@ -16,6 +16,7 @@ from hashrange.clock import Clock, SystemClock
 from hashrange.errors import (
     INTERNAL,
     InternalServerError,
+    SerializationException,
     UnknownOperationException,
     ValidationException,
 )
@@ -61,7 +62,7 @@ class Database:
         try:
             body = self._prepare(operation, request, caller)
             return self.engine.write(body) if entry.writes else self.engine.read(body)
-        except ValidationException:
+        except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
         except CommitFailed as error:
@@ -100,7 +101,7 @@ class Database:
 
     def _translated(self, operation: str, request: Request, error: Exception) -> Exception:
         """The error that the client sees: type errors come before all rules, as in DynamoDB."""
-        if isinstance(error, ValidationException):
+        if isinstance(error, SerializationException | ValidationException):
             try:
                 shapes.check_types(operation, request)
             except Exception as earlier:

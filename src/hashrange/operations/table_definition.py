@@ -16,6 +16,13 @@ from hashrange.limits import GSI_MAX, INDEX_NON_KEY_ATTRIBUTES_MAX, LSI_MAX
 from hashrange.operations.context import Caller, Request
 from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType, Throughput
 
+_NO_CHANGE = (
+    "The provisioned throughput for {of} will not change. The requested value equals the current value. "
+    "Current ReadCapacityUnits provisioned for {of}: {read}. Requested ReadCapacityUnits: {read}. "
+    "Current WriteCapacityUnits provisioned for {of}: {write}. Requested WriteCapacityUnits: {write}. "
+    "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+)
+
 
 def attribute_types(definitions: Sequence[Mapping[str, Any]]) -> dict[str, KeyType]:
     """AttributeDefinitions as name to type."""
@@ -150,6 +157,24 @@ def throughput(given: Mapping[str, Any] | None) -> Throughput:
     if given is None:
         return Throughput()
     return Throughput(given["ReadCapacityUnits"], given["WriteCapacityUnits"])
+
+
+def changed_throughput(
+    current: Throughput, given: Mapping[str, Any], now: float, *, of: str
+) -> Throughput:
+    """New throughput `of` a table or index; refused where nothing would change."""
+    read, write = given["ReadCapacityUnits"], given["WriteCapacityUnits"]
+    if (read, write) == (current.read_units, current.write_units):
+        raise ValidationException(_NO_CHANGE.format(of=of, read=read, write=write))
+    lower = read < current.read_units or write < current.write_units
+    higher = read > current.read_units or write > current.write_units
+    return Throughput(
+        read,
+        write,
+        current.decreases_today + lower,
+        now if higher else current.last_increase,
+        now if lower else current.last_decrease,
+    )
 
 
 def check_indexes(indexes: Sequence[Index]) -> None:

@@ -1,4 +1,4 @@
-"""UpdateTable: throughput, billing mode, deletion protection, table class, encryption.
+"""UpdateTable: throughput, billing mode, global indexes, deletion protection, table class, encryption.
 
 Source: API reference, UpdateTable.
 """
@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.operations import index_changes, table_description
 from hashrange.operations import table_definition as definition
-from hashrange.operations import table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog
@@ -25,17 +25,13 @@ _CHANGES = (
     "SSESpecification",
     "OnDemandThroughput",
     "WarmThroughput",
+    "GlobalSecondaryIndexUpdates",
 )
 _NOTHING = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates "
     "or SSESpecification or ReplicaUpdates is required"
 )
-_NO_CHANGE = (
-    "The provisioned throughput for the table will not change. The requested value equals the current value. "
-    "Current ReadCapacityUnits provisioned for the table: {read}. Requested ReadCapacityUnits: {read}. "
-    "Current WriteCapacityUnits provisioned for the table: {write}. Requested WriteCapacityUnits: {write}. "
-    "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
-)
+
 
 
 def prepare(request: Request, context: Context) -> WriteBody:
@@ -45,6 +41,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         raise ValidationException(_NOTHING)
     if request.get("BillingMode") is not None:
         definition.check_billing(request["BillingMode"], request.get("ProvisionedThroughput"))
+    if request.get("GlobalSecondaryIndexUpdates"):
+        index_changes.check(request["GlobalSecondaryIndexUpdates"])
     now, delay = context.now, context.settings.update_seconds
 
     def body(txn: Transaction) -> Answer:
@@ -55,10 +53,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
                 f"Attempt to change a resource which is still in use: Table is being {what}: {name}"
             )
         table = _changed(table, request, context)
-        table = msgspec.structs.replace(table, updating_until=now + delay)
-        catalog.save(txn, table)
-        shown = table_description.describe(txn, table, context.caller, now, status="UPDATING")
-        return {"TableDescription": shown}
+        stored = shown = msgspec.structs.replace(table, updating_until=now + delay)
+        if request.get("GlobalSecondaryIndexUpdates"):
+            stored, shown = index_changes.apply(txn, stored, request, at_once=delay == 0, now=now)
+        catalog.save(txn, stored)
+        return {
+            "TableDescription": table_description.describe(
+                txn, shown, context.caller, now, status="UPDATING"
+            )
+        }
 
     return body
 
@@ -76,7 +79,7 @@ def _changed(table: Table, request: Request, context: Context) -> Table:
     if given is not None:
         if mode is None and table.billing_mode == "PAY_PER_REQUEST":
             definition.check_billing("PAY_PER_REQUEST", given)
-        changes["throughput"] = _throughput(table.throughput, given, now)
+        changes["throughput"] = definition.changed_throughput(table.throughput, given, now, of="the table")
     if request.get("DeletionProtectionEnabled") is not None:
         changes["deletion_protection"] = request["DeletionProtectionEnabled"]
     if request.get("TableClass") is not None:
@@ -89,18 +92,3 @@ def _changed(table: Table, request: Request, context: Context) -> Table:
     if request.get("WarmThroughput") is not None:
         changes["warm"] = request["WarmThroughput"]
     return msgspec.structs.replace(table, **changes)
-
-
-def _throughput(current: Throughput, given: dict[str, Any], now: float) -> Throughput:
-    read, write = given["ReadCapacityUnits"], given["WriteCapacityUnits"]
-    if (read, write) == (current.read_units, current.write_units):
-        raise ValidationException(_NO_CHANGE.format(read=read, write=write))
-    lower = read < current.read_units or write < current.write_units
-    higher = read > current.read_units or write > current.write_units
-    return Throughput(
-        read,
-        write,
-        current.decreases_today + lower,
-        now if higher else current.last_increase,
-        now if lower else current.last_decrease,
-    )

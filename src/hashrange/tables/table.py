@@ -119,7 +119,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             return "DELETING"
         if now < self.active_at:
             return "CREATING"
-        return "UPDATING" if now < self.updating_until else "ACTIVE"
+        changing = now < self.updating_until or any(index.status != "ACTIVE" for index in self.indexes)
+        return "UPDATING" if changing else "ACTIVE"
 
     @cached_property
     def key_names(self) -> frozenset[str]:
