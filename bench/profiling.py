@@ -100,12 +100,12 @@ def profile_server(
         text=True,
     ) as sampler:
         # Longer than the sampling, so that no sample falls on an idle server.
-        outcome, cpu = run_once(started, prepared, connections, seconds + 1)
+        run = run_once(started, prepared, connections, seconds + 1)
         _, errors = sampler.communicate(timeout=60)
     if sampler.returncode != 0:
         raise LoadError(f"py-spy exited with {sampler.returncode}: {errors[-500:]}")
-    cpu_us_per_request = cpu / max(1, outcome.requests)
-    rate = f"{outcome.requests_per_second:,.0f} requests/s, {cpu_us_per_request:.1f} us of CPU each"
+    cpu_us_per_request = run.server_cpu_us / max(1, run.outcome.requests)
+    rate = f"{run.outcome.requests_per_second:,.0f} requests/s, {cpu_us_per_request:.1f} us of CPU each"
     head = f"{started.server.title}, {workload}, {connections} connections: {rate} (while sampled)"
     with raw.open(encoding="utf-8", errors="replace") as lines:
         return f"{head}\n\n{render(parse_stacks(lines), cpu_us_per_request, rows)}"

@@ -40,6 +40,7 @@ def _merge(group: Sequence[Cell]) -> Cell:
         p99_us=median(cell.p99_us for cell in group),
         server_cpu_us=median(cell.server_cpu_us for cell in group),
         generator_cpu_us=median(cell.generator_cpu_us for cell in group),
+        others_share=median(cell.others_share for cell in group),
         requests=sum(cell.requests for cell in group),
         problem=problems[0] if problems else None,
     )
@@ -123,7 +124,7 @@ def _ratios(cells: Sequence[Cell]) -> list[str]:
     for workload in dict.fromkeys(cell.workload for cell in cells):
         chosen = [cell for cell in cells if cell.workload == workload]
         own = {cell.durability: cell for cell in chosen if cell.server == OWN and cell.problem is None}
-        if not own:
+        if not own or all(cell.server == OWN for cell in chosen):
             continue
         row = [workload]
         for durable_only in (False, True):
@@ -152,12 +153,13 @@ def _details(cells: Sequence[Cell]) -> list[str]:
             f"{cell.p99_us / 1000:.2f}",
             f"{cell.server_cpu_us:,.0f}",
             f"{cell.generator_cpu_us:,.0f}",
+            f"{cell.others_share:.0%}",
         ]
         for cell in sorted(cells, key=lambda cell: cell.workload)
         if cell.requests
     ]
-    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms", "server CPU us/request", "generator CPU"]
-    return table(heads, rows)
+    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms"]
+    return table([*heads, "server CPU us/request", "generator CPU us", "other programs"], rows)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -238,6 +238,18 @@ def cpu_us(root_pid: int) -> int:
     return sum(ticks.get(pid, 0) for pid in family) * tick_us
 
 
+def machine_cpu_us() -> int:
+    """The time, in microseconds, that all cores together have been busy since the machine started."""
+    tick_us = 1_000_000 // os.sysconf("SC_CLK_TCK")
+    return parse_machine_stat(Path("/proc/stat").read_text()) * tick_us
+
+
+def parse_machine_stat(text: str) -> int:
+    """The busy ticks of /proc/stat's first line: all but idle, waiting, and guests (in user already)."""
+    user, nice, system, _idle, _iowait, *rest = map(int, text.splitlines()[0].split()[1:9])
+    return user + nice + system + sum(rest)
+
+
 def parse_stat(text: str) -> tuple[int, int]:
     """(parent's pid, CPU ticks) of a /proc/PID/stat line; the command in it may hold spaces and ")"."""
     fields = text.rpartition(")")[2].split()

@@ -8,6 +8,7 @@ the number of requests answered, and what was written can be read back.
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 from bench import workloads as shapes
 from bench.load import SCRIPT, LoadError, Outcome, run_wrk, write_requests
-from bench.servers import Running, Server, ServerError, cpu_us, running
+from bench.servers import Running, Server, ServerError, cpu_us, machine_cpu_us, running
 from bench.wire import HOST, CallError, Request, call, render
 from bench.workloads import Workload
 
@@ -41,7 +42,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The result of one (server, workload, connections); the figures are 0 where it could not run."""
+    """The result of one (server, workload, connections); the figures are 0 where it could not run.
+
+    `server_cpu_us` and `generator_cpu_us` are per request; `others_share` is what other programs took of
+    all cores meanwhile, 0 to 1.
+    """
 
     server: str
     durability: str
@@ -52,12 +57,22 @@ class Cell:
     p99_us: float = 0.0
     server_cpu_us: float = 0.0
     generator_cpu_us: float = 0.0
+    others_share: float = 0.0
     requests: int = 0
     problem: str | None = None
 
     @property
     def title(self) -> str:
         return f"{self.server} {self.durability}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the generator, and the CPU time in it, in microseconds."""
+
+    outcome: Outcome
+    server_cpu_us: int
+    others_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +141,16 @@ def load_table(port: int, name: str) -> None:
             raise CallError("BatchWriteItem left items unprocessed while loading")
 
 
-def run_once(started: Running, prepared: Prepared, connections: int, seconds: float) -> tuple[Outcome, int]:
-    """One run of the generator, and the CPU microseconds that the server used in it."""
+def run_once(started: Running, prepared: Prepared, connections: int, seconds: float) -> Run:
+    """Run the generator once, on a server that has come to rest."""
     _wait_until_idle(started)
-    before = cpu_us(started.process.pid)
     url = f"http://{HOST}:{started.port}/"
+    began, all_before, server_before = time.monotonic(), machine_cpu_us(), cpu_us(started.process.pid)
     outcome = run_wrk(url, prepared.request_file, prepared.script, connections, seconds)
-    return outcome, cpu_us(started.process.pid) - before
+    server = cpu_us(started.process.pid) - server_before
+    others = machine_cpu_us() - all_before - server - outcome.generator_cpu_us
+    cores_us = (time.monotonic() - began) * (os.cpu_count() or 1) * 1e6
+    return Run(outcome, server, max(0.0, others / cores_us))
 
 
 def _wait_until_idle(started: Running) -> None:
@@ -170,7 +188,8 @@ def _run_cell(
     if warm_up_seconds > 0:
         run_once(started, prepared, connections, warm_up_seconds)
     total_before = settled_total(started.port, workload.counters)
-    outcome, cpu = run_once(started, prepared, connections, seconds)
+    run = run_once(started, prepared, connections, seconds)
+    outcome = run.outcome
     total_after = settled_total(started.port, workload.counters)
     problem = find_problem(outcome, prepared.answer_bytes)
     if problem is None and workload.counters:
@@ -186,8 +205,9 @@ def _run_cell(
         requests_per_second=outcome.requests_per_second,
         p50_us=outcome.p50_us,
         p99_us=outcome.p99_us,
-        server_cpu_us=cpu / answered,
+        server_cpu_us=run.server_cpu_us / answered,
         generator_cpu_us=outcome.generator_cpu_us / answered,
+        others_share=run.others_share,
         requests=outcome.requests,
         problem=problem,
     )
@@ -251,5 +271,6 @@ def _line(cell: Cell) -> str:
         f"{cell.requests_per_second:9.0f}/s"
         f"  p50 {cell.p50_us / 1000:7.2f} ms  p99 {cell.p99_us / 1000:7.2f} ms"
         f"  server CPU {cell.server_cpu_us:7.1f} us  generator {cell.generator_cpu_us:5.1f} us"
+        f"  others {cell.others_share:3.0%}"
     )
     return f"{where} {figures}" + (f"  PROBLEM: {cell.problem[:120]}" if cell.problem else "")

@@ -11,7 +11,7 @@ import pytest
 
 from bench import profiling, report, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
-from bench.servers import parse_stat
+from bench.servers import parse_machine_stat, parse_stat
 from bench.suite import Cell, find_miscount, find_problem
 from bench.wire import Request, render
 
@@ -168,6 +168,16 @@ def test_counters_may_run_ahead_by_what_was_in_flight_only() -> None:
 def test_proc_stat_is_read_past_a_command_with_blanks_and_brackets() -> None:
     line = "42 (a) b (c) S 7 42 42 0 -1 4194304 1 0 0 0 30 12 5 5 20 0 1 0 100 1 1"
     assert parse_stat(line) == (7, 42)
+
+
+def test_the_machine_is_busy_with_all_but_idling_and_waiting() -> None:
+    assert parse_machine_stat("cpu  10 1 20 1000 500 2 3 4 50 6\ncpu0 1 1 1 1 1 1 1 1 0 0\n") == 40
+
+
+def test_without_peers_there_are_no_ratios() -> None:
+    text = report.render([CELL], [], "a machine")
+    assert "fastest" not in text
+    assert "100" in text
 
 
 def test_rounds_merge_to_medians_and_keep_a_problem() -> None:
