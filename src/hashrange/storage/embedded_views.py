@@ -123,7 +123,7 @@ class ViewReader:
     ) -> Iterator[tuple[bytes, bytes]]:
         prefix = pack(space, partition, b"")
         end = after(prefix) if high is None else prefix + high
-        return _sorts(self._walk(space, prefix + low, end, reverse), len(prefix))
+        return self._walk(space, prefix + low, end, reverse, len(prefix))
 
     def scan_space(
         self,
@@ -131,7 +131,7 @@ class ViewReader:
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        return _partitions(self._walk(space, *_bounds(self, space, low, high), False))
+        return _partitions(self._walk(space, *_bounds(self, space, low, high)))
 
     def totals(self, space: int) -> Totals:
         view = self._view
@@ -142,20 +142,21 @@ class ViewReader:
         del self._view, self._get
 
     def first_key(self, low: bytes, high: bytes) -> bytes | None:
-        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high, False):
+        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
             return key
         return None
 
-    def _walk(self, space: int, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
+    def _walk(
+        self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
+    ) -> Iterator[_Record]:
+        """The records between two keys; of their keys, what follows `start`."""
         view = self._view
         if low >= high or space in view.cleared:
             return iter(())
         # The iterator first, the corrections second: see the module's docstring.
-        records = _iterate(view.db, low, high, reverse)
-        if view.following is None:
-            return records
-        corrections = view.corrections(low, high)
-        return merge(records, corrections, reverse) if corrections else records
+        found = _Range(view.db, low, high, reverse)
+        corrections = view.corrections(low, high) if view.following is not None else None
+        return found.records(start) if not corrections else merge(found, corrections, start)
 
 
 class Layer:
@@ -232,7 +233,7 @@ class LayeredTransaction:
     ) -> Iterator[tuple[bytes, bytes]]:
         prefix = pack(space, partition, b"")
         end = after(prefix) if high is None else prefix + high
-        return _sorts(self._walk(space, prefix + low, end, reverse), len(prefix))
+        return self._walk(space, prefix + low, end, reverse, len(prefix))
 
     def scan_space(
         self,
@@ -240,7 +241,7 @@ class LayeredTransaction:
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        return _partitions(self._walk(space, *_bounds(self, space, low, high), False))
+        return _partitions(self._walk(space, *_bounds(self, space, low, high)))
 
     def totals(self, space: int) -> Totals:
         if space in self._cleared:
@@ -281,25 +282,79 @@ class LayeredTransaction:
         del self._view, self._db, self._lower
 
     def first_key(self, low: bytes, high: bytes) -> bytes | None:
-        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high, False):
+        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
             return key
         return None
 
-    def _walk(self, space: int, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
+    def _walk(
+        self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
+    ) -> Iterator[_Record]:
+        """The records between two keys; of their keys, what follows `start`."""
         if low >= high or space in self._cleared:
             return iter(())
-        records = _iterate(self._db, low, high, reverse)
+        found = _Range(self._db, low, high, reverse)
         changes: dict[bytes, bytes | None] = {}
         for layer in (*self._lower, self.own):
             if layer.records:
                 changes.update({k: v for k, v in layer.records.items() if low <= k < high})
-        return merge(records, changes, reverse) if changes else records
+        return found.records(start) if not changes else merge(found, changes, start)
 
 
-def merge(
+class _Range:
+    """The records of RocksDB between two keys, as of now.
+
+    The bound spares RocksDB a walk over what was deleted above the range. rocksdict 0.3.29 has no working
+    lower bound, and its iterators point into the options without keeping them: this object does.
+    """
+
+    __slots__ = ("_db", "_high", "_items", "_low", "_options", "reverse")
+
+    def __init__(self, db: Rdict, low: bytes, high: bytes, reverse: bool) -> None:
+        self._options = ReadOptions()
+        self._options.set_iterate_upper_bound(high)
+        self._items: Iterator[Any] = db.items(reverse, high if reverse else low, self._options)
+        self._db, self._low, self._high, self.reverse = db, low, high, reverse
+
+    def records(self, start: int) -> Iterator[_Record]:
+        """The records in order; of their keys, what follows `start`."""
+        key = self._low
+        if self.reverse:
+            low, key = key, self._high
+            for key, value in self._items:
+                if key < low:
+                    return
+                yield key[start:], value
+        else:
+            for key, value in self._items:
+                yield key[start:], value
+        self._verify(key)
+
+    def _verify(self, last: bytes) -> None:
+        """An iterator ends at damage as it does at the end of the data, and only its status tells. `items`
+        is the fast way but does not show its status: go on from the last key by the slow one."""
+        iterator = self._db.iter(self._options)
+        if self.reverse:
+            iterator.seek_for_prev(last)
+            if iterator.valid():
+                iterator.prev()
+        else:
+            iterator.seek(last)
+            if iterator.valid():
+                iterator.next()
+        try:
+            iterator.status()
+        except Exception as error:
+            raise unreadable(error) from error
+
+
+def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
+    """The records of a range with `changes` (None: no record) put over them."""
+    return ((key[start:], value) for key, value in _merge(found.records(0), changes, found.reverse))
+
+
+def _merge(
     records: Iterable[_Record], changes: Mapping[bytes, bytes | None], reverse: bool
 ) -> Iterator[_Record]:
-    """The ordered `records` with `changes` (None: no record) put over them."""
     keys = iter(sorted(changes, reverse=reverse))
     changed = next(keys, None)
     for key, value in records:
@@ -328,54 +383,6 @@ def unreadable(error: Exception) -> Exception:
     if isinstance(error, (DbClosedError, StorageError)):
         return error
     return StorageError(f"The store cannot be read: {error}. Check the disk; restore a backup if needed.")
-
-
-def _iterate(db: Rdict, low: bytes, high: bytes, reverse: bool) -> Iterator[_Record]:
-    """The records of RocksDB in a range, as of now.
-
-    The bound spares RocksDB a walk over what was deleted above the range. rocksdict 0.3.29 has no working
-    lower bound, and its iterators point into the options without keeping them: the generators hold them.
-    """
-    options = ReadOptions()
-    options.set_iterate_upper_bound(high)
-    iterator = db.iter(options)
-    if reverse:
-        iterator.seek_for_prev(high)
-        return _backward(iterator, options, low)
-    iterator.seek(low)
-    return _forward(iterator, options)
-
-
-def _forward(iterator: Any, options: ReadOptions) -> Iterator[_Record]:
-    valid, key, value, move = iterator.valid, iterator.key, iterator.value, iterator.next
-    while valid():
-        yield key(), value()
-        move()
-    _check(iterator)
-
-
-def _backward(iterator: Any, options: ReadOptions, low: bytes) -> Iterator[_Record]:
-    valid, key, value, move = iterator.valid, iterator.key, iterator.value, iterator.prev
-    while valid():
-        found = key()
-        if found < low:
-            return
-        yield found, value()
-        move()
-    _check(iterator)
-
-
-def _check(iterator: Any) -> None:
-    """An iterator ends at damage as it does at the end of the data: only its status tells."""
-    try:
-        iterator.status()
-    except Exception as error:
-        raise unreadable(error) from error
-
-
-def _sorts(records: Iterator[_Record], start: int) -> Iterator[tuple[bytes, bytes]]:
-    for key, value in records:
-        yield key[start:], value
 
 
 def _partitions(records: Iterator[_Record]) -> Iterator[tuple[bytes, bytes, bytes]]:

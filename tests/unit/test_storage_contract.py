@@ -1,0 +1,28 @@
+"""Every engine against the shared contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.register_assert_rewrite("hashrange.storage.contract")
+
+from hashrange.storage import contract  # noqa: E402
+from hashrange.storage.embedded import EmbeddedEngine  # noqa: E402
+from hashrange.storage.memory import MemoryEngine  # noqa: E402
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("engine", ["memory", "embedded"])
+def test_contract(engine: str, check: contract.Check, tmp_path: Path) -> None:
+    def opener(name: str) -> Any:
+        return MemoryEngine() if engine == "memory" else EmbeddedEngine(tmp_path / name)
+
+    check(opener)
+
+
+@pytest.mark.parametrize("check", contract.DURABLE_CHECKS, ids=lambda check: check.__name__)
+def test_durable_contract(check: contract.Check, tmp_path: Path) -> None:
+    check(lambda name: EmbeddedEngine(tmp_path / name))
