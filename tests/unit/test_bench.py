@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench import profiling, report, workloads
+from bench import __main__ as command_line
+from bench import install, profiling, report, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
 from bench.suite import Cell, find_miscount, find_problem
@@ -163,6 +164,26 @@ def test_counters_may_run_ahead_by_what_was_in_flight_only() -> None:
     assert find_miscount(116, 100, 16) is None
     assert find_miscount(117, 100, 16) is not None
     assert find_miscount(99, 100, 16) is not None
+
+
+def test_a_peer_that_cannot_be_installed_is_left_out_with_a_note(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    notes: list[str] = []
+    assert install.install_all(["dynalite"], tmp_path / "peers", notes.append) == ["dynalite"]
+    assert notes == ["dynalite: left out: npm is not installed"]
+
+
+def test_modes_and_peers_choose_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = tuple(replace(server, installed=lambda: True) for server in command_line.SERVERS)
+    monkeypatch.setattr(command_line, "SERVERS", everything)
+    chosen = command_line.choose_servers(("dynalite", "moto"), ("durable",), own=True)
+    assert [server.title for server in chosen] == ["hashrange fsync", "dynalite file"]
+    chosen = command_line.choose_servers((), command_line.MODES, own=True)
+    assert [server.title for server in chosen] == ["hashrange fsync", "hashrange memory"]
+    chosen = command_line.choose_servers(("moto",), command_line.MODES, own=False)
+    assert [server.title for server in chosen] == ["moto memory"]
 
 
 def test_proc_stat_is_read_past_a_command_with_blanks_and_brackets() -> None:
