@@ -103,7 +103,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
 
     def build() -> tuple[Trie, list[ValueCheck]]:
         checks = update_checks(tree)
-        return _compile_actions(tree, names), checks
+        return compile_update(tree, names), checks
 
     nothing: Trie = {}
     changes, checks = judge(build, nothing)
@@ -114,7 +114,8 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 
-def _compile_actions(tree: UpdateTree, names: dict[str, str]) -> Trie:
+def compile_update(tree: UpdateTree, names: dict[str, str]) -> Trie:
+    """The changes that a checked tree stands for; raises ExpressionError where its paths clash."""
     return grow((resolve(action.path, names), _change(action, names)) for action in tree.actions)
 
 
