@@ -1,0 +1,260 @@
+"""The contract's checks of commits: isolation, delivery, failure, and what survives. See `contract`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from threading import Barrier, Event, Thread
+from typing import Any
+
+from hashrange.storage.api import CommitFailed, Reader, StorageError, Totals, Transaction
+from hashrange.storage.contract_records import (
+    AWKWARD,
+    Opener,
+    Outcomes,
+    P,
+    Q,
+    Stop,
+    expect,
+    get,
+    opened,
+    put,
+    rows,
+)
+
+
+def check_reads_are_of_one_moment(opener: Opener) -> None:
+    """Two records that are always written together are never seen apart, by gets or by scans."""
+    with opened(opener) as engine:
+        stop = Event()
+        torn: list[Any] = []
+
+        def look(reader: Reader) -> Any:
+            first = reader.get(1, P, b"a")
+            scanned = dict(reader.scan(1, P))
+            backward = dict(reader.scan(1, P, reverse=True))
+            spaced = [value for _, _, value in reader.scan_space(1)]
+            values = {first, reader.get(1, Q, b"z"), *scanned.values(), *backward.values(), *spaced}
+            return values if len(values) > 1 else None
+
+        def watch() -> None:
+            while not stop.is_set():
+                seen = engine.read(look)
+                if seen:
+                    torn.append(seen)
+
+        def step(n: int) -> Callable[[Transaction], None]:
+            def body(txn: Transaction) -> None:
+                value = b"%d" % n
+                txn.put(1, P, b"a", value)
+                txn.put(1, P, b"b", value)
+                txn.put(1, Q, b"z", value)
+                # One that comes and goes, for scans that must not see it come alone.
+                (txn.put if n % 2 else txn.delete)(1, P, b"c", *((value,) if n % 2 else ()))
+
+            return body
+
+        engine.write(step(0))
+        threads = [Thread(target=watch) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for n in range(1, 300):
+            engine.write(step(n))
+        outcomes = Outcomes(300)
+        for n in range(300, 600):
+            engine.submit(step(n), outcomes)
+        outcomes.wait()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert torn == []
+
+
+def check_writes_are_serializable(opener: Opener) -> None:
+    """Threads and submitters add to one counter and move amounts between others: exact in the end."""
+    with opened(opener) as engine:
+
+        def add(txn: Transaction) -> int:
+            value = int(txn.get(1, P, b"n") or b"0") + 1
+            txn.put(1, P, b"n", b"%d" % value)
+            txn.count(1, 1, 1)
+            return value
+
+        def move(source: int, target: int) -> Callable[[Transaction], None]:
+            def body(txn: Transaction) -> None:
+                left = int(txn.get(2, P, b"%d" % source) or b"0")
+                right = int(txn.get(2, P, b"%d" % target) or b"0")
+                if source == target:
+                    raise Stop
+                txn.put(2, P, b"%d" % source, b"%d" % (left - 1))
+                txn.put(2, P, b"%d" % target, b"%d" % (right + 1))
+
+            return body
+
+        seen: list[int] = []
+        barrier = Barrier(5)
+
+        def work(seed: int) -> None:
+            chance = random.Random(seed)
+            barrier.wait()
+            for _ in range(60):
+                seen.append(engine.write(add))
+                try:
+                    engine.write(move(chance.randrange(4), chance.randrange(4)))
+                except Stop:
+                    continue
+
+        threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        outcomes = Outcomes(400)
+        barrier.wait()
+        for _ in range(400):
+            engine.submit(add, outcomes)
+        for thread in threads:
+            thread.join()
+        outcomes.wait()
+        assert sorted(seen + outcomes.results) == list(range(1, 641))
+        assert get(engine, 1, P, b"n") == b"640"
+        assert engine.read(lambda reader: reader.totals(1)) == Totals(640, 640)
+        assert sum(int(value) for _, _, value in rows(engine, 2)) == 0
+
+
+def check_deliver_on(opener: Opener) -> None:
+    """Late outcomes come through `deliver`; those that are not, before `submit` returns."""
+    with opened(opener) as engine:
+        waiting: list[Callable[[], None]] = []
+        arrived = Event()
+
+        def deliver(callback: Callable[[], None]) -> None:
+            waiting.append(callback)
+            arrived.set()
+
+        engine.deliver_on(deliver)
+        outcomes = Outcomes(1)
+        engine.submit(lambda txn: txn.put(1, P, b"", b""), outcomes)
+        while not outcomes.results:
+            assert arrived.wait(30)
+            for callback in waiting:
+                callback()
+        outcomes.wait()
+        quick = Outcomes(1)
+        engine.submit(lambda txn: "read only", quick)
+        assert quick.results == ["read only"]
+
+
+def check_done_may_submit(opener: Opener) -> None:
+    with opened(opener) as engine:
+        outcomes = Outcomes(50)
+
+        def again(result: Any, error: Exception | None) -> None:
+            outcomes(result, error)
+            if result < 50:
+                engine.submit(step, again)
+
+        def step(txn: Transaction) -> int:
+            return txn.append(1, P, b"")
+
+        engine.submit(step, again)
+        outcomes.wait()
+        assert outcomes.results == list(range(1, 51))
+
+
+def check_close_waits_and_is_final(opener: Opener) -> None:
+    engine = opener("store")
+    outcomes = Outcomes(20)
+    for n in range(20):
+        engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
+    engine.close()
+    engine.close()
+    outcomes.wait()
+    assert outcomes.errors == []
+    expect(StorageError, lambda: put(engine, 1, P, b"", b""))
+    expect(StorageError, lambda: get(engine, 1, P, b""))
+    late = Outcomes(1)
+    engine.submit(lambda txn: None, late)
+    late.wait()
+    assert isinstance(late.errors[0], StorageError)
+
+
+def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
+    with opened(opener) as engine:
+
+        def start(txn: Transaction) -> None:
+            txn.put(1, P, b"kept", b"before")
+            txn.put(1, P, b"deleted", b"before")
+            txn.put(2, P, b"", b"before")
+            txn.append(3, P, b"before")
+            txn.count(1, 2, 2)
+
+        def change(txn: Transaction) -> None:
+            txn.put(1, P, b"kept", b"after")
+            txn.put(1, P, b"new", b"after")
+            txn.delete(1, P, b"deleted")
+            txn.append(3, P, b"after")
+            txn.count(1, 9, 9)
+            txn.delete_space(2)
+
+        def fail() -> None:
+            raise OSError("no space left on the test")
+
+        engine.write(start)
+        engine.commit_fault = fail
+        error = expect(CommitFailed, lambda: engine.write(change))
+        assert "no space left on the test" in str(error)
+        outcomes = Outcomes(2)
+        engine.submit(change, outcomes)
+        engine.submit(change, outcomes)
+        outcomes.wait()
+        assert [type(error) for error in outcomes.errors] == [CommitFailed, CommitFailed]
+        unchanged = [(P, b"deleted", b"before"), (P, b"kept", b"before")]
+        assert rows(engine, 1) == unchanged
+
+        engine.commit_fault = None
+        # The store goes on, from what was there before.
+        sequence = engine.write(lambda txn: txn.append(3, P, b"later"))
+        assert rows(engine, 1) == unchanged
+        assert engine.write(lambda txn: list(txn.scan_space(1))) == unchanged
+        assert rows(engine, 2) == [(P, b"", b"before")]
+        assert engine.read(lambda reader: reader.totals(1)) == Totals(2, 2)
+        assert [value for _, _, value in rows(engine, 3)] == [b"before", b"later"]
+        assert rows(engine, 3)[1][1] == sequence.to_bytes(8, "big")
+        engine.write(change)
+        assert rows(engine, 1) == [(P, b"kept", b"after"), (P, b"new", b"after")]
+        assert rows(engine, 2) == []
+
+
+def check_records_survive_closing(opener: Opener) -> None:
+    def start(txn: Transaction) -> int:
+        for sort in AWKWARD:
+            txn.put(1, P, sort, b"v" + sort)
+        txn.put(2, P, b"", b"gone")
+        txn.count(1, 16, 160)
+        txn.count(2, 1, 1)
+        return txn.append(3, P, b"first")
+
+    with opened(opener) as engine:
+        first = engine.write(start)
+        engine.write(lambda txn: txn.delete_space(2))
+    for again in range(2):
+        with opened(opener) as engine:
+            assert rows(engine, 1) == [(P, sort, b"v" + sort) for sort in sorted(AWKWARD)]
+            assert rows(engine, 2) == []
+            assert engine.read(lambda reader: reader.totals(1)) == Totals(16, 160)
+            assert engine.read(lambda reader: reader.totals(2)) == Totals(0, 0)
+            assert engine.write(lambda txn: txn.append(3, P, b"next")) > first + again
+
+
+def check_failed_commits_survive_no_closing(opener: Opener) -> None:
+    def fail() -> None:
+        raise OSError("fault")
+
+    with opened(opener) as engine:
+        put(engine, 1, P, b"a", b"before")
+        engine.commit_fault = fail
+        expect(CommitFailed, lambda: put(engine, 1, P, b"a", b"after"))
+        expect(CommitFailed, lambda: put(engine, 1, P, b"b", b"after"))
+        engine.commit_fault = None
+        put(engine, 1, P, b"c", b"later")
+    with opened(opener) as engine:
+        assert rows(engine, 1) == [(P, b"a", b"before"), (P, b"c", b"later")]
