@@ -2,12 +2,15 @@
 
 A record's address is `(space, partition, sort)`:
 
-    space      an unsigned 32-bit number: one table's items, one index's entries, a stream, the catalog, …
+    space      a number below 0xFFFFFFFF (which is the engine's own): one table's items, one index's
+               entries, a stream, the catalog, …
     partition  at most 32 bytes; within one space all partitions that `scan_space` walks are of one length
     sort       order-preserving bytes; `len(partition) + len(sort)` is at most 2,300
 
 A body is a plain synchronous function of a `Reader` or `Transaction`. An engine decides when, and how
-often, it runs a body: a body must have no effect but through its transaction and its return value.
+often, it runs a body: a body must have no effect but through its transaction and its return value. It
+must not call the engine, nor keep the reader, the transaction or a scan beyond its end. Read bodies should
+be short, a page at a time: an engine may have to keep all that changes while one runs.
 
 What every engine promises (and `storage.contract` tests):
 
@@ -70,7 +73,8 @@ class Reader(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """The records of one partition with `low <= sort < high`, as `(sort, value)`, in order.
 
-        `high=None` means to the end of the partition. With `reverse`, from the highest down.
+        `high=None` means to the end of the partition. With `reverse`, from the highest down. A body may
+        write while its scan is under way; whether that scan shows those writes is not defined.
         """
         ...
 
@@ -80,7 +84,10 @@ class Reader(Protocol):
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """The records of a space with `low <= (partition, sort) < high`, as `(partition, sort, value)`."""
+        """The records of a space with `low <= (partition, sort) < high`, as `(partition, sort, value)`.
+
+        The partitions in `low` and `high` may be shorter or longer than those of the space.
+        """
         ...
 
     def totals(self, space: int) -> Totals:
@@ -139,13 +146,15 @@ class Engine(Protocol):
 
         `done` may be called before `submit` returns (nothing to wait for); otherwise it is called
         through the function given to `deliver_on`, once per batch, so that an event loop is woken once
-        for all the requests of a batch.
+        for all the requests of a batch. An engine that has too much under way makes `submit` wait; it
+        never needs the caller's thread meanwhile.
         """
         ...
 
     def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
         """Have outcomes delivered by `deliver(callback)`, for example an event loop's
-        `call_soon_threadsafe`. Without it they are delivered on the engine's commit thread."""
+        `call_soon_threadsafe`; `deliver` must not block. Without it they are delivered on the thread that
+        committed."""
         ...
 
     def checkpoint(self, directory: str) -> None:
