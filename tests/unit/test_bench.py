@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command_line
-from bench import install, profiling, report, workloads
+from bench import install, profiling, report, servers, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
 from bench.suite import Cell, find_miscount, find_problem
@@ -176,7 +176,7 @@ def test_a_peer_that_cannot_be_installed_is_left_out_with_a_note(
 
 
 def test_modes_and_peers_choose_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = tuple(replace(server, installed=lambda: True) for server in command_line.SERVERS)
+    everything = tuple(replace(server, installed=lambda: True) for server in servers.SERVERS)
     monkeypatch.setattr(command_line, "SERVERS", everything)
     chosen = command_line.choose_servers(("dynalite", "moto"), ("durable",), own=True)
     assert [server.title for server in chosen] == ["hashrange fsync", "dynalite file"]
