@@ -11,19 +11,19 @@ from hashrange import limits
 class ServerSettings:
     """Limits and timeouts of the data plane; names end in their unit.
 
-    `connections_max`                    further ones are answered 503 and closed
-    `header_bytes_max`                   request line and header lines together; else 431
-    `headers_max`                        header lines of a request; else 431
-    `body_bytes_max`                     else 413
-    `header_seconds_max`                 from a request's first byte to its last header; else 408
-    `body_seconds_max`                   from the last header to the end of the body; else 408
-    `idle_seconds_max`                   a connection without a request is closed
-    `write_seconds_max`                  a client that reads nothing for so long is cut off
-    `pipeline_max`                       requests of one connection that run at once; more wait
-    `buffered_bytes_max`                 answers of one connection not yet taken by its client; while
-                                         there are more, none of its requests starts
-    `drain_seconds_max`                  after a stop signal, for what is under way to finish
-    `backlog_max`                        connections that the kernel keeps before they are accepted
+    connections_max: further connections are answered 503 and closed.
+    header_bytes_max: request line and header lines of a request together; else 431.
+    headers_max: header lines of a request; else 431.
+    body_bytes_max: the largest request body; else 413.
+    header_seconds_max: from a request's first byte to its last header; else 408.
+    body_seconds_max: from a request's last header to the end of its body; else 408.
+    idle_seconds_max: a connection without a request for so long is closed.
+    write_seconds_max: a client that takes no answers for so long is cut off.
+    pipeline_max: requests of one connection that run at once; more of them wait.
+    buffered_bytes_max: answers that one client has not taken; while there are more, none of its requests
+        starts.
+    drain_seconds_max: the time that requests under way have after a stop signal.
+    backlog_max: connections that the kernel keeps before they are accepted.
     """
 
     connections_max: int = 10_000

@@ -1,0 +1,61 @@
+"""The `hashrange` command: the only reader of argv and the environment; it wires everything.
+
+    serve       the server                     cli/serve.py
+    check       verify a data directory        cli/check.py
+    completion  shell completion               cli/completion.py
+    logs        how log lines look             cli/logs.py
+
+A command's module is imported only when the command is named, so that `--version` and shell completion
+do not wait for the database. Exit codes: 0 done, 1 it could not be done (one line on stderr says why and
+what to do), 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from hashrange import __version__
+
+_COMMANDS: Final = {
+    "check": "Verify a data directory.",
+    "completion": "Print the shell's completion script.",
+    "serve": "Run the server.",
+}
+
+
+class _Commands(click.Group):
+    """Finds a command in the module of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"hashrange.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in sorted(_COMMANDS) if name.startswith(incomplete)]
+        # Not Group's own, which would import every command to ask for its help.
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=_COMMANDS[name]) for name in names), *options]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `hashrange serve`; `hashrange COMMAND --help` tells more.",
+)
+@click.version_option(__version__, message="hashrange %(version)s")
+def main() -> None:
+    """A durable, fast, faithful DynamoDB-compatible database."""

@@ -1,0 +1,284 @@
+"""The command line: what a person or a script sees of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import orjson
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+from hashrange import __version__
+from hashrange.cli import logs, main
+from hashrange.cli import serve as serving
+from hashrange.server import ServerSettings
+from hashrange.settings import Settings
+from hashrange.storage.memory import MemoryEngine
+
+
+def invoke(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="hashrange", env=environment)
+
+
+@contextmanager
+def served(
+    *arguments: str, cwd: Path, **environment: str
+) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+    """A `hashrange serve` process and its line about having started."""
+    command = [sys.executable, "-m", "hashrange", "serve", "--port", "0", "--log-format", "json", *arguments]
+    with subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, env=os.environ | environment) as process:
+        assert process.stderr is not None
+        try:
+            yield process, orjson.loads(process.stderr.readline())
+        finally:
+            process.kill()
+
+
+def stop(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    process.terminate()
+    assert process.stderr is not None
+    lines = [orjson.loads(line) for line in process.stderr]
+    assert process.wait(10) == 0
+    return lines
+
+
+def get(endpoint_url: str) -> bytes:
+    parts = urlsplit(endpoint_url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection.request("GET", "/")
+    body = connection.getresponse().read()
+    connection.close()
+    return body
+
+
+def test_the_help_names_every_command() -> None:
+    for arguments in ((), ("--help",), ("-h",)):
+        result = invoke(*arguments)
+        assert all(command in result.output for command in ("serve", "check", "completion"))
+    assert invoke("--version").output == f"hashrange {__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    result = invoke("swerve")
+    assert result.exit_code == 2
+    assert "No such command 'swerve'" in result.stderr
+
+
+def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
+    for settings in (ServerSettings, Settings):
+        assert set(serving.field_texts(settings)) == {field.name for field in fields(settings)}
+    text = invoke("serve", "--help").output
+    for parameter in serving.command.params:
+        assert isinstance(parameter, click.Option)
+        assert parameter.help
+        if parameter.name != "help":
+            assert parameter.opts[0] in text
+            assert parameter.envvar == f"HASHRANGE_{(parameter.name or '').upper()}"
+    assert "hashrange-data" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--port", "99999"), "99999 is not in the range"),
+        (("--region", "Mars 1"), "'Mars 1' is not a region"),
+        (("--account-id", "7"), "'7' is not an account id: 12 digits"),
+        (("--memory", "--data-dir", "x"), "give one of them"),
+        (("--log-format", "xml"), "'xml' is not one of"),
+    ],
+)
+def test_a_wrong_value_is_named(arguments: tuple[str, ...], message: str) -> None:
+    result = invoke("serve", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
+    with served(cwd=tmp_path) as (process, started):
+        endpoint_url = started.pop("endpoint")
+        assert started.pop("time").endswith("Z")
+        assert started == {
+            "level": "info",
+            "event": "started",
+            "data": "hashrange-data",
+            "version": __version__,
+        }
+        assert get(endpoint_url) == b"healthy: dynamodb.us-east-1.amazonaws.com "
+        assert (tmp_path / "hashrange-data").is_dir()
+        lines = stop(process)
+        assert [line["event"] for line in lines] == ["stopping", "stopped"]
+        assert lines[0]["reason"] == "SIGTERM"
+
+
+def test_options_come_from_the_environment(tmp_path: Path) -> None:
+    with served(cwd=tmp_path, HASHRANGE_MEMORY="1", HASHRANGE_REGION="eu-west-3") as (process, started):
+        assert started["data"] == "memory"
+        assert get(started["endpoint"]) == b"healthy: dynamodb.eu-west-3.amazonaws.com "
+        stop(process)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_directory_in_use_is_refused(tmp_path: Path) -> None:
+    with served("--data-dir", "data", cwd=tmp_path) as (process, _):
+        result = invoke("serve", "--port", "0", "--data-dir", str(tmp_path / "data"))
+        assert result.exit_code == 1
+        assert str(tmp_path / "data") in result.stderr
+        assert "in use" in result.stderr
+        stop(process)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    result = invoke("serve", "--port", "0", "--data-dir", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert str(tmp_path) in result.stderr
+    file = invoke("serve", "--port", "0", "--data-dir", str(tmp_path / "letter.txt"))
+    assert file.exit_code == 1
+
+
+def test_a_port_in_use_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = invoke("serve", "--memory", "--port", port)
+    assert result.exit_code == 1
+    assert f"Port {port} on 127.0.0.1 is in use" in result.stderr
+    assert "--port" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "message"), [("no.such.host.invalid", "not known"), ("192.0.2.1", "not an address")]
+)
+def test_a_host_that_is_not_ours_is_refused(host: str, message: str) -> None:
+    result = invoke("serve", "--memory", "--port", "0", "--host", host)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert host in result.stderr
+
+
+def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        serving, "serve", lambda database, **options: options["started"]("http://127.0.0.1:1")
+    )
+    result = invoke("serve", "--memory", "--region", "eu-north-1")
+    assert result.exit_code == 0
+    assert 'endpoint_url="http://127.0.0.1:1"' in result.stdout
+    assert 'region_name="eu-north-1"' in result.stdout
+    assert " INFO started endpoint=http://127.0.0.1:1 data=memory" in result.stderr
+    quiet = invoke("serve", "--memory", "--log-format", "json")
+    assert quiet.stdout == ""
+
+
+def test_settings_reach_the_server_and_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(serving, "serve", lambda database, **options: seen.extend((database, options)))
+    options = [
+        "--idle-seconds-max",
+        "7",
+        "--create-seconds",
+        "0.5",
+        "--ttl-changes-limited",
+        "--gsi-delay",
+        "2",
+    ]
+    result = invoke("serve", "--memory", *options)
+    assert result.exit_code == 0
+    assert seen[0].settings.create_seconds == 0.5
+    assert seen[0].settings.gsi_delay_seconds == 2
+    assert seen[0].settings.ttl_changes_limited
+    assert seen[1]["settings"].idle_seconds_max == 7
+    assert seen[1]["settings"].pipeline_max == ServerSettings().pipeline_max
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_check_tells_of_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems: list[str] = []
+    fake = types.ModuleType("hashrange.tables.check")
+    monkeypatch.setattr(fake, "check", lambda engine: iter(problems), raising=False)
+    monkeypatch.setitem(sys.modules, "hashrange.tables.check", fake)
+    monkeypatch.delitem(sys.modules, "hashrange.cli.check", raising=False)
+    from hashrange.cli import check
+
+    monkeypatch.setattr(check, "_open", lambda directory: MemoryEngine())
+    assert invoke("check", str(tmp_path / "nothing")).exit_code == 2
+    empty = invoke("check", str(tmp_path))
+    assert empty.exit_code == 1
+    assert "nothing to check" in empty.stderr
+    (tmp_path / "FORMAT").write_text("")
+    assert invoke("check", str(tmp_path)).exit_code == 0
+    problems += ["index a lost an item", "item b has the wrong size"]
+    result = invoke("check", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stdout == "index a lost an item\nitem b has the wrong size\n"
+    assert "2 problems found" in result.stderr
+    monkeypatch.delitem(sys.modules, "hashrange.cli.check")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    result = invoke("completion", shell)
+    assert result.exit_code == 0
+    assert "_HASHRANGE_COMPLETE" in result.output
+
+
+def test_completion_offers_commands_and_options() -> None:
+    completion = ShellComplete(main, {}, "hashrange", "_HASHRANGE_COMPLETE")
+    assert [item.value for item in completion.get_completions([], "")] == ["check", "completion", "serve"]
+    assert [item.value for item in completion.get_completions([], "se")] == ["serve"]
+    assert "--data-dir" in [item.value for item in completion.get_completions(["serve"], "--d")]
+    assert [item.value for item in completion.get_completions(["completion"], "z")] == ["zsh"]
+
+
+def test_log_lines() -> None:
+    record = logging.makeLogRecord(
+        {
+            "msg": "started",
+            "levelname": "INFO",
+            "created": 0.5,
+            "fields": {"a": 1, "b": "x y", "c": Path("d")},
+        }
+    )
+    assert logs.TextFormatter().format(record) == '1970-01-01T00:00:00.500Z INFO started a=1 b="x y" c=d'
+    assert orjson.loads(logs.JsonFormatter().format(record)) == {
+        "time": "1970-01-01T00:00:00.500Z",
+        "level": "info",
+        "event": "started",
+        "a": 1,
+        "b": "x y",
+        "c": "d",
+    }
+
+
+def test_log_lines_with_a_traceback() -> None:
+    try:
+        raise ZeroDivisionError("x")
+    except ZeroDivisionError:
+        record = logging.makeLogRecord(
+            {"msg": "internal error", "levelname": "ERROR", "exc_info": sys.exc_info()}
+        )
+    assert "ZeroDivisionError: x" in logs.TextFormatter().format(record).splitlines()[-1]
+    assert "ZeroDivisionError: x" in orjson.loads(logs.JsonFormatter().format(record))["traceback"]
