@@ -52,6 +52,14 @@ def test_an_expression_has_at_most_4096_bytes() -> None:
         "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; "
         "expression size: 4097"
     )
+    # [report] floci pull request 3447: writes have the envelope, and only a filter tells the size
+    assert refusal(expressions.condition, text + "b", Substitutions()) == (
+        "1 validation error detected: Invalid ConditionExpression: "
+        "Expression size has exceeded the maximum allowed size;"
+    )
+    assert refusal(expressions.projection, text + "b", Substitutions()) == (
+        "Invalid ProjectionExpression: Expression size has exceeded the maximum allowed size;"
+    )
 
 
 def test_an_expression_has_at_most_300_operators() -> None:
@@ -181,6 +189,29 @@ def test_an_update_shares_no_container_it_changes() -> None:
     after = expressions.update("SET m.l[0] = :v", Substitutions(None, values)).apply(item)
     assert item == {"m": {"M": {"l": {"L": [{"N": "1"}]}}}}
     assert after == {"m": {"M": {"l": {"L": [{"N": "2"}]}}}}
+
+
+def test_the_envelope_of_writes_can_be_left_out() -> None:
+    with pytest.raises(ValidationException, match=r"^Invalid UpdateExpression: The expression can not be"):
+        expressions.update("", Substitutions(), enveloped=False)
+    with pytest.raises(ValidationException, match=r"^Invalid ConditionExpression: The expression can not"):
+        expressions.condition("", Substitutions(), enveloped=False)
+
+
+def nested(levels: int) -> Any:
+    value: Any = {"S": "x"}
+    for _ in range(levels):
+        value = {"L": [value]}
+    return value
+
+
+def test_an_update_nests_at_most_32_levels() -> None:
+    item: Any = {"m": {"M": {}}}
+    update = expressions.update("SET m.a = :v", Substitutions(None, {":v": nested(31)}))
+    assert update.apply(item)["m"]["M"]["a"] == nested(31)
+    update = expressions.update("SET m.a = :v", Substitutions(None, {":v": nested(32)}))
+    # [assumed] the wording of an item that nests too deeply
+    assert refusal(update.apply, item) == "Nesting Levels have exceeded supported limits"
 
 
 def test_legacy_results_are_those_of_expressions() -> None:

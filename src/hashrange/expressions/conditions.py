@@ -59,12 +59,21 @@ class Condition(NamedTuple):
         return self.run(item, self.values)
 
 
-def condition(text: str, substitutions: Substitutions, parameter: str = "ConditionExpression") -> Condition:
+def condition(
+    text: str,
+    substitutions: Substitutions,
+    parameter: str = "ConditionExpression",
+    *,
+    enveloped: bool | None = None,
+) -> Condition:
     """Prepare a condition or, with `parameter="FilterExpression"`, a filter.
 
-    Raises ValidationException.
+    `enveloped` (see `preparing.prepare`) is true for a condition and false for a filter unless it is
+    given. Raises ValidationException.
     """
-    compiled = prepare(_compile_cached, _compile, text, substitutions, parameter)
+    if enveloped is None:
+        enveloped = parameter == "ConditionExpression"
+    compiled = prepare(_compile_cached, _compile, text, substitutions, parameter, enveloped)
     return Condition(compiled.program, substitutions.values, compiled.attributes)
 
 

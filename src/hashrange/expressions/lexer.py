@@ -39,13 +39,15 @@ class Token(NamedTuple):
 class ExpressionError(Exception):
     """An expression breaks a rule; translated to a ValidationException where the parameter is known.
 
-    `prefixed` tells whether the message is led by "Invalid <parameter>: ".
+    `prefixed` tells whether the message is led by "Invalid <parameter>: "; `filter_detail` is what a
+    filter's message ends with in addition.
     """
 
-    def __init__(self, message: str, *, prefixed: bool = True) -> None:
+    def __init__(self, message: str, *, prefixed: bool = True, filter_detail: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.prefixed = prefixed
+        self.filter_detail = filter_detail
 
 
 def tokens(text: str, lexicon: re.Pattern[str] = EXPRESSION) -> list[Token]:

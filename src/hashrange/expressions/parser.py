@@ -85,7 +85,8 @@ class _Parser:
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > EXPRESSION_BYTES_MAX:
             raise ExpressionError(
-                f"Expression size has exceeded the maximum allowed size; expression size: {size}"
+                "Expression size has exceeded the maximum allowed size;",
+                filter_detail=f" expression size: {size}",
             )
         self.cursor = Cursor(text)
         self._depth = 0

@@ -114,8 +114,13 @@ def prepare(
     text: str,
     substitutions: Substitutions,
     parameter: str,
+    enveloped: bool = False,
 ) -> Compiled[Program]:
-    """The compiled form of `text`, checked against the request's values and noted as their user."""
+    """The compiled form of `text`, checked against the request's values and noted as their user.
+
+    `enveloped` leads a complaint with the count that constraint violations have: single-item writes do
+    ([report] extenddb issue 64, floci pull request 3447), reads do not.
+    """
     values = substitutions.values
     try:
         key = substitutions.cache_key
@@ -132,6 +137,10 @@ def prepare(
             check(values)
     except ExpressionError as error:
         prefix = f"Invalid {parameter}: " if error.prefixed else ""
-        raise ValidationException(prefix + error.message) from None
+        if enveloped:
+            prefix = "1 validation error detected: " + prefix
+        # Only a filter's message tells the size ([report] pynamodb issue 979, floci pull request 3447).
+        detail = error.filter_detail if parameter == "FilterExpression" else ""
+        raise ValidationException(prefix + error.message + detail) from None
     substitutions.use(compiled.names, compiled.values)
     return compiled

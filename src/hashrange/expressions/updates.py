@@ -41,10 +41,12 @@ from hashrange.expressions.tree import (
     UpdateTree,
     Value,
 )
+from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.values import AttributeValue, Item, numbers
 
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
+TOO_DEEP = "Nesting Levels have exceeded supported limits"
 WRONG_TYPE = "An operand in the update expression has an incorrect data type"
 
 Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
@@ -89,9 +91,9 @@ def _without_removals(changes: Trie) -> Trie:
     return result
 
 
-def update(text: str, substitutions: Substitutions) -> Update:
-    """Prepare an update expression. Raises ValidationException."""
-    compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression")
+def update(text: str, substitutions: Substitutions, *, enveloped: bool = True) -> Update:
+    """Prepare an update expression; `enveloped` as in `preparing.prepare`. Raises ValidationException."""
+    compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression", enveloped)
     return Update(compiled.program, substitutions.values, compiled.attributes)
 
 
@@ -123,6 +125,9 @@ def _change(action: Action, names: dict[str, str]) -> Change:
     match action:
         case Set(_, operand):
             compute = _operand(operand, names)
+            level = len(action.path.elements)
+            if level > 1:
+                return _set_nested(compute, level)
             return lambda old, item, values: compute(item, values)
         case Remove():
             return remove
@@ -131,6 +136,27 @@ def _change(action: Action, names: dict[str, str]) -> Change:
         case _:
             name = action.value.name
             return lambda old, item, values: delete(old, values[name])
+
+
+def _set_nested(compute: Compute, level: int) -> Change:
+    """SET below the top level, where a value may come to lie deeper than items may nest."""
+
+    def run(old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
+        value = compute(item, values)
+        if value is not None and _containers(value) > NESTING_LEVELS_MAX - level + 1:
+            raise ValidationException(TOO_DEEP)
+        return value
+
+    return run
+
+
+def _containers(value: AttributeValue) -> int:
+    """How many lists and maps lie in each other in `value`."""
+    if "M" in value:
+        return 1 + max(map(_containers, value["M"].values()), default=0)
+    if "L" in value:
+        return 1 + max(map(_containers, value["L"]), default=0)
+    return 0
 
 
 def _operand(operand: Operand, names: dict[str, str]) -> Compute:
