@@ -14,6 +14,7 @@ than five years ago, never expire.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from hashrange.encoding import PARTITION_BYTES
@@ -70,6 +71,21 @@ def due(reader: Reader, ttl: TimeToLive, now: float, limit: int) -> list[tuple[i
     return [
         (int.from_bytes(place[:_TIME_BYTES]), place[_TIME_BYTES:start], place[start:]) for place, _ in places
     ]
+
+
+def queued(
+    reader: Reader, ttl: TimeToLive, after: tuple[int, bytes, bytes] | None = None
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """The whole queue in its order, behind the place `after`: for the checker."""
+    low = _place(*after) + b"\x00" if after is not None else b""
+    start = _TIME_BYTES + PARTITION_BYTES
+    for place, _ in reader.scan(ttl.space, _QUEUE, low):
+        yield int.from_bytes(place[:_TIME_BYTES]), place[_TIME_BYTES:start], place[start:]
+
+
+def is_queued(reader: Reader, ttl: TimeToLive, place: tuple[int, bytes, bytes]) -> bool:
+    """Whether the queue holds a place: for the checker."""
+    return reader.get(ttl.space, _QUEUE, _place(*place)) is not None
 
 
 def forget(txn: Transaction, ttl: TimeToLive, place: tuple[int, bytes, bytes]) -> None:

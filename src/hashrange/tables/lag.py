@@ -60,6 +60,11 @@ def arrive(txn: Transaction, spaces: dict[int, Index], now: float, limit: int) -
     return arrived
 
 
+def waiting_spaces(reader: Reader) -> set[int]:
+    """The spaces of the indexes that changes wait for."""
+    return {_DECODE.decode(stored).space for _, stored in reader.scan(LAG_SPACE, _CHANGE)}
+
+
 def next_due(reader: Reader) -> float | None:
     """When the next change is due (epoch seconds), or None where nothing waits."""
     for _, stored in reader.scan(LAG_SPACE, _CHANGE):
