@@ -197,7 +197,7 @@ def check_a_failing_body_leaves_nothing(opener: Opener) -> None:
 
 def check_order_is_of_unsigned_bytes(opener: Opener) -> None:
     with opened(opener) as engine:
-        for sort in (*AWKWARD[1::2], *AWKWARD[::-2]):  # in no order, some twice
+        for sort in (*AWKWARD[1::2], *AWKWARD[::-1]):  # in no order, some twice
             put(engine, 1, P, sort, sort)
         put(engine, 0, P, b"below", b"")
         put(engine, 2, P, b"above", b"")
