@@ -70,6 +70,14 @@ def test_an_expression_has_at_most_300_operators() -> None:
     )
 
 
+def test_the_deepest_expressions_that_the_limits_allow_work() -> None:
+    assert not expressions.condition("NOT (" * 299 + "a<>b" + ")" * 299, Substitutions()).test({})
+    chain = "a<>b AND (" * 149 + "a<>b" + ")" * 149
+    assert expressions.condition(chain, Substitutions()).test({})
+    calls = "SET a = " + "if_not_exists(b," * 230 + "c" + ")" * 230
+    assert expressions.update(calls, Substitutions()).apply({"c": ONE})["a"] == ONE
+
+
 def test_in_takes_at_most_100_operands() -> None:
     values: dict[str, Any] = {f":v{number}": {"N": str(number)} for number in range(101)}
     assert expressions.condition(f"a IN ({', '.join(list(values)[:100])})", Substitutions(None, values)).test(
