@@ -1,0 +1,112 @@
+"""The documents say what is so: links lead somewhere, names exist, no operation is missing."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import botocore.loaders
+import pytest
+
+from hashrange.operations import REGISTRY
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMPATIBILITY = ROOT / "docs" / "compatibility.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+STATES = {"works", "planned"}
+
+
+def operations_of_the_api() -> set[str]:
+    """Every operation of the newest models that the installed botocore has."""
+    loader = botocore.loaders.Loader()
+    return {
+        operation
+        for service in ("dynamodb", "dynamodbstreams")
+        for operation in loader.load_service_model(service, "service-2")["operations"]
+    }
+
+
+def operation_rows() -> list[tuple[str, str, str]]:
+    """The rows `| operation | state | verified by |` of docs/compatibility.md."""
+    text = COMPATIBILITY.read_text(encoding="utf-8")
+    return re.findall(r"^\| ([A-Z]\w+) \| (\w+) \| (.*?) *\|$", text, re.MULTILINE)
+
+
+def test_every_operation_is_listed_once() -> None:
+    listed = [operation for operation, _, _ in operation_rows()]
+    assert sorted(listed) == sorted(operations_of_the_api())
+
+
+def test_an_operation_works_if_it_is_registered() -> None:
+    states = {operation: state for operation, state, _ in operation_rows()}
+    assert set(states.values()) <= STATES
+    assert {operation for operation, state in states.items() if state == "works"} == set(REGISTRY)
+
+
+def test_what_works_is_verified_by_tests_that_speak_of_it() -> None:
+    for operation, state, verified in operation_rows():
+        files = re.findall(r"`([^`]+)`", verified)
+        assert bool(files) == (state == "works"), operation
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
+        for file in files:
+            text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert operation in text or snake in text, f"{operation}: {file} does not speak of it"
+
+
+def test_every_test_that_verifies_a_feature_exists() -> None:
+    rows = re.findall(r"^\| ([^|]*) \| (works|planned) \|(.*)\|$", COMPATIBILITY.read_text("utf-8"), re.M)
+    assert len(rows) > len(operation_rows())
+    for feature, state, verified in rows:
+        files = re.findall(r"`([^`]+)`", verified)
+        assert bool(files) == (state == "works"), feature
+        assert [file for file in files if not (ROOT / "tests" / file).exists()] == [], feature
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_make_targets_exist(document: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^ {4})make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    assert named <= targets
+
+
+def names_in_the_architecture() -> list[str]:
+    """The dotted names in backticks, for example `tables.items.apply`; file names are not among them."""
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    names = set(re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", text))
+    return sorted(name for name in names if not name.endswith((".md", ".py", ".toml")))
+
+
+def resolve(name: str) -> object:
+    """The object with this dotted name below `hashrange`."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(["hashrange", *parts[:length]]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[length:]:
+            found = getattr(found, attribute)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+def test_the_architecture_names_what_exists() -> None:
+    names = names_in_the_architecture()
+    assert len(names) > 20
+    missing = []
+    for name in names:
+        try:
+            resolve(name)
+        except (ModuleNotFoundError, AttributeError):
+            missing.append(name)
+    assert missing == []
