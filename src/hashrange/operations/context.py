@@ -52,3 +52,8 @@ def table_name(given: str) -> str:
 def table_arn(caller: Caller, name: str) -> str:
     """The ARN of a table as the caller sees it."""
     return f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{name}"
+
+
+def stream_arn(caller: Caller, table: str, label: str) -> str:
+    """The ARN of a stream as the caller sees it."""
+    return f"{table_arn(caller, table)}/stream/{label}"

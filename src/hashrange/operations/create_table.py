@@ -12,8 +12,8 @@ import msgspec
 
 from hashrange.errors import INVALID, ResourceInUseException, ValidationException
 from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX
+from hashrange.operations import stream_changes, table_description, tags
 from hashrange.operations import table_definition as definition
-from hashrange.operations import table_description, tags
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog
@@ -24,12 +24,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
     name = table_name(request["TableName"])
     build = _definition(request, context)
+    view_type = stream_changes.view_type(request.get("StreamSpecification"))
     now = context.now
 
     def body(txn: Transaction) -> Answer:
         if catalog.find(txn, name, now) is not None:
             raise ResourceInUseException(f"Table already exists: {name}")
         table = build(lambda: catalog.new_space(txn))
+        if view_type is not None:
+            table = stream_changes.enable(txn, table, view_type, context)
         catalog.save(txn, table)
         shown = table_description.describe(txn, table, context.caller, now, status="CREATING")
         return {"TableDescription": shown}

@@ -38,7 +38,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             if delay > 0:
                 catalog.save(txn, table)
             else:
-                catalog.remove(txn, table)
+                catalog.remove(txn, table, now)
         else:
             shown = table_description.describe(txn, table, context.caller, now)
         for member in ("AttributeDefinitions", "KeySchema", "CreationDateTime"):

@@ -42,6 +42,7 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
     if text is not None:
         test = expressions.condition(text, subs, "FilterExpression")
     elif older is not None:
+        parameters.check_operator(request, older)
         test = legacy.filters(older, request.get("ConditionalOperator"), filter_parameter)
     project = parameters.projection(request, subs)
     select = _select(request, project)

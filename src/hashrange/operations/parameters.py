@@ -6,7 +6,8 @@ Wording: Developer Guide, "Legacy conditional parameters", and reports of the se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hashrange import expressions
 from hashrange.errors import ValidationException
@@ -15,21 +16,35 @@ from hashrange.operations.context import Request
 from hashrange.values import Item
 
 
-def check_styles(request: Request, expression: Sequence[str], older: Sequence[str]) -> None:
-    """Refuse expressions beside legacy parameters, and placeholders without an expression."""
+def check_styles(
+    request: Request, expression: Sequence[str], older: Sequence[str], valued: Sequence[str] = ()
+) -> None:
+    """Refuse expressions beside legacy parameters, and placeholders without an expression.
+
+    `valued` are the expressions that may hold values.
+    """
     expressions_given = [name for name in expression if request.get(name) is not None]
     older_given = [name for name in older if request.get(name) is not None]
+    if "KeyConditions" in older_given and "KeyConditionExpression" not in expressions_given:
+        # Only its own successor excludes it.
+        older_given.remove("KeyConditions")
     if expressions_given and older_given:
         raise ValidationException(
             "Can not use both expression and non-expression parameters in the same request: "
             f"Non-expression parameters: {{{', '.join(older_given)}}} "
             f"Expression parameters: {{{', '.join(expressions_given)}}}"
         )
-    if expressions_given:
-        return
-    for name in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
-        if request.get(name) is not None and (name == "ExpressionAttributeNames" or len(expression) > 1):
-            raise ValidationException(f"{name} can only be specified when using expressions")
+    if request.get("ExpressionAttributeNames") is not None and not expressions_given:
+        raise ValidationException("ExpressionAttributeNames can only be specified when using expressions")
+    if (
+        valued
+        and request.get("ExpressionAttributeValues") is not None
+        and not any(name in expressions_given for name in valued)
+    ):
+        raise ValidationException(
+            "ExpressionAttributeValues can only be specified when using expressions: "
+            f"{' and '.join(valued)} {'is' if len(valued) == 1 else 'are'} null"
+        )
 
 
 def substitutions(request: Request) -> Substitutions:
@@ -52,8 +67,19 @@ def write_condition(request: Request, subs: Substitutions) -> Callable[[Item], b
     if text is not None:
         return expressions.condition(text, subs, "ConditionExpression").test
     expected = request.get("Expected")
+    check_operator(request, expected)
     if expected is not None:
         return legacy.expected(expected, request.get("ConditionalOperator")).test
-    if request.get("ConditionalOperator") is not None:
-        raise ValidationException("ConditionalOperator cannot be used without Filter or Expected")
     return None
+
+
+def check_operator(request: Request, conditions: Mapping[str, Any] | None) -> None:
+    """ConditionalOperator says how to join legacy conditions, so there must be some to join."""
+    if request.get("ConditionalOperator") is None:
+        return
+    if not conditions:
+        raise ValidationException("ConditionalOperator cannot be used without Filter or Expected")
+    if len(conditions) == 1:
+        raise ValidationException(
+            "ConditionalOperator can only be used when Filter or Expected has two or more elements"
+        )

@@ -15,12 +15,14 @@ from hashrange.tables import catalog, ranges
 
 _EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
 _LEGACY = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
+_VALUED = ("FilterExpression", "KeyConditionExpression")
 _OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
+_OUT_OF_RANGE = "The provided starting key does not match the range key predicate"
 
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Query."""
-    parameters.check_styles(request, _EXPRESSIONS, _LEGACY)
+    parameters.check_styles(request, _EXPRESSIONS, _LEGACY, valued=_VALUED)
     subs = parameters.substitutions(request)
     comparisons = _comparisons(request, subs)
     reading = paging.prepare(request, subs, "QueryFilter")
@@ -39,9 +41,10 @@ def prepare(request: Request, context: Context) -> ReadBody:
         start: bytes | None = None
         if reading.start is not None:
             partition, start = ranges.start_position(source, reading.start)
-            beyond = start < selected.low or (selected.high is not None and start >= selected.high)
-            if partition != selected.partition or beyond:
+            if partition != selected.partition:
                 raise ValidationException(_OUTSIDE)
+            if start < selected.low or (selected.high is not None and start >= selected.high):
+                raise ValidationException(_OUT_OF_RANGE)
         found = ranges.query_records(
             reader, source, selected.partition, selected.low, selected.high, reverse=reverse, start=start
         )

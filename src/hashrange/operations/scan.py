@@ -17,7 +17,7 @@ _LEGACY = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Scan."""
-    parameters.check_styles(request, _EXPRESSIONS, _LEGACY)
+    parameters.check_styles(request, _EXPRESSIONS, _LEGACY, valued=("FilterExpression",))
     segment, segments = _segment(request)
     subs = parameters.substitutions(request)
     reading = paging.prepare(request, subs, "ScanFilter")

@@ -19,22 +19,28 @@ from hashrange.tables.items import Occasion
 from hashrange.tables.writes import Outcome, Write
 from hashrange.values import admit_item
 
+_CONDITION = ("ConditionExpression",)
+_CONDITION_LEGACY = ("Expected", "ConditionalOperator")
+_UPDATE = ("UpdateExpression", "ConditionExpression")
+_UPDATE_LEGACY = ("AttributeUpdates", "Expected", "ConditionalOperator")
+
 _COLLECTION_STEP_GB = 1.0
 _GB = 1024**3
 
 
 def put(request: Request) -> Write:
     """The write of a PutItem or of a transaction's Put."""
-    parameters.check_styles(request, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     item = request["Item"]
     size = admit_item(item)
+    _check_return_values(request)
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
     condition = None
     if len(request) > 2:
         subs = parameters.substitutions(request)
         condition = parameters.write_condition(request, subs)
         subs.check_all_used()
-    if size > ITEM_BYTES_MAX:
-        raise ValidationException(ITEM_TOO_LARGE)
     return Write(
         "put",
         table_name(request["TableName"]),
@@ -57,8 +63,9 @@ def check(request: Request) -> Write:
 
 
 def _keyed(action: str, request: Request) -> Write:
-    parameters.check_styles(request, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     admit_item(request["Key"])
+    _check_return_values(request)
     subs = parameters.substitutions(request)
     condition = parameters.write_condition(request, subs)
     subs.check_all_used()
@@ -75,11 +82,7 @@ def _keyed(action: str, request: Request) -> Write:
 
 def update(request: Request) -> Write:
     """The write of an UpdateItem or of a transaction's Update."""
-    parameters.check_styles(
-        request,
-        ("UpdateExpression", "ConditionExpression"),
-        ("AttributeUpdates", "Expected", "ConditionalOperator"),
-    )
+    parameters.check_styles(request, _UPDATE, _UPDATE_LEGACY, valued=_UPDATE)
     admit_item(request["Key"])
     subs = parameters.substitutions(request)
     change: writes.Update | None = None
@@ -138,6 +141,17 @@ def collection_metrics(txn: Transaction, write: Write, outcome: Outcome) -> Answ
         "ItemCollectionKey": {attribute: write.key[attribute]},
         "SizeEstimateRangeGB": [low, low + _COLLECTION_STEP_GB],
     }
+
+
+def _check_return_values(request: Request) -> None:
+    """A put and a delete know nothing but the whole item."""
+    if request.get("ReturnValues") not in (None, "NONE", "ALL_OLD"):
+        raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+
+
+def whole_attributes(request: Request) -> Callable[[Outcome], object | None]:
+    """What a put or a delete answers, by its ReturnValues."""
+    return old_attributes if request.get("ReturnValues") == "ALL_OLD" else no_attributes
 
 
 def old_attributes(outcome: Outcome) -> object | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hashrange.operations.context import Caller, table_arn
+from hashrange.operations.context import Caller, stream_arn, table_arn
 from hashrange.storage.api import Reader
 from hashrange.tables.table import Index, KeySchema, Table, Throughput
 
@@ -46,6 +46,11 @@ def describe(
     ]
     if globals_:
         shown["GlobalSecondaryIndexes"] = globals_
+    if table.stream is not None:
+        shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": table.stream.view_type}
+    if table.stream_label is not None:
+        shown["LatestStreamLabel"] = table.stream_label
+        shown["LatestStreamArn"] = stream_arn(caller, table.name, table.stream_label)
     if table.on_demand is not None:
         shown["OnDemandThroughput"] = table.on_demand
     if table.sse is not None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hashrange.errors import TransactionCanceledException, ValidationException
+from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, catalog, keys, records
+from hashrange.tables import capacity, catalog, holds, keys, records
 from hashrange.values import admit_item
 
 _REPEATED = "Transaction request cannot include multiple operations on one item"
@@ -27,9 +27,10 @@ def prepare(request: Request, context: Context) -> ReadBody:
     projections = [_prepare_get(get) for get in gets]
     mode = capacity.wanted(request)
     now = context.now
+    check_holds = context.settings.transaction_seconds > 0
 
     def body(reader: Reader) -> Answer:
-        found = reader.get_many(_addresses(reader, gets, now))
+        found = reader.get_many(_addresses(reader, gets, now, check_holds=check_holds))
         if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
             raise ValidationException(_TOO_LARGE)
         answer: Answer = {
@@ -62,14 +63,21 @@ def _prepare_get(get: Request) -> Projection | None:
     return project
 
 
-def _addresses(reader: Reader, gets: list[Request], now: float) -> list[tuple[int, bytes, bytes]]:
+def _addresses(
+    reader: Reader, gets: list[Request], now: float, *, check_holds: bool
+) -> list[tuple[int, bytes, bytes]]:
     addresses: list[tuple[int, bytes, bytes]] = []
     reasons: list[dict[str, Any]] = []
     for get in gets:
         table = catalog.open_active(reader, table_name(get["TableName"]), now)
         try:
-            addresses.append((table.space, *keys.address_of_key(table.key, get["Key"])))
+            address = (table.space, *keys.address_of_key(table.key, get["Key"]))
+            if check_holds:
+                holds.check(reader, *address, now)
+            addresses.append(address)
             reasons.append({"Code": "None"})
+        except TransactionConflictException as error:
+            reasons.append({"Code": "TransactionConflict", "Message": error.message})
         except ValidationException as error:
             reasons.append({"Code": "ValidationError", "Message": error.message})
     if len(set(addresses)) != len(addresses):

@@ -19,13 +19,14 @@ from hashrange.errors import (
     ItemCollectionSizeLimitExceededException,
     ServiceError,
     TransactionCanceledException,
+    TransactionConflictException,
     ValidationException,
 )
 from hashrange.limits import TRANSACT_BYTES_MAX, TRANSACT_ITEMS_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
-from hashrange.tables import capacity, catalog, records, tokens, writes
+from hashrange.tables import capacity, catalog, holds, records, tokens, writes
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Outcome, Write
@@ -64,7 +65,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
-        if token is not None and not tokens.claim(txn, account, token, payload, occasion.now):
+        in_flight = occasion.settings.transaction_seconds
+        if token is not None and not tokens.claim(txn, account, token, payload, occasion.now, in_flight):
             return _repeat(txn, tables, given_names, batch, mode)
         _check_distinct(tables, batch)
         outcomes = run_all(
@@ -74,6 +76,10 @@ def prepare(request: Request, context: Context) -> WriteBody:
             ]
         )
         _check_size(outcomes)
+        if occasion.settings.transaction_seconds > 0:
+            until = occasion.now + occasion.settings.transaction_seconds
+            for outcome in outcomes:
+                holds.hold(txn, outcome.table.space, outcome.partition, outcome.sort, until)
         answer: Answer = {}
         if mode is not None:
             answer["ConsumedCapacity"] = _consumed(given_names, outcomes, mode)
@@ -135,6 +141,8 @@ def _reason(error: ServiceError) -> dict[str, Any]:
         return {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
     if isinstance(error, ItemCollectionSizeLimitExceededException):
         return {"Code": "ItemCollectionSizeLimitExceeded", "Message": error.message}
+    if isinstance(error, TransactionConflictException):
+        return {"Code": "TransactionConflict", "Message": error.message}
     if isinstance(error, ValidationException):
         return {"Code": "ValidationError", "Message": error.message}
     raise error

@@ -1,4 +1,4 @@
-"""UpdateTable: throughput, billing mode, global indexes, deletion protection, table class, encryption.
+"""UpdateTable: throughput, billing mode, global indexes, streams, protection, class, encryption.
 
 Source: API reference, UpdateTable.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import ResourceInUseException, ValidationException
-from hashrange.operations import index_changes, table_description
+from hashrange.operations import index_changes, stream_changes, table_description
 from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
@@ -26,6 +26,7 @@ _CHANGES = (
     "OnDemandThroughput",
     "WarmThroughput",
     "GlobalSecondaryIndexUpdates",
+    "StreamSpecification",
 )
 _NOTHING = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates "
@@ -53,6 +54,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
                 f"Attempt to change a resource which is still in use: Table is being {what}: {name}"
             )
         table = _changed(table, request, context)
+        if request.get("StreamSpecification") is not None:
+            table = stream_changes.apply(txn, table, request["StreamSpecification"], context)
         stored = shown = msgspec.structs.replace(table, updating_until=now + delay)
         if request.get("GlobalSecondaryIndexUpdates"):
             stored, shown = index_changes.apply(txn, stored, request, at_once=delay == 0, now=now)

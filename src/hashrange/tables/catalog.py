@@ -13,13 +13,15 @@ from functools import lru_cache
 
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import streams
 from hashrange.tables import table as tables
 from hashrange.tables.table import Table
 
-CATALOG_SPACE = 0
+CATALOG_SPACE = streams.CATALOG_SPACE
 TOKEN_SPACE = 1
 LAG_SPACE = 2
 BACKFILL_SPACE = 3
+HOLD_SPACE = 4
 FIRST_TABLE_SPACE = 64
 
 _TABLE = b"table"
@@ -73,6 +75,18 @@ def definitions(reader: Reader) -> Iterator[Table]:
         yield _decode(stored)
 
 
+def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:
+    """Names and stored definitions as they are, undecoded: for the checker."""
+    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE):
+        yield sort.decode(errors="backslashreplace"), stored
+
+
+def spaces_end(reader: Reader) -> int:
+    """The number above all space numbers that were ever given."""
+    stored = reader.get(CATALOG_SPACE, _NEXT_SPACE, b"")
+    return int(stored) if stored else FIRST_TABLE_SPACE
+
+
 def save(txn: Transaction, table: Table) -> None:
     """Store a definition, new or changed."""
     txn.put(CATALOG_SPACE, _TABLE, table.name.encode(), tables.encode(table))
@@ -80,19 +94,25 @@ def save(txn: Transaction, table: Table) -> None:
 
 def new_space(txn: Transaction) -> int:
     """A space number that was never used before."""
-    stored = txn.get(CATALOG_SPACE, _NEXT_SPACE, b"")
-    space = int(stored) if stored else FIRST_TABLE_SPACE
+    space = spaces_end(txn)
     txn.put(CATALOG_SPACE, _NEXT_SPACE, b"", str(space + 1).encode())
     return space
 
 
-def remove(txn: Transaction, table: Table) -> None:
-    """Remove a table with all its records and index entries."""
-    txn.delete(CATALOG_SPACE, _TABLE, table.name.encode())
-    txn.delete_space(table.space)
-    for index in table.indexes:
-        txn.delete_space(index.space)
+def spaces_of(table: Table) -> list[int]:
+    """The spaces that hold the records of a table: items, index entries, collections, the expiry queue."""
+    spaces = [table.space, *(index.space for index in table.indexes)]
     if table.collection_space:
-        txn.delete_space(table.collection_space)
+        spaces.append(table.collection_space)
     if table.ttl is not None:
-        txn.delete_space(table.ttl.space)
+        spaces.append(table.ttl.space)
+    return spaces
+
+
+def remove(txn: Transaction, table: Table, now: float) -> None:
+    """Remove a table with all its records and index entries; its stream stays readable for a day."""
+    txn.delete(CATALOG_SPACE, _TABLE, table.name.encode())
+    for space in spaces_of(table):
+        txn.delete_space(space)
+    if table.stream is not None:
+        streams.disable(txn, table.stream, now)

@@ -1,8 +1,8 @@
 """The only way an item changes.
 
-`apply` writes the item, its index entries, its place in the expiry queue, the totals and the size of its
-item collection, all in one engine transaction. Put, Update, Delete, BatchWrite, TransactWrite and the expiry
-sweep all end here. Conditions, updates and answers are the caller's business.
+`apply` writes the item, its index entries, its place in the expiry queue, its stream record, the totals
+and the size of its item collection, all in one engine transaction. Put, Update, Delete, BatchWrite,
+TransactWrite and the expiry sweep all end here. Conditions, updates and answers are the caller's business.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
-from hashrange.storage.api import Transaction
-from hashrange.tables import expiry, indexes, lag, records
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import expiry, indexes, lag, records, streams
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item
@@ -79,6 +79,19 @@ def apply(
         _grow_collection(txn, table, partition, growth, occasion.settings.item_collection_bytes_max)
     if table.ttl is not None:
         expiry.requeue(txn, table.ttl, partition, sort, old_item, new_item)
+    if table.stream is not None:
+        streams.record(
+            txn,
+            table.stream,
+            table.key_names,
+            partition,
+            old[records.HEADER_BYTES :] if old is not None else None,
+            old_item,
+            new[records.HEADER_BYTES :] if new is not None else None,
+            new_item,
+            occasion.now,
+            by_expiry=occasion.by_expiry,
+        )
     return WriteUnits(units, index_units)
 
 
@@ -116,7 +129,7 @@ def _grow_collection(txn: Transaction, table: Table, partition: bytes, growth: i
         txn.delete(table.collection_space, partition, b"")
 
 
-def collection_size(txn: Transaction, table: Table, partition: bytes) -> int:
+def collection_size(reader: Reader, table: Table, partition: bytes) -> int:
     """The bytes of an item collection, its local index entries included."""
-    stored = txn.get(table.collection_space, partition, b"")
+    stored = reader.get(table.collection_space, partition, b"")
     return int(stored) if stored else 0

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from hashrange.storage.api import Engine, Transaction
-from hashrange.tables import backfill, catalog, expiry, lag, records, tokens, writes
+from hashrange.tables import backfill, catalog, expiry, holds, lag, records, streams, tokens, writes
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Index, Table, TimeToLive
 
@@ -27,7 +27,7 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     definitions = engine.read(lambda reader: list(catalog.definitions(reader)))
     for table in definitions:
         if table.gone_at is not None and now >= table.gone_at:
-            engine.write(partial(_remove, table=table))
+            engine.write(partial(_remove, table=table, now=now))
             continue
         for index in table.indexes:
             if index.backfilling:
@@ -35,6 +35,8 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
                 more = True
         if table.ttl is not None:
             more |= _expired(engine, table, table.ttl, occasion)
+    for stream in engine.read(lambda reader: list(streams.all_streams(reader))):
+        more |= _tend_stream(engine, stream, occasion)
     wait = occasion.settings.sweep_seconds
     due = engine.read(lag.next_due)
     if due is not None:
@@ -42,15 +44,17 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
         arrived = engine.write(partial(lag.arrive, spaces=spaces, now=now, limit=BITE_ITEMS))
         more |= arrived == BITE_ITEMS
         wait = min(wait, occasion.settings.gsi_delay_seconds or wait)
+    if engine.read(holds.any_held):
+        engine.write(partial(holds.forget_expired, now=now))
     if engine.read(partial(tokens.any_expired, now=now)):
         more |= engine.write(partial(tokens.forget_expired, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
     return 0.0 if more else wait
 
 
-def _remove(txn: Transaction, table: Table) -> None:
+def _remove(txn: Transaction, table: Table, now: float) -> None:
     """Remove a table whose time has come, unless a new one has its name by now."""
     if table in catalog.definitions(txn):
-        catalog.remove(txn, table)
+        catalog.remove(txn, table, now)
 
 
 def _fill(txn: Transaction, name: str, space: int, now: float) -> None:
@@ -111,3 +115,35 @@ def _expire(
             expiry.forget(txn, ttl, place)
         else:
             writes.remove(txn, table, partition, sort, occasion)
+
+
+def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> bool:
+    """Trim a stream, roll its shards over when they are old, forget it when it is long off."""
+    now = occasion.now
+    if stream.closed is not None and stream.closed < now - streams.RETENTION_SECONDS:
+        engine.write(partial(streams.forget, stream=stream))
+        return False
+    trimmed = 0
+    if engine.read(partial(streams.trimmable, stream=stream, now=now)):
+        trimmed = engine.write(
+            partial(_trim, table=stream.table, label=stream.label, now=now)
+        )
+    oldest = min((shard.created for shard in stream.shards if shard.end is None), default=now)
+    if now - oldest >= occasion.settings.stream_shard_seconds:
+        engine.write(partial(_roll_over, name=stream.table, label=stream.label, now=now))
+    return trimmed == BITE_ITEMS
+
+
+def _trim(txn: Transaction, table: str, label: str, now: float) -> int:
+    stream = streams.find(txn, table, label)
+    return streams.trim(txn, stream, now, BITE_ITEMS) if stream is not None else 0
+
+
+def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
+    table = catalog.find(txn, name, now)
+    stream = streams.find(txn, name, label)
+    if table is None or stream is None or table.stream is None or table.stream.label != label:
+        return
+    stream = streams.roll_over(txn, stream, now)
+    streams.save(txn, stream)
+    catalog.save(txn, msgspec.structs.replace(table, stream=stream))

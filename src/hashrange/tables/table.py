@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from hashrange.tables.streams import Stream
+
 KeyType = Literal["S", "N", "B"]
 
 
@@ -71,20 +73,13 @@ class TimeToLive(msgspec.Struct, frozen=True):
     built: bool = True
 
 
-class Stream(msgspec.Struct, frozen=True):
-    """The change log's setting: the view type and the label that names this stream."""
-
-    view_type: str
-    label: str
-    space: int = 0
-
-
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
     `active_at` and `gone_at` (epoch seconds) are when CREATING ends and when DELETING ends; states are
     derived from the time, so no timer can be missed. `collection_space` holds the size of each item
-    collection; it is 0 for a table without local indexes.
+    collection; it is 0 for a table without local indexes. `stream` is the stream that is on, `stream_label`
+    names the latest.
     """
 
     name: str
@@ -110,6 +105,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     ttl: TimeToLive | None = None
     ttl_changed: float | None = None
     stream: Stream | None = None
+    stream_label: str | None = None
     tags: dict[str, str] = {}
     policy: str | None = None
 

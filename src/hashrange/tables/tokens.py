@@ -11,7 +11,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from itertools import islice
 
-from hashrange.errors import IdempotentParameterMismatchException
+from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.catalog import TOKEN_SPACE
@@ -21,10 +21,14 @@ _QUEUE = b"queue"
 _TIME_BYTES = 8
 
 
-def claim(txn: Transaction, account_id: str, token: str, request: bytes, now: float) -> bool:
+def claim(
+    txn: Transaction, account_id: str, token: str, request: bytes, now: float, in_flight_seconds: float
+) -> bool:
     """Whether this request is the first with its token; it is remembered if so.
 
-    Raises `IdempotentParameterMismatchException` if the token came with another request before.
+    `in_flight_seconds` is how long a transaction counts as still running. Raises
+    `IdempotentParameterMismatchException` if the token came with another request before, and
+    `TransactionInProgressException` if that request is still running.
     """
     name = blake2b(f"{account_id}\x00{token}".encode(), digest_size=24).digest()
     digest = blake2b(request, digest_size=24).digest()
@@ -33,6 +37,11 @@ def claim(txn: Transaction, account_id: str, token: str, request: bytes, now: fl
         if stored[_TIME_BYTES:] != digest:
             raise IdempotentParameterMismatchException(
                 "An error occurred (IdempotentParameterMismatchException)"
+            )
+        claimed = int.from_bytes(stored[:_TIME_BYTES]) - CLIENT_REQUEST_TOKEN_SECONDS
+        if now < claimed + in_flight_seconds:
+            raise TransactionInProgressException(
+                "The transaction with the given request token is already in progress."
             )
         return False
     expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)

@@ -20,7 +20,7 @@ from hashrange.errors import (
 )
 from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables import items, keys, records
+from hashrange.tables import holds, items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
@@ -69,6 +69,7 @@ class Outcome(NamedTuple):
 
     table: Table
     partition: bytes
+    sort: bytes
     old: bytes | None
     old_item: Item | None
     new: bytes | None
@@ -86,11 +87,14 @@ def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
 def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) -> Outcome:
     """Run `write` on `table`.
 
-    Raises `ConditionalCheckFailedException` (with the item if asked for) and `ValidationException`.
+    Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
+    `TransactionConflictException`.
     """
     if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
         raise ValidationException(_key_update_message(table, write.update))
     partition, sort = address_of(table, write)
+    if occasion.settings.transaction_seconds > 0:
+        holds.check(txn, table.space, partition, sort, occasion.now)
     old = txn.get(table.space, partition, sort)
     old_item = None
     if old is not None and (write.condition is not None or write.action == "update" or not table.is_plain):
@@ -100,7 +104,7 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
         raise ConditionalCheckFailedException(CONDITION_FAILED, **members)
     if write.action == "check":
         units = WriteUnits(write_units(records.size_of(old) if old else 0), NO_INDEXES)
-        return Outcome(table, partition, old, old_item, old, old_item, units)
+        return Outcome(table, partition, sort, old, old_item, old, old_item, units)
 
     new, new_item = write.record, write.key
     if write.action == "update":
@@ -118,7 +122,7 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
         new_item,
         occasion,
     )
-    return Outcome(table, partition, old, old_item, new, new_item, units)
+    return Outcome(table, partition, sort, old, old_item, new, new_item, units)
 
 
 def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:

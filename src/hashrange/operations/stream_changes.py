@@ -1,0 +1,52 @@
+"""StreamSpecification of CreateTable and UpdateTable: switches a table's stream on and off.
+
+Source: Developer Guide, "Enabling a stream"; API reference, StreamSpecification.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hashrange.errors import INVALID, ValidationException
+from hashrange.operations.context import Context, Request
+from hashrange.storage.api import Transaction
+from hashrange.tables import catalog, streams
+from hashrange.tables.table import Table
+
+
+def view_type(specification: Request | None) -> str | None:
+    """The view type that a specification asks for, None where it asks for no stream."""
+    if specification is None:
+        return None
+    view = specification.get("StreamViewType")
+    if not specification["StreamEnabled"]:
+        if view is not None:
+            raise ValidationException(
+                f"{INVALID}StreamViewType cannot be specified when StreamEnabled is set to false"
+            )
+        return None
+    if view is None:
+        raise ValidationException(
+            f"{INVALID}StreamViewType must be specified when StreamEnabled is set to true"
+        )
+    return str(view)
+
+
+def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table:
+    """The table with a new stream."""
+    space, count = catalog.new_space(txn), context.settings.stream_shards
+    stream = streams.enable(txn, table.name, view, space, count, context.now)
+    return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
+
+
+def apply(txn: Transaction, table: Table, specification: Request, context: Context) -> Table:
+    """The table after an UpdateTable's specification."""
+    view = view_type(specification)
+    if view is not None:
+        if table.stream is not None:
+            raise ValidationException(f"Table already has an enabled stream: TableName: {table.name}")
+        return enable(txn, table, view, context)
+    if table.stream is None:
+        raise ValidationException(f"Table has no stream to disable: TableName: {table.name}")
+    streams.disable(txn, table.stream, context.now)
+    return msgspec.structs.replace(table, stream=None)

@@ -1,0 +1,266 @@
+"""The change log of a table: streams, their shards, and the records in them.
+
+A stream has a space of its own; each shard is a log in it, which `items.apply` appends to in the item's own
+transaction. A record goes to the open shard whose hash range holds the item's partition, so the records of
+one item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
+
+    catalog ("stream", table name 00 label) → the `Stream`, kept until 24 hours after it was switched off
+    (stream space, shard's log, sequence)     → a `Change`, packed by msgspec
+
+Source: Developer Guide, "Change data capture for DynamoDB Streams".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+import orjson
+
+from hashrange.storage.api import Reader, Transaction
+from hashrange.values import Item, equal, item_size
+
+STREAM = b"stream"
+CATALOG_SPACE = 0
+RETENTION_SECONDS = 24 * 3600
+_SEQUENCE_BASE = 10**20
+_HASH_END = 1 << 16
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """One log of a stream, for partitions whose first two bytes are in `low <= hash < high`.
+
+    `start` and `end` are marks: the shard's records have sequences between them. `end` and `closed` are None
+    while it is open. Times are in epoch seconds.
+    """
+
+    id: str
+    low: int
+    high: int
+    start: int
+    created: float
+    parent: str | None = None
+    end: int | None = None
+    closed: float | None = None
+
+
+class Stream(msgspec.Struct, frozen=True, dict=True):
+    """A stream of a table; `closed` is when it was switched off."""
+
+    table: str
+    label: str
+    view_type: str
+    space: int
+    created: float
+    shards: tuple[Shard, ...]
+    closed: float | None = None
+
+    @cached_property
+    def open_shards(self) -> list[tuple[int, bytes]]:
+        """The open shards as `(high, id)`, in the order of their hash ranges."""
+        return sorted((shard.high, shard_log(shard.id)) for shard in self.shards if shard.end is None)
+
+
+class Change(NamedTuple):
+    """A stored stream record: what happened, when, and the item's JSON; `size` in bytes."""
+
+    event: str
+    time: float
+    size: int
+    keys: bytes
+    new: bytes | None
+    old: bytes | None
+    by_expiry: bool
+
+
+_ENCODE = msgspec.json.Encoder()
+_DECODE = msgspec.json.Decoder(Stream)
+_ENCODE_CHANGE = msgspec.msgpack.Encoder()
+_DECODE_CHANGE = msgspec.msgpack.Decoder(Change)
+
+
+def shard_log(shard_id: str) -> bytes:
+    """The partition of a shard's records: its id without the words that all ids begin with."""
+    return shard_id.removeprefix("shardId-").encode()
+
+
+def record(
+    txn: Transaction,
+    stream: Stream,
+    key_names: frozenset[str],
+    partition: bytes,
+    old: bytes | None,
+    old_item: Item | None,
+    new: bytes | None,
+    new_item: Item | None,
+    now: float,
+    *,
+    by_expiry: bool,
+) -> None:
+    """Append the change of an item, whose JSON is `old` and `new`; nothing if it did not change."""
+    item = new_item if new_item is not None else old_item
+    if item is None or _unchanged(old, old_item, new, new_item):
+        return
+    keys = {name: item[name] for name in item if name in key_names}
+    view = stream.view_type
+    shown_new = new if view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES") else None
+    shown_old = old if view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES") else None
+    size = item_size(keys)
+    size += item_size(new_item) if shown_new is not None and new_item is not None else 0
+    size += item_size(old_item) if shown_old is not None and old_item is not None else 0
+    event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
+    change = Change(event, now, size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
+    hashed = int.from_bytes(partition[:2])
+    for high, shard in stream.open_shards:
+        if hashed < high:
+            txn.append(stream.space, shard, _ENCODE_CHANGE.encode(change))
+            return
+
+
+def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_item: Item | None) -> bool:
+    if old is None or new is None or old_item is None or new_item is None:
+        return False
+    return old == new or equal({"M": old_item}, {"M": new_item})
+
+
+def enable(
+    txn: Transaction, table: str, view_type: str, space: int, shard_count: int, now: float
+) -> Stream:
+    """A new stream of a table, with `shard_count` open shards."""
+    mark = _mark(txn, space)
+    label = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+    while txn.get(CATALOG_SPACE, STREAM, _name(table, label)) is not None:
+        # The label names the stream: two within one millisecond must differ.
+        label = label[:-3] + f"{(int(label[-3:]) + 1) % 1000:03}"
+    shards = tuple(
+        _new_shard(
+            space, number * _HASH_END // shard_count, (number + 1) * _HASH_END // shard_count, mark, now, None
+        )
+        for number in range(shard_count)
+    )
+    stream = Stream(table, label, view_type, space, now, shards)
+    save(txn, stream)
+    return stream
+
+
+def _new_shard(space: int, low: int, high: int, mark: int, now: float, parent: str | None) -> Shard:
+    digest = blake2b(f"{space} {low} {mark}".encode(), digest_size=4).hexdigest()
+    return Shard(f"shardId-{int(now * 1000):020}-{digest}", low, high, mark, now, parent)
+
+
+def _mark(txn: Transaction, space: int) -> int:
+    """A sequence number between all records before and all records after now."""
+    mark = txn.append(space, b"mark", b"")
+    txn.delete(space, b"mark", mark.to_bytes(8))
+    return mark
+
+
+def disable(txn: Transaction, stream: Stream, now: float) -> None:
+    """Switch a stream off: its shards are closed, its records stay readable."""
+    current = find(txn, stream.table, stream.label) or stream
+    closed = roll_over(txn, current, now, reopen=False)
+    save(txn, msgspec.structs.replace(closed, closed=now))
+
+
+def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
+    """Close the open shards, and open a child of each; the stream as it is then (not saved)."""
+    mark = _mark(txn, stream.space)
+    shards: list[Shard] = []
+    for shard in stream.shards:
+        if shard.end is not None:
+            shards.append(shard)
+            continue
+        shards.append(msgspec.structs.replace(shard, end=mark, closed=now))
+        if reopen:
+            shards.append(_new_shard(stream.space, shard.low, shard.high, mark, now, shard.id))
+    return msgspec.structs.replace(stream, shards=tuple(shards))
+
+
+def save(txn: Transaction, stream: Stream) -> None:
+    """Store a stream's definition."""
+    txn.put(CATALOG_SPACE, STREAM, _name(stream.table, stream.label), _ENCODE.encode(stream))
+
+
+def forget(txn: Transaction, stream: Stream) -> None:
+    """Remove a stream with all its records."""
+    txn.delete(CATALOG_SPACE, STREAM, _name(stream.table, stream.label))
+    txn.delete_space(stream.space)
+
+
+def _name(table: str, label: str) -> bytes:
+    return f"{table}\x00{label}".encode()
+
+
+def find(reader: Reader, table: str, label: str) -> Stream | None:
+    """The stream of a table with that label, on or off, or None."""
+    stored = reader.get(CATALOG_SPACE, STREAM, _name(table, label))
+    return _DECODE.decode(stored) if stored is not None else None
+
+
+def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterator[Stream]:
+    """All streams by table and label, those after `(table, label)` only."""
+    low = b"" if after is None else _name(*after) + b"\x00"
+    for _, stored in reader.scan(CATALOG_SPACE, STREAM, low):
+        yield _DECODE.decode(stored)
+
+
+def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> Iterator[tuple[int, Change]]:
+    """Up to `limit` records of a shard with sequences above `after`, as `(sequence, change)`."""
+    low = (after + 1).to_bytes(8)
+    for place, stored in islice(reader.scan(stream.space, shard_log(shard), low), limit):
+        yield int.from_bytes(place), _DECODE_CHANGE.decode(stored)
+
+
+def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
+    """The sequence of a shard's newest record, its start mark if it has none."""
+    for place, _ in reader.scan(stream.space, shard_log(shard.id), reverse=True):
+        return int.from_bytes(place)
+    return shard.start
+
+
+def trim(txn: Transaction, stream: Stream, now: float, limit: int) -> int:
+    """Delete up to `limit` records older than 24 hours; how many. Empty closed shards go with them."""
+    oldest = now - RETENTION_SECONDS
+    deleted = 0
+    kept: list[Shard] = []
+    for shard in stream.shards:
+        name = shard_log(shard.id)
+        emptied = True
+        for place, stored in txn.scan(stream.space, name):
+            if deleted == limit or _DECODE_CHANGE.decode(stored).time >= oldest:
+                emptied = False
+                break
+            txn.delete(stream.space, name, place)
+            deleted += 1
+        if not emptied or shard.closed is None or shard.closed >= oldest:
+            kept.append(shard)
+    if len(kept) != len(stream.shards):
+        save(txn, msgspec.structs.replace(stream, shards=tuple(kept)))
+    return deleted
+
+
+def trimmable(reader: Reader, stream: Stream, now: float) -> bool:
+    """Whether `trim` has something to do."""
+    oldest = now - RETENTION_SECONDS
+    for shard in stream.shards:
+        first = next(iter(reader.scan(stream.space, shard_log(shard.id))), None)
+        if first is not None and _DECODE_CHANGE.decode(first[1]).time < oldest:
+            return True
+        if first is None and shard.closed is not None and shard.closed < oldest:
+            return True
+    return False
+
+
+def show_sequence(sequence: int) -> str:
+    """A sequence number as the API shows it: 21 digits, so that texts order as numbers do."""
+    return str(_SEQUENCE_BASE + sequence)
+
+
+def parse_sequence(text: str) -> int:
+    """The sequence number that the API shows as `text`. Raises `ValueError`."""
+    return int(text) - _SEQUENCE_BASE
