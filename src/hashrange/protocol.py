@@ -93,7 +93,13 @@ class Wire:
         self._callers: dict[bytes, Caller] = {}
 
     def read(
-        self, method: bytes, target: bytes, headers: Headers, body: bytes, *, caller: Caller | None = None
+        self,
+        method: bytes,
+        target: bytes,
+        headers: Headers,
+        body: bytes | bytearray,
+        *,
+        caller: Caller | None = None,
     ) -> Call | Response:
         """The call that a request makes, or the answer to one that makes none.
 

@@ -352,6 +352,23 @@ def test_endless_headers_and_framing_are_cut_off() -> None:
     assert peer.statuses() == [413]
 
 
+def test_bodies_being_received_are_bounded_over_all_connections() -> None:
+    peer = Peer(bodies_bytes_max=1000)
+    data = request("Now", b'{"a":"%b"}' % (b"x" * 600))
+    second, transport = Connection(peer.plane), FakeTransport()
+    second.connection_made(transport)
+    peer.send(data[:-400]).send(data[-400:-10])
+    for piece in (data[:-400], data[-400:-10]):
+        second.data_received(piece)
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    assert peer.send(data[-10:]).statuses() == [200]
+    assert peer.plane.gathered_bytes == 0
+    peer.send(data[:-400]).send(data[-400:-10])
+    assert peer.plane.gathered_bytes > 0
+    peer.connection.connection_lost(None)
+    assert peer.plane.gathered_bytes == 0
+
+
 def test_times() -> None:
     limits = {"header_seconds_max": 1.0, "body_seconds_max": 2.0, "idle_seconds_max": 4.0}
     idle, head, body = Peer(**limits), Peer(**limits), Peer(**limits)

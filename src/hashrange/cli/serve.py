@@ -202,7 +202,7 @@ def _why_not_listening(host: str, port: int, error: OSError) -> str:
             f"The host {host!r} is not known ({error.strerror}); give an address of this machine to --host."
         )
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; stop what uses it, or choose another --port (0: any free one)."
+        return f"Port {port} on {host} is in use; stop what uses it, or choose another --port (0: any free)."
     if error.errno == errno.EACCES:
         return f"Port {port} on {host} is not permitted to this user; choose a --port above 1023."
     if error.errno == errno.EADDRNOTAVAIL:

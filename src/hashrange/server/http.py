@@ -68,6 +68,7 @@ class Plane:
         "database",
         "draining",
         "frames",
+        "gathered_bytes",
         "now",
         "settings",
         "wire",
@@ -87,6 +88,7 @@ class Plane:
         self.settings = settings
         self.connections: set[Connection] = set()
         self.draining = False
+        self.gathered_bytes = 0  # in bodies that came in more than one piece and are not complete
         self.now = 0.0
         self._call_soon = call_soon
         self._ready: list[Connection] = []
@@ -165,7 +167,7 @@ class Connection(asyncio.Protocol):
     """One client connection."""
 
     __slots__ = (
-        "_body", "_body_bytes", "_busy", "_fed_bytes", "_head", "_headers", "_held_bytes", "_last",
+        "_body", "_busy", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes", "_last",
         "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport", "_url",
         "_waiting", "_write_paused", "_write_since", "plane",
     )  # fmt: skip
@@ -180,8 +182,8 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._head: dict[bytes, bytes] = {}
         self._headers: dict[bytes, bytes] = {}
-        self._body: list[bytes] = []
-        self._body_bytes = 0
+        self._body: bytes | bytearray = b""
+        self._gathered_bytes = 0
         self._fed_bytes = 0
         self._status = 0
         # The requests read: all that are unanswered, in order, and those among them not yet started.
@@ -217,6 +219,7 @@ class Connection(asyncio.Protocol):
         self._last = True
         # The parser holds this object's methods: without this the two would wait for the collector.
         self._transport = self._parser = None
+        self._drop_body()
         self._pending.clear()
         self._waiting.clear()
 
@@ -287,8 +290,7 @@ class Connection(asyncio.Protocol):
         # From here on headers are trailers, and go where nobody looks.
         headers = self._headers = self._head
         self._head = {}
-        self._body = []
-        self._body_bytes = 0
+        self._body = b""
         self._phase = Phase.BODY
         self._since = self.plane.now
         settings = self.plane.settings
@@ -314,10 +316,29 @@ class Connection(asyncio.Protocol):
             self._pending.append(interim)
 
     def on_body(self, body: bytes) -> None:
-        self._body_bytes += len(body)
-        if self._body_bytes > self.plane.settings.body_bytes_max:
+        if not self._body:
+            # Most bodies come in one piece, and are not copied.
+            self._body = body
+        else:
+            self._gather(body)
+        if len(self._body) > self.plane.settings.body_bytes_max:
             self._refuse(413)
-        self._body.append(body)
+
+    def _gather(self, piece: bytes) -> None:
+        if not isinstance(self._body, bytearray):
+            self._body = bytearray(self._body)
+        self._body += piece
+        plane = self.plane
+        added_bytes = len(self._body) - self._gathered_bytes
+        self._gathered_bytes += added_bytes
+        plane.gathered_bytes += added_bytes
+        if plane.gathered_bytes > plane.settings.bodies_bytes_max:
+            self._refuse(503)
+
+    def _drop_body(self) -> None:
+        self.plane.gathered_bytes -= self._gathered_bytes
+        self._gathered_bytes = 0
+        self._body = b""
 
     def on_message_complete(self) -> None:
         plane = self.plane
@@ -339,10 +360,8 @@ class Connection(asyncio.Protocol):
         self._last = close
         may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
-        outcome = plane.wire.read(
-            method, self._url, self._headers, body[0] if len(body) == 1 else b"".join(body)
-        )
-        self._body = []
+        outcome = plane.wire.read(method, self._url, self._headers, body)
+        self._drop_body()
         if type(outcome) is Call:
             if may_start:
                 exchange.start(outcome, plane)
@@ -411,6 +430,7 @@ class Connection(asyncio.Protocol):
         exchange.linger = True
         exchange.answer = self.plane.frames.refusal(status)
         self._held_bytes += len(exchange.answer)
+        self._drop_body()
         self._status = status
         self._phase = Phase.IDLE
         self._last = True

@@ -15,6 +15,7 @@ class ServerSettings:
     header_bytes_max: request line and header lines of a request together; else 431.
     headers_max: header lines of a request; else 431.
     body_bytes_max: the largest request body; else 413.
+    bodies_bytes_max: request bodies that are being received, over all connections; else 503.
     header_seconds_max: from a request's first byte to its last header; else 408.
     body_seconds_max: from a request's last header to the end of its body; else 408.
     idle_seconds_max: a connection without a request for so long is closed.
@@ -30,6 +31,7 @@ class ServerSettings:
     header_bytes_max: int = 64 * 1024
     headers_max: int = 100
     body_bytes_max: int = limits.REQUEST_BODY_BYTES_MAX
+    bodies_bytes_max: int = 512 * 1024 * 1024
     header_seconds_max: float = 10.0
     body_seconds_max: float = 60.0
     idle_seconds_max: float = 300.0
