@@ -7,8 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from http.client import HTTPConnection
@@ -23,6 +22,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from hashrange import __version__
+from hashrange.cli import check as checking
 from hashrange.cli import logs, main
 from hashrange.cli import serve as serving
 from hashrange.server import ServerSettings
@@ -217,17 +217,13 @@ def _log_as_before() -> Iterator[None]:
 
 def test_check_tells_of_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problems: list[str] = []
-    fake = types.ModuleType("hashrange.tables.check")
-    monkeypatch.setattr(fake, "check", lambda engine: iter(problems), raising=False)
-    monkeypatch.setitem(sys.modules, "hashrange.tables.check", fake)
-    monkeypatch.delitem(sys.modules, "hashrange.cli.check", raising=False)
-    from hashrange.cli import check
 
-    monkeypatch.setattr(check, "_open", lambda directory: MemoryEngine())
-    assert invoke("check", str(tmp_path / "nothing")).exit_code == 2
-    empty = invoke("check", str(tmp_path))
-    assert empty.exit_code == 1
-    assert "nothing to check" in empty.stderr
+    def fake_check(engine: Any, *, progress: Callable[[str, int], None]) -> Iterator[str]:
+        progress("a", 500)
+        yield from problems
+
+    monkeypatch.setattr(checking, "check", fake_check)
+    monkeypatch.setattr(checking, "_open", lambda directory: MemoryEngine())
     (tmp_path / "FORMAT").write_text("")
     assert invoke("check", str(tmp_path)).exit_code == 0
     problems += ["index a lost an item", "item b has the wrong size"]
@@ -235,7 +231,26 @@ def test_check_tells_of_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert result.exit_code == 1
     assert result.stdout == "index a lost an item\nitem b has the wrong size\n"
     assert "2 problems found" in result.stderr
-    monkeypatch.delitem(sys.modules, "hashrange.cli.check")
+
+
+def test_check_of_what_is_no_data_directory(tmp_path: Path) -> None:
+    assert invoke("check", str(tmp_path / "nothing")).exit_code == 2
+    empty = invoke("check", str(tmp_path))
+    assert empty.exit_code == 1
+    assert "nothing to check" in empty.stderr
+    (tmp_path / "letter.txt").write_text("dear")
+    foreign = invoke("check", str(tmp_path))
+    assert foreign.exit_code == 1
+    assert str(tmp_path) in foreign.stderr
+
+
+def test_check_of_a_good_directory(tmp_path: Path) -> None:
+    with served("--data-dir", "data", cwd=tmp_path) as (process, _):
+        assert invoke("check", str(tmp_path / "data")).exit_code == 1  # in use
+        stop(process)
+    result = invoke("check", str(tmp_path / "data"))
+    assert result.exit_code == 0
+    assert "no damage" in result.stderr
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

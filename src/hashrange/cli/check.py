@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -31,14 +32,22 @@ def command(directory: Path) -> None:
         raise click.ClickException(str(error)) from error
     try:
         damaged = 0
-        for problem in check(engine):
+        for problem in check(engine, progress=_progress):
             damaged += 1
             click.echo(str(problem))
     finally:
         engine.close()
+        if sys.stderr.isatty():
+            click.echo("\r\x1b[K", nl=False, err=True)
     if damaged:
         raise click.ClickException(f"{damaged} problems found in {directory}")
     click.echo(f"no damage in {directory}", err=True)
+
+
+def _progress(what: str, records: int) -> None:
+    """Show a person how far it has got; a log file needs to know only the end."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{what}: {records} records\x1b[K", nl=False, err=True)
 
 
 def _open(directory: Path) -> Engine:
