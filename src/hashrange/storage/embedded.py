@@ -15,10 +15,11 @@ A body that wrote nothing, or raised, may have acted on what a batch under way w
 that batch; with none under way it is delivered at once.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
-broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. The next
-write repairs it (`_recover`): probe the disk, open again, and if the failed batch turns out to be there,
-put back what its keys held before. Readers go on with the last published view meanwhile. Only if the
-process dies before that repair, a batch reported as failed can be found after the restart.
+broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. It is
+repaired at once, or by a later write when the disk allows it (`_recover`): probe the disk, open RocksDB
+again, and if the failed batch turns out to be there, put back what its keys held before. Readers go on
+with the last published view until then. Only if the process dies before the repair, a batch reported as
+failed can be found after the restart.
 
 A full collecting batch makes its caller wait for the commit in flight, or commit by itself if there is
 none. The wait needs nothing from the waiting thread, so an event loop may be that caller: `deliver` must
@@ -43,7 +44,6 @@ from rocksdict import DbClosedError, Rdict, WriteBatch, WriteOptions
 from hashrange.storage import embedded_disk
 from hashrange.storage.api import (
     CommitFailed,
-    DataDirectoryLocked,
     Done,
     Reader,
     StorageError,
@@ -79,7 +79,7 @@ BATCH_BODIES_MAX: Final = 4096
 
 # Readers that began before a repair keep the old RocksDB open: this is how long a repair waits for them.
 _READERS_END_SECONDS: Final = 2.0
-_STALL_PAUSE_SECONDS: Final = 0.002
+_PAUSE_SECONDS: Final = 0.002
 
 _Records = dict[bytes, bytes | None]
 
@@ -236,6 +236,9 @@ class EmbeddedEngine:
         with self._lock:
             while self._committing is not None:
                 self._idle.wait()
+            if self._broken is not None:
+                with contextlib.suppress(CommitFailed):
+                    self._recover()
             self._view = None
             broken = self._broken
         try:
@@ -397,7 +400,7 @@ class EmbeddedEngine:
             except Exception as error:
                 if not str(error).startswith("Result incomplete"):
                     raise
-            time.sleep(_STALL_PAUSE_SECONDS)  # flushes and compactions are behind
+            time.sleep(_PAUSE_SECONDS)  # flushes and compactions are behind
 
     def _publish(self, batch: _Batch, view: View) -> None:
         with self._lock:
@@ -437,6 +440,10 @@ class EmbeddedEngine:
                 if self._view is not None:
                     self._undo = (self._batch_number, {key: self._view.get(key) for key in records})
             over, self._collecting = self._collecting, _Batch()
+            # At once, so that nobody hears of a failure that a crash could still undo. Where the disk does
+            # not allow it yet, the next write tries again.
+            with contextlib.suppress(CommitFailed):
+                self._recover()
             self._end_commit()
         self._settle(batch, cause)
         self._settle(over, cause)
@@ -501,22 +508,28 @@ class EmbeddedEngine:
             embedded_disk.probe_space(self._directory)
         except OSError as error:
             raise _failed(f"{self._broken}; still: {error}") from None
-        self._view = None
+        self._await_readers()
         with contextlib.suppress(Exception):  # closing reports the old error once more
             self._db.close()
+        try:
+            self._start(embedded_disk.open_rocks(self._directory, **self._sizes))
+        except Exception as error:
+            raise _failed(f"{self._broken}; and opening the store again: {error}") from None
+        self._broken = None
+
+    def _await_readers(self) -> None:
+        """Wait until nobody reads, for a reader keeps RocksDB open; new ones wait for the lock meanwhile."""
+        if self._view is None:
+            return
+        view = weakref.ref(self._view)
+        self._view = None
         deadline = time.monotonic() + _READERS_END_SECONDS
-        while True:
-            try:
-                self._start(embedded_disk.open_rocks(self._directory, **self._sizes))
-            except DataDirectoryLocked as error:
-                if time.monotonic() > deadline:
-                    raise _failed(f"{self._broken}; and a long read keeps the store open") from error
-                time.sleep(_STALL_PAUSE_SECONDS)
-            except Exception as error:
-                raise _failed(f"{self._broken}; and opening it again: {error}") from None
-            else:
-                self._broken = None
-                return
+        while (left := view()) is not None:
+            if time.monotonic() > deadline:
+                self._view = left
+                raise _failed(f"{self._broken}; and a long read keeps the store from being opened again")
+            del left
+            time.sleep(_PAUSE_SECONDS)
 
     def _await_view(self) -> View:
         """The view, when a repair is over."""
