@@ -84,7 +84,6 @@ def expected(members: Mapping[str, Mapping[str, Any]], conditional_operator: str
 def filters(
     members: Mapping[str, Mapping[str, Any]],
     conditional_operator: str | None = None,
-    parameter: str = "QueryFilter",
 ) -> Condition:
     """The condition of a `QueryFilter` or `ScanFilter`. Raises ValidationException."""
     tests = [
