@@ -2,6 +2,7 @@
 
     ServiceError                                  never raised itself
     ├── ValidationException                       a request that breaks a rule
+    │   └── EmptyKey                              the same to clients, see there
     ├── SerializationException                    JSON or a member of the wrong type
     ├── UnknownOperationException
     ├── MissingAuthenticationTokenException  IncompleteSignatureException
@@ -67,6 +68,14 @@ class ServiceError(Exception):
 
 class ValidationException(ServiceError):
     namespace = _VALIDATE
+
+
+class EmptyKey(ValidationException):
+    """An empty key value: a ValidationException that a transaction reports as such, not as a reason."""
+
+    @property
+    def code(self) -> str:
+        return ValidationException.__name__
 
 
 class SerializationException(ServiceError):

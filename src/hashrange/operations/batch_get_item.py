@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from hashrange.errors import ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
@@ -14,7 +16,7 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
 from hashrange.tables import capacity, catalog, keys, records
-from hashrange.values import Item, admit_item
+from hashrange.values import admit_item
 
 _DUPLICATES = "Provided list of item keys contains duplicates"
 
@@ -24,6 +26,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     wanted: dict[str, Request] = request["RequestItems"]
     if sum(len(table_request["Keys"]) for table_request in wanted.values()) > BATCH_GET_KEYS_MAX:
         raise ValidationException("Too many items requested for the BatchGetItem call")
+    _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
     mode = capacity.wanted(request)
     now = context.now
@@ -38,8 +41,6 @@ def prepare(request: Request, context: Context) -> ReadBody:
             addresses = [
                 (table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]
             ]
-            if len(set(addresses)) != len(addresses):
-                raise ValidationException(_DUPLICATES)
             found = reader.get_many(addresses)
             kept, units, used = _within(
                 budget, found, consistent=table_request.get("ConsistentRead") is True
@@ -60,12 +61,22 @@ def prepare(request: Request, context: Context) -> ReadBody:
     return body
 
 
+def _check_one_style(wanted: dict[str, Request]) -> None:
+    """Expressions and legacy parameters exclude each other in the whole request, not table by table."""
+    together = {name: value for one in wanted.values() for name, value in one.items() if value is not None}
+    parameters.check_styles(together, ("ProjectionExpression",), ("AttributesToGet",))
+
+
 def _prepare_table(table_request: Request) -> Projection | None:
     parameters.check_styles(table_request, ("ProjectionExpression",), ("AttributesToGet",))
-    seen: list[Item] = []
+    seen: set[bytes] = set()
     for key in table_request["Keys"]:
         admit_item(key)
-        seen.append(key)
+        # Admitted values are in normal form: equal keys have equal JSON.
+        text = orjson.dumps(key, option=orjson.OPT_SORT_KEYS)
+        if text in seen:
+            raise ValidationException(_DUPLICATES)
+        seen.add(text)
     subs = parameters.substitutions(table_request)
     project = parameters.projection(table_request, subs)
     subs.check_all_used()

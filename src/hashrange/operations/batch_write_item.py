@@ -14,7 +14,7 @@ from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables import capacity, catalog, records, writes
+from hashrange.tables import capacity, catalog, keys, records, writes
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Write
@@ -84,6 +84,10 @@ def _write(name: str, request: Request) -> Write:
 
 
 def _check_distinct(table: Table, batch: list[Write]) -> None:
-    addresses = {writes.address_of(table, write) for write in batch}
+    addresses = set()
+    for write in batch:
+        # Puts too get the errors of a Key here, unlike PutItem's.
+        key = {name: write.key[name] for name in table.key_names if name in write.key}
+        addresses.add(keys.address_of_key(table.key, key if write.action == "put" else write.key))
     if len(addresses) != len(batch):
         raise ValidationException(_DUPLICATES)

@@ -5,7 +5,7 @@ Source: API reference, Scan.
 
 from __future__ import annotations
 
-from hashrange.errors import ValidationException
+from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.operations import paging, parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
@@ -31,7 +31,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
         source = paging.open_source(table, reading)
         start: tuple[bytes, bytes] | None = None
         if reading.start is not None:
-            start = ranges.start_position(source, reading.start)
+            start = ranges.start_position(
+                source, reading.start, misfit=f"{ranges.INVALID_START}: {KEY_MISMATCH}"
+            )
             if ranges.segment_of(start[0], segments) != segment:
                 raise ValidationException(
                     "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "

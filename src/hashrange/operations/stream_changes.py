@@ -22,7 +22,8 @@ def view_type(specification: Request | None) -> str | None:
     if not specification["StreamEnabled"]:
         if view is not None:
             raise ValidationException(
-                f"{INVALID}StreamViewType cannot be specified when StreamEnabled is set to false"
+                f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not be "
+                "specified"
             )
         return None
     if view is None:

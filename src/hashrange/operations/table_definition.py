@@ -30,9 +30,7 @@ def attribute_types(definitions: Sequence[Mapping[str, Any]]) -> dict[str, KeyTy
     for definition in definitions:
         name = definition["AttributeName"]
         if name in types:
-            raise ValidationException(
-                f"{INVALID}Cannot add definition for attribute {name} twice in AttributeDefinitions"
-            )
+            raise ValidationException(f"Attribute Name is duplicated: {name}")
         types[name] = definition["AttributeType"]
     return types
 
@@ -136,8 +134,7 @@ def global_index(
         )
     if billing_mode == "PROVISIONED" and given is None:
         raise ValidationException(
-            f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified for index: "
-            f"{name} when BillingMode is PROVISIONED"
+            f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
         )
     return Index(
         name,

@@ -16,13 +16,14 @@ import orjson
 
 from hashrange.errors import (
     ConditionalCheckFailedException,
+    EmptyKey,
     ItemCollectionSizeLimitExceededException,
     ServiceError,
     TransactionCanceledException,
     TransactionConflictException,
     ValidationException,
 )
-from hashrange.limits import TRANSACT_BYTES_MAX, TRANSACT_ITEMS_MAX
+from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
@@ -47,8 +48,6 @@ _FACTOR = 2
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a TransactWriteItems."""
     members: list[Request] = request["TransactItems"]
-    if len(members) > TRANSACT_ITEMS_MAX:
-        raise ValidationException("Member must have length less than or equal to 100")
     token = request.get("ClientRequestToken")
     # Before the members are normalised: the same request must give the same bytes again.
     payload = orjson.dumps(members, option=orjson.OPT_SORT_KEYS) if token is not None else b""
@@ -67,7 +66,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
         in_flight = occasion.settings.transaction_seconds
         if token is not None and not tokens.claim(txn, account, token, payload, occasion.now, in_flight):
-            return _repeat(txn, tables, given_names, batch, mode)
+            return _repeat(given_names, tokens.sizes(txn, account, token), mode)
         _check_distinct(tables, batch)
         outcomes = run_all(
             [
@@ -76,6 +75,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
             ]
         )
         _check_size(outcomes)
+        if token is not None:
+            tokens.keep_sizes(txn, account, token, [_size(outcome) for outcome in outcomes])
         if occasion.settings.transaction_seconds > 0:
             until = occasion.now + occasion.settings.transaction_seconds
             for outcome in outcomes:
@@ -143,7 +144,7 @@ def _reason(error: ServiceError) -> dict[str, Any]:
         return {"Code": "ItemCollectionSizeLimitExceeded", "Message": error.message}
     if isinstance(error, TransactionConflictException):
         return {"Code": "TransactionConflict", "Message": error.message}
-    if isinstance(error, ValidationException):
+    if isinstance(error, ValidationException) and not isinstance(error, EmptyKey):
         return {"Code": "ValidationError", "Message": error.message}
     raise error
 
@@ -165,16 +166,17 @@ def _consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> lis
     return [total.wire(mode, split="WriteCapacityUnits") for total in totals.values()]
 
 
-def _repeat(
-    txn: Transaction, tables: list[Table], given_names: list[str], batch: list[Write], mode: str | None
-) -> Answer:
-    """The answer to a repeated request: no effect, and the capacity of reading its items."""
+def _size(outcome: Outcome) -> int:
+    """The size that a write is charged by."""
+    return max(records.size_of(record) if record else 0 for record in (outcome.old, outcome.new))
+
+
+def _repeat(given_names: list[str], sizes: list[int], mode: str | None) -> Answer:
+    """The answer to a repeated request: no effect, and the capacity of reading what the first one wrote."""
     if mode is None:
         return {}
     totals: dict[str, capacity.Consumed] = {}
-    for table, given, write in zip(tables, given_names, batch, strict=True):
-        record = txn.get(table.space, *writes.address_of(table, write))
-        size = records.size_of(record) if record is not None else 0
+    for given, size in zip(given_names, sizes, strict=True):
         totals.setdefault(given, capacity.Consumed(given)).add(
             capacity.read_units(size, consistent=True) * _FACTOR
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hashrange import encoding
-from hashrange.errors import INVALID, ValidationException
+from hashrange.errors import INVALID, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables import records
@@ -24,6 +24,11 @@ _EMPTY_INDEX_KEY = (
     "One or more parameter values are not valid. A value specified for a secondary index key is not "
     "supported. The AttributeValue for a key attribute cannot contain an empty {what} value. "
     "IndexName: {index}, IndexKey: {name}"
+)
+_EMPTY_UPDATED_INDEX_KEY = (
+    "One or more parameter values are not valid. The update expression attempted to update a secondary "
+    "index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an "
+    "empty {what} value."
 )
 
 
@@ -38,21 +43,40 @@ class Entry(NamedTuple):
 
 def check_item(table: Table, item: Item) -> None:
     """Raise `ValidationException` if `item` has an index key attribute of the wrong type, or empty."""
-    for index in table.indexes:
-        for attribute in index.key.attributes():
-            value = item.get(attribute.name)
-            if value is None or attribute.name in table.key_names:
-                continue
-            if attribute.type not in value:
-                raise ValidationException(
-                    f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
-                    f"Actual: {kind(value)} IndexName: {index.name}"
-                )
-            if attribute.type != "N" and not value[attribute.type]:
-                what = "string" if attribute.type == "S" else "binary"
-                raise ValidationException(
-                    _EMPTY_INDEX_KEY.format(what=what, index=index.name, name=attribute.name)
-                )
+    _check(table, item, None, _EMPTY_INDEX_KEY)
+
+
+def check_update(table: Table, before: Item, after: Item) -> None:
+    """As `check_item` for what an update made of an item; only what it changed is looked at."""
+    _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY)
+
+
+def _check(table: Table, item: Item, before: Item | None, empty: str) -> None:
+    try:
+        for index in table.indexes:
+            _check_keys(table, index, item, before, empty)
+    except ValidationException:
+        # DynamoDB names the first index by name that does not take the item.
+        for index in sorted(table.indexes, key=lambda one: one.name):
+            _check_keys(table, index, item, before, empty)
+
+
+def _check_keys(table: Table, index: Index, item: Item, before: Item | None, empty: str) -> None:
+    for attribute in index.key.attributes():
+        value = item.get(attribute.name)
+        if value is None or attribute.name in table.key_names:
+            continue
+        if before is not None and before.get(attribute.name) == value:
+            continue
+        if attribute.type not in value:
+            raise ValidationException(
+                f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
+                f"Actual: {kind(value)} IndexName: {index.name}"
+            )
+        if attribute.type != "N" and not value[attribute.type]:
+            what = "string" if attribute.type == "S" else "binary"
+            raise EmptyKey(empty.format(what=what, index=index.name, name=attribute.name))
+    if fits(index, item):
         _check_key_sizes(index, item)
 
 

@@ -44,14 +44,12 @@ def apply(
     """Change the item at `(partition, sort)` from the stored record `old` to `new` (None: absent).
 
     The items are the decoded records; `old_item` may be None for a plain table, which does not need it.
-    Returns the write units. Raises `ValidationException` for an index key of the wrong type, and
-    `ItemCollectionSizeLimitExceededException`; the caller's transaction must then be given up.
+    Returns the write units. Raises `ValidationException` for an item that its local index entries make too
+    large, and `ItemCollectionSizeLimitExceededException`; the caller's transaction must then be given up.
     """
     old_size = records.size_of(old) if old is not None else 0
     new_size = records.size_of(new) if new is not None else 0
     if new is not None:
-        if not table.is_plain and new_item is not None:
-            indexes.check_item(table, new_item)
         txn.put(table.space, partition, sort, new)
     elif old is not None:
         txn.delete(table.space, partition, sort)

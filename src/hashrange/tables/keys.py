@@ -7,7 +7,7 @@ Two views: `address_of_key` for a request's `Key`, which holds the key and nothi
 from __future__ import annotations
 
 from hashrange import encoding
-from hashrange.errors import INVALID, KEY_MISMATCH, ValidationException
+from hashrange.errors import INVALID, KEY_MISMATCH, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.tables.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue, Item, kind, value_size
@@ -71,7 +71,7 @@ def _checked(value: AttributeValue, attribute: KeyAttribute, *, is_sort: bool) -
     content = value[attribute.type]
     if not content:
         what = "string" if attribute.type == "S" else "binary"
-        raise ValidationException(_EMPTY_KEY.format(what=what, name=attribute.name))
+        raise EmptyKey(_EMPTY_KEY.format(what=what, name=attribute.name))
     # UTF-8 takes at most 4 bytes a character, base64 more than one a byte: short keys need no measuring.
     if len(content) * 4 > SORT_KEY_BYTES_MAX:
         check_key_size(value, is_sort=is_sort)

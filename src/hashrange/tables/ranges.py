@@ -100,13 +100,14 @@ def sort_bounds(
     return start, encoding.successor(start)
 
 
-def start_position(source: Source, key: Item) -> tuple[bytes, bytes]:
+def start_position(source: Source, key: Item, *, misfit: str = INVALID_START) -> tuple[bytes, bytes]:
     """The `(partition, sort)` of the record that an exclusive start key names.
 
-    Raises `ValidationException` where the key does not fit the table or index.
+    Raises `ValidationException` where the key does not fit the table or index; `misfit` is its text where
+    the key has other attributes than it must.
     """
     if key.keys() != set(source.start_names()):
-        raise ValidationException(INVALID_START)
+        raise ValidationException(misfit)
     try:
         partition, sort = keys.address_of_key(source.table.key, keys.key_of(source.table.key, key))
     except ValidationException as error:

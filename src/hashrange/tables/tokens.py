@@ -1,6 +1,7 @@
 """Answers to ClientRequestToken: the same token and request within ten minutes have no second effect.
 
-    ("token", digest of account and token) → expiry time (8 bytes), digest of the request
+    ("token", digest of account and token) → expiry time (8 bytes), digest of the request, and the sizes of
+                                             the items written (4 bytes each)
     ("queue", expiry time + digest) → ""   so that the sweep finds what to forget
 
 Source: API reference, TransactWriteItems, ClientRequestToken.
@@ -8,6 +9,7 @@ Source: API reference, TransactWriteItems, ClientRequestToken.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import islice
 
@@ -19,6 +21,12 @@ from hashrange.tables.catalog import TOKEN_SPACE
 _TOKEN = b"token"
 _QUEUE = b"queue"
 _TIME_BYTES = 8
+_DIGEST_BYTES = 24
+_SIZE_BYTES = 4
+
+
+def _name(account_id: str, token: str) -> bytes:
+    return blake2b(f"{account_id}\x00{token}".encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def claim(
@@ -30,11 +38,11 @@ def claim(
     `IdempotentParameterMismatchException` if the token came with another request before, and
     `TransactionInProgressException` if that request is still running.
     """
-    name = blake2b(f"{account_id}\x00{token}".encode(), digest_size=24).digest()
-    digest = blake2b(request, digest_size=24).digest()
+    name = _name(account_id, token)
+    digest = blake2b(request, digest_size=_DIGEST_BYTES).digest()
     stored = txn.get(TOKEN_SPACE, _TOKEN, name)
     if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) > now:
-        if stored[_TIME_BYTES:] != digest:
+        if stored[_TIME_BYTES : _TIME_BYTES + _DIGEST_BYTES] != digest:
             raise IdempotentParameterMismatchException(
                 "An error occurred (IdempotentParameterMismatchException)"
             )
@@ -48,6 +56,22 @@ def claim(
     txn.put(TOKEN_SPACE, _TOKEN, name, expires + digest)
     txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
     return True
+
+
+def keep_sizes(txn: Transaction, account_id: str, token: str, sizes: Iterable[int]) -> None:
+    """Keep with a claimed token the sizes of the items written: a repetition costs reading them."""
+    name = _name(account_id, token)
+    stored = txn.get(TOKEN_SPACE, _TOKEN, name)
+    if stored is not None:
+        kept = b"".join(size.to_bytes(_SIZE_BYTES) for size in sizes)
+        txn.put(TOKEN_SPACE, _TOKEN, name, stored + kept)
+
+
+def sizes(reader: Reader, account_id: str, token: str) -> list[int]:
+    """The sizes kept with a token."""
+    stored = reader.get(TOKEN_SPACE, _TOKEN, _name(account_id, token)) or b""
+    starts = range(_TIME_BYTES + _DIGEST_BYTES, len(stored), _SIZE_BYTES)
+    return [int.from_bytes(stored[start : start + _SIZE_BYTES]) for start in starts]
 
 
 def any_expired(reader: Reader, now: float) -> bool:

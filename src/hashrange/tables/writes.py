@@ -20,7 +20,7 @@ from hashrange.errors import (
 )
 from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables import holds, items, keys, records
+from hashrange.tables import holds, indexes, items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
@@ -90,9 +90,9 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
     `TransactionConflictException`.
     """
+    partition, sort = address_of(table, write)
     if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
         raise ValidationException(_key_update_message(table, write.update))
-    partition, sort = address_of(table, write)
     if occasion.settings.transaction_seconds > 0:
         holds.check(txn, table.space, partition, sort, occasion.now)
     old = txn.get(table.space, partition, sort)
@@ -109,6 +109,10 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
     new, new_item = write.record, write.key
     if write.action == "update":
         new, new_item = _updated(write, old, old_item)
+        if table.indexes:
+            indexes.check_update(table, old_item or {}, new_item)
+    elif table.indexes and write.action == "put":
+        indexes.check_item(table, new_item)
     if write.action == "delete":
         new, new_item = None, None  # type: ignore[assignment]
     units = items.apply(
