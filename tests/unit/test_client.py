@@ -182,3 +182,12 @@ def test_without_boto3_the_error_names_the_remedy(
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(ImportError, match=r"pip install 'hashrange\[client\]'"):
         in_process.connect(database)
+
+
+def test_a_client_for_streams(database: Database) -> None:
+    streams = in_process.connect(database, service="dynamodbstreams")
+    assert streams.list_streams()["Streams"] == []
+    with pytest.raises(streams.exceptions.ResourceNotFoundException):
+        streams.describe_stream(
+            StreamArn="arn:aws:dynamodb:us-east-1:000000000000:table/no/stream/2026-01-01T00:00:00.000"
+        )
