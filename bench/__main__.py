@@ -68,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
         help="go over all servers N times, take medians (default: 1)",
     )
     parser.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="repeat a run up to N times while other programs disturb it, keep the quietest (default: 0)",
+    )
+    parser.add_argument(
         "--quick",
         action="store_true",
         help=f"a first look: {','.join(QUICK_WORKLOADS)} at 64 connections, 1 s each (what you give is kept)",
@@ -114,7 +121,7 @@ def _plan(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Plan:
         parser.error("--connections takes numbers of at least 1")
     seconds = options.seconds if options.seconds is not None else (1 if quick else 3)
     warm_up = options.warm_up if options.warm_up is not None else 1
-    return Plan(workloads, connections, seconds, warm_up)
+    return Plan(workloads, connections, seconds, warm_up, options.retries)
 
 
 def main() -> int:

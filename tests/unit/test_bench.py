@@ -13,7 +13,7 @@ from bench import __main__ as command_line
 from bench import install, profiling, report, servers, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
-from bench.suite import Cell, find_miscount, find_problem
+from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render
 
 OUTCOME = Outcome(
@@ -199,6 +199,14 @@ def test_without_peers_there_are_no_ratios() -> None:
     text = report.render([CELL], [], "a machine")
     assert "fastest" not in text
     assert "100" in text
+
+
+def test_a_disturbed_run_is_repeated_but_a_problem_is_kept() -> None:
+    disturbed, worse, quiet = (replace(CELL, others_share=share) for share in (0.5, 0.8, 0.02))
+    assert quietest(iter([disturbed, quiet, worse])) is quiet
+    assert quietest(iter([worse, disturbed])) is disturbed
+    broken = replace(worse, problem="bad")
+    assert quietest(iter([disturbed, broken, quiet])) is broken
 
 
 def test_rounds_merge_to_medians_and_keep_a_problem() -> None:
