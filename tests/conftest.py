@@ -17,11 +17,15 @@ import hypothesis
 import pytest
 
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection
+from hashrange.client import connect
+from hashrange.database import Database
+from hashrange.storage.memory import MemoryEngine
 from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
     from types_boto3_dynamodb.service_resource import DynamoDBServiceResource
+    from types_boto3_dynamodbstreams.client import DynamoDBStreamsClient
 
 # The machine is shared: a slow example is no failure.
 hypothesis.settings.register_profile("hashrange", deadline=None, print_blob=True)
@@ -70,22 +74,49 @@ def http_resource(endpoint: str) -> Iterator[DynamoDBServiceResource]:
 
 
 @pytest.fixture(scope="session")
-def in_process_client() -> Iterator[DynamoDBClient]:
-    """A boto3 client over a database in this process."""
-    from hashrange.client import connect
-    from hashrange.database import Database
-    from hashrange.storage.memory import MemoryEngine
+def http_streams(endpoint: str) -> Iterator[DynamoDBStreamsClient]:
+    """A boto3 client of the streams API over HTTP."""
+    streams_endpoint = endpoint.replace("://dynamodb.", "://streams.dynamodb.")
+    client = boto3.client("dynamodbstreams", **connection(streams_endpoint))
+    yield client
+    client.close()
 
+
+@pytest.fixture(scope="session")
+def in_process_database() -> Iterator[Database]:
+    """A database in this process, in memory."""
     database = Database(MemoryEngine())
-    yield connect(database, region=REGION)
+    yield database
     database.close()
 
 
 @pytest.fixture(params=["http"] if OTHER_ENDPOINT else ["http", "in-process"])
-def client(request: pytest.FixtureRequest) -> DynamoDBClient:
+def transport(request: pytest.FixtureRequest) -> str:
+    """How the test's clients reach the database."""
+    transport: str = request.param
+    return transport
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, transport: str) -> DynamoDBClient:
     """A boto3 client; each test that takes it runs over HTTP and in process."""
-    name = "http_client" if request.param == "http" else "in_process_client"
-    client: DynamoDBClient = request.getfixturevalue(name)
+    client: DynamoDBClient
+    if transport == "http":
+        client = request.getfixturevalue("http_client")
+    else:
+        client = connect(request.getfixturevalue("in_process_database"), region=REGION)
+    return client
+
+
+@pytest.fixture
+def streams(request: pytest.FixtureRequest, transport: str) -> DynamoDBStreamsClient:
+    """A boto3 client of the streams API, to the same database as `client`."""
+    client: DynamoDBStreamsClient
+    if transport == "http":
+        client = request.getfixturevalue("http_streams")
+    else:
+        database = request.getfixturevalue("in_process_database")
+        client = connect(database, region=REGION, service="dynamodbstreams")
     return client
 
 
