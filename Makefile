@@ -52,7 +52,7 @@ $(VENV)/.develop: pyproject.toml | $(BIN)/python
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[client]'
 	@touch $@
 
 # The candidates run before they are believed: a version manager's shim exists for versions it cannot start.
