@@ -375,27 +375,18 @@ class EmbeddedEngine:
             self._dropped = set()
         view = View(self._db, list(records), cleared)
         self._view.following = view
-        self._write(records)
+        self._write(lambda: _writes(records))
         if self.commit_fault is not None:
             self.commit_fault()
         self._db.flush_wal(True)
         view.snapshot = self._db.snapshot()
         return view
 
-    def _write(self, records: _Records) -> None:
-        """Hand records to RocksDB, in one atomic write."""
-        writes = WriteBatch(raw_mode=True)
-        for key, value in records.items():
-            if value is None:
-                writes.delete(key)
-            else:
-                writes.put(key, value)
-        self._write_batch(writes)
-
-    def _write_batch(self, writes: WriteBatch) -> None:
+    def _write(self, make: Callable[[], WriteBatch]) -> None:
+        """Hand a batch to RocksDB, in one atomic write, made anew for each try: one uses it up."""
         while True:
             try:
-                self._db.write(writes, self._write_options)
+                self._db.write(make(), self._write_options)
                 return
             except Exception as error:
                 if not str(error).startswith("Result incomplete"):
@@ -429,7 +420,7 @@ class EmbeddedEngine:
             return
         self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
         with contextlib.suppress(Exception):  # the store is broken then, and its repair does it
-            self._write_batch(_clear(ready))
+            self._write(lambda: _clear(ready))
             self._dropped |= ready
 
     def _fail(self, batch: _Batch, records: _Records, cause: str) -> None:
@@ -483,7 +474,7 @@ class EmbeddedEngine:
             failed, before = self._undo
             if number == failed:
                 # The failed batch made it to the disk after all.
-                self._write(before)
+                self._write(lambda: _writes(before))
                 db.flush_wal(True)
             self._undo = None
             # Sequence numbers that were given, even in vain, are not given again.
@@ -496,7 +487,7 @@ class EmbeddedEngine:
         self._dropped.clear()
         unfinished = [int.from_bytes(key[-4:], "big") for key in _keys(db, CLEARING)]
         if unfinished:
-            self._write_batch(_clear(unfinished))
+            self._write(lambda: _clear(unfinished))
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()
         self._view = view
@@ -538,6 +529,16 @@ class EmbeddedEngine:
             if self._view is None:
                 raise StorageError(f"The store in {self._directory} cannot be read: {self._broken}")
             return self._view
+
+
+def _writes(records: _Records) -> WriteBatch:
+    writes = WriteBatch(raw_mode=True)
+    for key, value in records.items():
+        if value is None:
+            writes.delete(key)
+        else:
+            writes.put(key, value)
+    return writes
 
 
 def _clear(spaces: Iterable[int]) -> WriteBatch:

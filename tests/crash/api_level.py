@@ -1,0 +1,130 @@
+"""The crash test of the database through its API: what the child does, and what must hold afterwards.
+
+Request number i of worker w is one transaction: put the item (w, i), add one to the one counter item, and
+move one from account w to account (w + i) mod 4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import orjson
+
+from hashrange.database import Database
+from hashrange.errors import ResourceInUseException, TransactionConflictException
+from hashrange.storage.embedded import EmbeddedEngine
+
+Acknowledge = Callable[[str], None]
+
+WORKERS = 4
+ITEMS, AMOUNTS = "items", "amounts"
+
+
+def create_tables(database: Database) -> None:
+    """Create both tables where missing: the child may have been killed in between."""
+    for name, keys in ((ITEMS, {"w": "S", "i": "N"}), (AMOUNTS, {"name": "S"})):
+        request: dict[str, Any] = {
+            "TableName": name,
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [
+                {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
+            ],
+            "KeySchema": [
+                {"AttributeName": key, "KeyType": role}
+                for key, role in zip(keys, ("HASH", "RANGE"), strict=False)
+            ],
+        }
+        try:
+            database.execute("CreateTable", request)
+        except ResourceInUseException:
+            continue
+
+
+def scan(database: Database, table: str) -> list[dict[str, Any]]:
+    """All items of a table."""
+    items: list[dict[str, Any]] = []
+    request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+    while True:
+        # Through bytes and back: an answer may hold stored bytes.
+        page = orjson.loads(orjson.dumps(database.execute("Scan", dict(request))))
+        items += page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return items
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def add(name: str, amount: int) -> dict[str, Any]:
+    """The part of a transaction that adds to an amount."""
+    return {
+        "Update": {
+            "TableName": AMOUNTS,
+            "Key": {"name": {"S": name}},
+            "UpdateExpression": "ADD amount :amount",
+            "ExpressionAttributeValues": {":amount": {"N": str(amount)}},
+        }
+    }
+
+
+def request_of(worker: int, number: int) -> dict[str, Any]:
+    """The request of a worker's number."""
+    item = {"w": {"S": str(worker)}, "i": {"N": str(number)}, "text": {"S": "x" * 300}}
+    writes = [{"Put": {"TableName": ITEMS, "Item": item}}, add("counter", 1)]
+    target = (worker + number) % WORKERS
+    if target != worker:
+        writes += [add(f"account {worker}", -1), add(f"account {target}", 1)]
+    return {"TransactItems": writes}
+
+
+def run(directory: str, acknowledge: Acknowledge) -> None:
+    """Write and acknowledge until killed."""
+    database = Database(EmbeddedEngine(directory, write_buffer_bytes=256 * 1024))
+    create_tables(database)
+    done: dict[int, int] = defaultdict(int)
+    for item in scan(database, ITEMS):
+        done[int(item["w"]["S"])] += 1
+
+    def write(worker: int) -> None:
+        number = done[worker]
+        while True:
+            try:
+                database.execute("TransactWriteItems", request_of(worker, number))
+            except TransactionConflictException:
+                continue
+            acknowledge(f"{worker} {number}")
+            number += 1
+
+    threads = [Thread(target=write, args=(worker,)) for worker in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def check(directory: str, acknowledged: list[str]) -> int:
+    """Assert that every acknowledged request is there and no half of any; return how many there are."""
+    database = Database(EmbeddedEngine(directory))
+    try:
+        create_tables(database)
+        done: dict[int, set[int]] = defaultdict(set)
+        for item in scan(database, ITEMS):
+            done[int(item["w"]["S"])].add(int(item["i"]["N"]))
+        amounts = {item["name"]["S"]: int(item["amount"]["N"]) for item in scan(database, AMOUNTS)}
+    finally:
+        database.close()
+    for line in acknowledged:
+        worker, number = (int(word) for word in line.split())
+        assert number in done[worker], f"acknowledged, but not there: {line}"
+    expected: dict[str, int] = defaultdict(int)
+    for worker, numbers in done.items():
+        assert numbers == set(range(len(numbers))), "a worker's requests are not in order"
+        for number in numbers:
+            expected["counter"] += 1
+            target = (worker + number) % WORKERS
+            if target != worker:
+                expected[f"account {worker}"] -= 1
+                expected[f"account {target}"] += 1
+    assert amounts == dict(expected), "half a transaction is there"
+    return sum(len(numbers) for numbers in done.values())

@@ -1,0 +1,26 @@
+"""The process that is killed: `python -m crash.child LEVEL DIRECTORY` acknowledges writes on its output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+
+from crash.levels import LEVELS
+
+
+def acknowledge(line: str) -> None:
+    """One line in one system call: it arrives whole or not at all."""
+    os.write(1, line.encode() + b"\n")
+
+
+def give_up(arguments: threading.ExceptHookArgs) -> None:
+    """End at once: a child must not live on with a dead thread, nor end as if it had been killed."""
+    traceback.print_exception(arguments.exc_value)
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    threading.excepthook = give_up
+    LEVELS[sys.argv[1]].run(sys.argv[2], acknowledge)

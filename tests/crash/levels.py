@@ -1,0 +1,21 @@
+"""The levels at which the crash test can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from crash import api_level, storage_level
+
+
+class Level(NamedTuple):
+    """What a child does in a directory, and how its parent checks that directory afterwards."""
+
+    run: Callable[[str, Callable[[str], None]], None]
+    check: Callable[[str, list[str]], int]
+
+
+LEVELS = {
+    "storage": Level(storage_level.run, storage_level.check),
+    "api": Level(api_level.run, api_level.check),
+}
