@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -237,8 +238,13 @@ def test_a_full_batch_makes_submit_wait(tmp_path: Path, monkeypatch: pytest.Monk
 def test_writes_that_outrun_the_disk_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """RocksDB refuses writes while too much waits to be flushed; they are tried again, none is lost."""
     pauses: list[float] = []
-    sleep = embedded.time.sleep
-    monkeypatch.setattr(embedded.time, "sleep", lambda seconds: (pauses.append(seconds), sleep(seconds)))
+    sleep = time.sleep
+
+    def note(seconds: float) -> None:
+        pauses.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr("hashrange.storage.embedded.time.sleep", note)
     engine = EmbeddedEngine(tmp_path / "data", write_buffer_bytes=64 * 1024)
 
     def body(txn: Transaction) -> None:
