@@ -35,8 +35,8 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 pytest: $(VENV)/.develop  ## Run the tests only (PYTEST="-k name")
 	$(BIN)/python -m pytest -n auto $(PYTEST)
 
-crash: $(VENV)/.develop  ## Kill the server at random moments, again and again (ROUNDS=1000)
-	HASHRANGE_CRASH_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest tests/crash
+crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
+	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
 
 bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
