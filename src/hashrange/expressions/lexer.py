@@ -2,6 +2,7 @@
 
 A lexicon is a compiled pattern whose named groups are the kinds of token; text that no group takes becomes
 a token of kind "other", one character long, so that lexing never fails and the parser reports the place.
+A group called "comment" makes no token.
 The expression languages use `EXPRESSION`; PartiQL brings its own lexicon. Knows no grammar.
 """
 
@@ -65,7 +66,8 @@ def tokens(text: str, lexicon: re.Pattern[str] = EXPRESSION) -> list[Token]:
             result.append(Token("other", text[position], position, position + 1))
             position += 1
         else:
-            result.append(Token(found.lastgroup, found.group(), position, found.end()))
+            if found.lastgroup != "comment":
+                result.append(Token(found.lastgroup, found.group(), position, found.end()))
             position = found.end()
     result.append(Token("end", END, len(text), len(text)))
     return result
