@@ -17,8 +17,6 @@ from hashrange.tables.ranges import Page, Source
 from hashrange.tables.table import Table
 from hashrange.values import Item, admit_item
 
-# Query says this before what it says of Select, Scan does not.
-_QUERY_PREFIX = "1 validation error detected: "
 _GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexes"
 
 
@@ -47,7 +45,7 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
         parameters.check_operator(request, older)
         test = legacy.filters(older, request.get("ConditionalOperator"))
     project = parameters.projection(request, subs)
-    select = _select(request, project, _QUERY_PREFIX if filter_parameter == "QueryFilter" else "")
+    select = _select(request, project)
     start = request.get("ExclusiveStartKey")
     if start is not None:
         try:
@@ -66,22 +64,22 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
     )
 
 
-def _select(request: Request, project: Projection | None, prefix: str) -> str | None:
+def _select(request: Request, project: Projection | None) -> str | None:
     select: str | None = request.get("Select")
     if project is not None and select not in (None, "SPECIFIC_ATTRIBUTES"):
         what = "AttributesToGet" if request.get("AttributesToGet") is not None else "ProjectionExpression"
         raise ValidationException(
-            f"{prefix}Cannot specify the {what} when choosing to get "
+            f"Cannot specify the {what} when choosing to get "
             f"{'only the Count' if select == 'COUNT' else select}"
         )
     if select == "SPECIFIC_ATTRIBUTES" and project is None:
         raise ValidationException(
-            f"{prefix}Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
             "SPECIFIC_ATTRIBUTES"
         )
     if select == "ALL_PROJECTED_ATTRIBUTES" and request.get("IndexName") is None:
         raise ValidationException(
-            f"{prefix}ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
         )
     return select
 
