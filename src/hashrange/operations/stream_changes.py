@@ -36,7 +36,11 @@ def view_type(specification: Request | None) -> str | None:
 def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table:
     """The table with a new stream."""
     space, count = catalog.new_space(txn), context.settings.stream_shards
-    stream = streams.enable(txn, table.name, view, space, count, context.now)
+    key = (
+        *((attribute.name, "HASH") for attribute in table.key.partition),
+        *((attribute.name, "RANGE") for attribute in table.key.sort),
+    )
+    stream = streams.enable(txn, table.name, key, view, space, count, context.now)
     return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
 
 

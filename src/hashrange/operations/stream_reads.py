@@ -1,44 +1,52 @@
 """DynamoDB Streams: ListStreams, DescribeStream, GetShardIterator and GetRecords.
 
 A shard iterator is an opaque text that holds the stream, the shard, the sequence number to read behind, and
-when it was issued; it needs no memory here and is valid for 15 minutes.
+when it was issued; it needs no memory here and is valid for 15 minutes. It begins with the stream's ARN, as
+AWS's do.
 
 Source: API reference, Amazon DynamoDB Streams.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
 
 from hashrange.errors import (
+    RESOURCE_NOT_FOUND,
     ExpiredIteratorException,
     ResourceNotFoundException,
     TrimmedDataAccessException,
     ValidationException,
 )
-from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, stream_arn, table_name
+from hashrange.operations.context import Answer, Context, ReadBody, Request, stream_arn, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog, streams
+from hashrange.tables import streams
 from hashrange.tables.streams import Change, Shard, Stream
-from hashrange.tables.table import KeySchema
 
-_ITERATOR_SECONDS = 15 * 60
-_PAGE_RECORDS = 1_000
-_PAGE_BYTES = 1024 * 1024
-_STREAMS_MAX = 100
-_SHARDS_MAX = 100
+_ITERATOR_SECONDS: Final = 15 * 60
+_PAGE_RECORDS: Final = 1_000
+_PAGE_BYTES: Final = 1024 * 1024
+_STREAMS_MAX: Final = 100
+_SHARDS_MAX: Final = 100
+_SEQUENCE_MAX: Final = 2**64 - 2
+
+_STREAM_ARN: Final = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
+    r"/stream/(?P<label>[0-9T:.-]+)"
+)
+_TRIMMED: Final = "The data you are trying to access has been trimmed"
 
 
 class _Position(NamedTuple):
     """What a shard iterator says: read records of `shard` with sequences above `after`."""
 
-    table: str
-    label: str
     shard: str
     after: int
     issued: float
@@ -48,33 +56,57 @@ _ENCODE = msgspec.json.Encoder()
 _DECODE = msgspec.json.Decoder(_Position)
 
 
-def _token(position: _Position) -> str:
-    return urlsafe_b64encode(_ENCODE.encode(position)).decode()
+def _iterator(arn: str, position: _Position) -> str:
+    return f"{arn}|1|{urlsafe_b64encode(_ENCODE.encode(position)).decode()}"
 
 
-def _position(token: str, now: float) -> _Position:
+def _position(iterator: str, now: float) -> tuple[str, _Position]:
+    """The stream's ARN and the position that an iterator holds.
+
+    Raises `ValidationException` for a text that is none and `ExpiredIteratorException`.
+    """
+    arn, _, token = iterator.partition("|1|")
     try:
         position = _DECODE.decode(urlsafe_b64decode(token))
     except (ValueError, msgspec.DecodeError):
         raise ValidationException("Invalid ShardIterator") from None
+    if not _STREAM_ARN.fullmatch(arn) or not 0 <= position.after <= _SEQUENCE_MAX:
+        raise ValidationException("Invalid ShardIterator")
     if now - position.issued > _ITERATOR_SECONDS:
         raise ExpiredIteratorException(
-            "Iterator expired. The iterator was created at time "
-            f"{position.issued:.3f} while right now it is {now:.3f} which is further in the future than the "
-            f"tolerated delay of {_ITERATOR_SECONDS * 1000} milliseconds."
+            f"Iterator expired. The iterator was created at time {_show_time(position.issued)} while right "
+            f"now it is {_show_time(now)} which is further in the future than the tolerated delay of "
+            f"{_ITERATOR_SECONDS * 1000} milliseconds."
         )
-    return position
+    return arn, position
+
+
+def _show_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+
+
+def _names(arn: str) -> tuple[str, str]:
+    """The table and the label in a stream's ARN. Raises `ValidationException`."""
+    match = _STREAM_ARN.fullmatch(arn)
+    if match is None:
+        raise ValidationException(f"Invalid StreamArn: {arn}")
+    return match["table"], match["label"]
 
 
 def _open(reader: Reader, arn: str) -> Stream:
     """The stream that an ARN names. Raises `ResourceNotFoundException` and `ValidationException`."""
-    _, found, label = arn.partition("/stream/")
-    if not arn.startswith("arn:") or not found:
-        raise ValidationException(f"Invalid StreamArn: {arn}")
-    stream = streams.find(reader, table_name(arn), label)
+    stream = streams.find(reader, *_names(arn))
     if stream is None:
-        raise ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
+        raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Stream: {arn} not found")
     return stream
+
+
+def _open_shard(stream: Stream, shard_id: str) -> Shard:
+    """A shard of a stream. Raises `ResourceNotFoundException`."""
+    for shard in stream.shards:
+        if shard.id == shard_id:
+            return shard
+    raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Shard does not exist")
 
 
 def prepare_list(request: Request, context: Context) -> ReadBody:
@@ -83,8 +115,9 @@ def prepare_list(request: Request, context: Context) -> ReadBody:
     only = table_name(request["TableName"]) if request.get("TableName") else None
     start = request.get("ExclusiveStartStreamArn")
 
+    after = _names(start) if start is not None else None
+
     def body(reader: Reader) -> Answer:
-        after = (table_name(start), start.partition("/stream/")[2]) if start is not None else None
         wanted = (s for s in streams.all_streams(reader, after) if only is None or s.table == only)
         found = list(islice(wanted, limit + 1))
         shown = [
@@ -109,13 +142,15 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
     limit = min(request.get("Limit") or _SHARDS_MAX, _SHARDS_MAX)
     start, shard_filter = request.get("ExclusiveStartShardId"), request.get("ShardFilter")
 
+    if shard_filter is not None and (shard_filter.get("Type") is None or not shard_filter.get("ShardId")):
+        raise ValidationException("ShardFilter must have a Type and a ShardId")
+
     def body(reader: Reader) -> Answer:
         stream = _open(reader, arn)
         shards = sorted(stream.shards, key=lambda shard: shard.id)
         if shard_filter is not None:
-            shards = [shard for shard in shards if shard.parent == shard_filter.get("ShardId")]
+            shards = [shard for shard in shards if shard.parent == shard_filter["ShardId"]]
         shards = [shard for shard in shards if start is None or shard.id > start]
-        table = catalog.find(reader, stream.table, context.now)
         shown: dict[str, Any] = {
             "StreamArn": arn,
             "StreamLabel": stream.label,
@@ -123,21 +158,14 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
             "StreamViewType": stream.view_type,
             "CreationRequestDateTime": stream.created,
             "TableName": stream.table,
+            "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in stream.key],
             "Shards": [_show_shard(shard) for shard in shards[:limit]],
         }
-        if table is not None:
-            shown["KeySchema"] = _key_schema(table.key)
         if len(shards) > limit:
             shown["LastEvaluatedShardId"] = shards[limit - 1].id
         return {"StreamDescription": shown}
 
     return body
-
-
-def _key_schema(key: KeySchema) -> list[dict[str, str]]:
-    return [{"AttributeName": one.name, "KeyType": "HASH"} for one in key.partition] + [
-        {"AttributeName": one.name, "KeyType": "RANGE"} for one in key.sort
-    ]
 
 
 def _show_shard(shard: Shard) -> dict[str, Any]:
@@ -159,83 +187,71 @@ def prepare_iterator(request: Request, context: Context) -> ReadBody:
         raise ValidationException("Timestamp must be specified for ShardIteratorType AT_TIMESTAMP")
 
     def body(reader: Reader) -> Answer:
-        stream = _open(reader, request["StreamArn"])
-        shard = next((one for one in stream.shards if one.id == request["ShardId"]), None)
-        if shard is None:
-            raise ResourceNotFoundException(
-                f"Requested resource not found: Shard: {request['ShardId']} in Stream: "
-                f"{request['StreamArn']} not found"
-            )
+        arn = request["StreamArn"]
+        stream = _open(reader, arn)
+        shard = _open_shard(stream, request["ShardId"])
         after = _start(reader, stream, shard, request)
-        position = _Position(stream.table, stream.label, shard.id, after, context.now)
-        return {"ShardIterator": _token(position)}
+        return {"ShardIterator": _iterator(arn, _Position(shard.id, after, context.now))}
 
     return body
 
 
 def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> int:
     """The sequence number behind which an iterator of the requested type starts."""
-    match request["ShardIteratorType"]:
-        case "TRIM_HORIZON":
-            return shard.start
-        case "LATEST":
-            return streams.newest(reader, stream, shard)
-        case "AT_TIMESTAMP":
-            moment = request["Timestamp"]
-            for sequence, change in streams.read(reader, stream, shard.id, shard.start, 2**62):
-                if change.time >= moment:
-                    return sequence - 1
-            return streams.newest(reader, stream, shard)
+    kind = request["ShardIteratorType"]
+    if kind == "TRIM_HORIZON":
+        return shard.horizon
+    if kind == "LATEST":
+        return streams.newest(reader, stream, shard)
+    if kind == "AT_TIMESTAMP":
+        return streams.mark_at(reader, stream, shard, request["Timestamp"])
     try:
         sequence = streams.parse_sequence(request["SequenceNumber"])
     except ValueError:
         raise ValidationException(f"Invalid SequenceNumber: {request['SequenceNumber']}") from None
-    if sequence < shard.start or (shard.end is not None and sequence > shard.end):
+    end = shard.end if shard.end is not None else _SEQUENCE_MAX
+    if not shard.start <= sequence <= end:
         raise ValidationException(
-            "Invalid SequenceNumber: it is not in the range of the shard"
+            f"Invalid SequenceNumber: {request['SequenceNumber']} is not in the range of {shard.id}"
         )
-    first = next(streams.read(reader, stream, shard.id, shard.start, 1), None)
-    if first is not None and shard.start < sequence < first[0]:
-        raise TrimmedDataAccessException(
-            "The operation attempted to read past the oldest stream record in a shard"
-        )
-    return sequence - 1 if request["ShardIteratorType"] == "AT_SEQUENCE_NUMBER" else sequence
+    # The mark at which a shard starts is no record, so to start there is to start at its first one.
+    after = max(shard.start, sequence - 1 if kind == "AT_SEQUENCE_NUMBER" else sequence)
+    if after < shard.trimmed:
+        raise TrimmedDataAccessException(_TRIMMED)
+    return after
 
 
 def prepare_records(request: Request, context: Context) -> ReadBody:
     """The body of a GetRecords."""
-    position = _position(request["ShardIterator"], context.now)
+    arn, position = _position(request["ShardIterator"], context.now)
     limit = min(request.get("Limit") or _PAGE_RECORDS, _PAGE_RECORDS)
+    region = context.caller.region
 
     def body(reader: Reader) -> Answer:
-        stream = streams.find(reader, position.table, position.label)
-        if stream is None:
-            raise ResourceNotFoundException("Requested resource not found: Stream not found")
+        stream = _open(reader, arn)
         shard = next((one for one in stream.shards if one.id == position.shard), None)
-        if shard is None:
-            raise TrimmedDataAccessException(
-                "The operation attempted to read past the oldest stream record in a shard"
-            )
+        if shard is None or position.after < shard.trimmed:
+            raise TrimmedDataAccessException(_TRIMMED)
         shown: list[dict[str, Any]] = []
         after, total = position.after, 0
         complete = True
-        for sequence, change in streams.read(reader, stream, position.shard, position.after, limit):
+        for sequence, change in streams.read(reader, stream, shard.id, after, limit):
             if total and total + change.size > _PAGE_BYTES:
                 complete = False
                 break
             total += change.size
-            shown.append(_show_record(stream, sequence, change, context.caller))
+            shown.append(_show_record(stream, sequence, change, region))
             after = sequence
         answer: Answer = {"Records": shown}
         exhausted = shard.end is not None and complete and len(shown) < limit
         if not exhausted:
-            answer["NextShardIterator"] = _token(position._replace(after=after, issued=context.now))
+            answer["NextShardIterator"] = _iterator(arn, _Position(shard.id, after, context.now))
         return answer
 
     return body
 
 
-def _show_record(stream: Stream, sequence: int, change: Change, caller: Caller) -> dict[str, Any]:
+def _show_record(stream: Stream, sequence: int, change: Change, region: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "ApproximateCreationDateTime": int(change.time),
         "Keys": orjson.Fragment(change.keys),
@@ -252,7 +268,7 @@ def _show_record(stream: Stream, sequence: int, change: Change, caller: Caller) 
         "eventName": change.event,
         "eventVersion": "1.1",
         "eventSource": "aws:dynamodb",
-        "awsRegion": caller.region,
+        "awsRegion": region,
         "dynamodb": body,
     }
     if change.by_expiry:

@@ -85,8 +85,10 @@ def apply(
             partition,
             old[records.HEADER_BYTES :] if old is not None else None,
             old_item,
+            old_size,
             new[records.HEADER_BYTES :] if new is not None else None,
             new_item,
+            new_size,
             occasion.now,
             by_expiry=occasion.by_expiry,
         )

@@ -36,7 +36,8 @@ class Shard(msgspec.Struct, frozen=True):
     """One log of a stream, for partitions whose first two bytes are in `low <= hash < high`.
 
     `start` and `end` are marks: the shard's records have sequences between them. `end` and `closed` are None
-    while it is open. Times are in epoch seconds.
+    while it is open. `trimmed` is the sequence of the last record that was deleted for its age. Times are in
+    epoch seconds.
     """
 
     id: str
@@ -47,10 +48,20 @@ class Shard(msgspec.Struct, frozen=True):
     parent: str | None = None
     end: int | None = None
     closed: float | None = None
+    trimmed: int = 0
+
+    @property
+    def horizon(self) -> int:
+        """The mark behind which the shard's records can still be read."""
+        return max(self.start, self.trimmed)
 
 
 class Stream(msgspec.Struct, frozen=True, dict=True):
-    """A stream of a table; `closed` is when it was switched off."""
+    """A stream of a table; `closed` is when it was switched off.
+
+    `key` is the table's key as it was, as `(attribute, "HASH" or "RANGE")`: a stream outlives its table, and
+    another table may have the name by then.
+    """
 
     table: str
     label: str
@@ -59,6 +70,7 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
     created: float
     shards: tuple[Shard, ...]
     closed: float | None = None
+    key: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def open_shards(self) -> list[tuple[int, bytes]]:
@@ -96,23 +108,27 @@ def record(
     partition: bytes,
     old: bytes | None,
     old_item: Item | None,
+    old_size: int,
     new: bytes | None,
     new_item: Item | None,
+    new_size: int,
     now: float,
     *,
     by_expiry: bool,
 ) -> None:
     """Append the change of an item, whose JSON is `old` and `new`; nothing if it did not change."""
     item = new_item if new_item is not None else old_item
-    if item is None or _unchanged(old, old_item, new, new_item):
+    if item is None:
+        return
+    if old_size == new_size and _unchanged(old, old_item, new, new_item):
         return
     keys = {name: item[name] for name in item if name in key_names}
     view = stream.view_type
-    shown_new = new if view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES") else None
-    shown_old = old if view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES") else None
-    size = item_size(keys)
-    size += item_size(new_item) if shown_new is not None and new_item is not None else 0
-    size += item_size(old_item) if shown_old is not None and old_item is not None else 0
+    size, shown_new, shown_old = item_size(keys), None, None
+    if new is not None and view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES"):
+        shown_new, size = new, size + new_size
+    if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
+        shown_old, size = old, size + old_size
     event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
     change = Change(event, now, size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
     hashed = int.from_bytes(partition[:2])
@@ -129,7 +145,13 @@ def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_
 
 
 def enable(
-    txn: Transaction, table: str, view_type: str, space: int, shard_count: int, now: float
+    txn: Transaction,
+    table: str,
+    key: tuple[tuple[str, str], ...],
+    view_type: str,
+    space: int,
+    shard_count: int,
+    now: float,
 ) -> Stream:
     """A new stream of a table, with `shard_count` open shards."""
     mark = _mark(txn, space)
@@ -143,7 +165,7 @@ def enable(
         )
         for number in range(shard_count)
     )
-    stream = Stream(table, label, view_type, space, now, shards)
+    stream = Stream(table, label, view_type, space, now, shards, key=key)
     save(txn, stream)
     return stream
 
@@ -217,10 +239,28 @@ def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> 
 
 
 def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
-    """The sequence of a shard's newest record, its start mark if it has none."""
+    """The sequence of a shard's newest record, its horizon if it has none."""
     for place, _ in reader.scan(stream.space, shard_log(shard.id), reverse=True):
         return int.from_bytes(place)
-    return shard.start
+    return shard.horizon
+
+
+def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
+    """The mark behind which a shard's records of the time `moment` (epoch seconds) and later are.
+
+    Records are found by halving the range of sequences, since their times grow with them: a shard may hold
+    a day's writes, and a read body has to be short.
+    """
+    low, high = shard.horizon, newest(reader, stream, shard)
+    while low < high:
+        # All records up to `low` are too early, all above `high` are not.
+        middle = (low + high) // 2
+        following = next(read(reader, stream, shard.id, middle, 1), None)
+        if following is None or following[0] > high or following[1].time >= moment:
+            high = middle
+        else:
+            low = following[0]
+    return low
 
 
 def trim(txn: Transaction, stream: Stream, now: float, limit: int) -> int:
@@ -230,16 +270,17 @@ def trim(txn: Transaction, stream: Stream, now: float, limit: int) -> int:
     kept: list[Shard] = []
     for shard in stream.shards:
         name = shard_log(shard.id)
-        emptied = True
+        trimmed, emptied = shard.trimmed, True
         for place, stored in txn.scan(stream.space, name):
             if deleted == limit or _DECODE_CHANGE.decode(stored).time >= oldest:
                 emptied = False
                 break
             txn.delete(stream.space, name, place)
+            trimmed = int.from_bytes(place)
             deleted += 1
         if not emptied or shard.closed is None or shard.closed >= oldest:
-            kept.append(shard)
-    if len(kept) != len(stream.shards):
+            kept.append(msgspec.structs.replace(shard, trimmed=trimmed))
+    if tuple(kept) != stream.shards:
         save(txn, msgspec.structs.replace(stream, shards=tuple(kept)))
     return deleted
 
