@@ -19,6 +19,7 @@ from hashrange.tables.ranges import Source
 from hashrange.tables.table import KeyAttribute
 from hashrange.values import AttributeValue
 
+WRONG_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
 _TYPE_MISMATCH = INVALID + "Condition parameter type does not match schema type"
 
@@ -35,6 +36,8 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
     """The records that `comparisons` select. Raises `ValidationException` where they do not fit the key."""
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
+    if len(comparisons) > max(2, len(key.attributes())):
+        raise ValidationException(WRONG_COUNT)
     bound: list[AttributeValue] = []
     for attribute in key.partition:
         comparison = by_name.pop(attribute.name, None)

@@ -41,9 +41,10 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
     test: Condition | None = None
     if text is not None:
         test = expressions.condition(text, subs, "FilterExpression")
-    elif older is not None:
+    else:
         parameters.check_operator(request, older)
-        test = legacy.filters(older, request.get("ConditionalOperator"))
+        if older is not None:
+            test = legacy.filters(older, request.get("ConditionalOperator"))
     project = parameters.projection(request, subs)
     select = _select(request, project)
     start = request.get("ExclusiveStartKey")

@@ -60,6 +60,8 @@ def _comparisons(request: Request, subs: Substitutions) -> list[KeyComparison]:
         return expressions.key_condition(text, subs)
     conditions = request.get("KeyConditions")
     if conditions is not None:
+        if not conditions:
+            raise ValidationException(key_conditions.WRONG_COUNT)
         return legacy.key_conditions(conditions)
     raise ValidationException(
         "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."
