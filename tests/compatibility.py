@@ -1,12 +1,14 @@
 """Writes the operation tables of docs/compatibility.md: `python tests/compatibility.py`.
 
 The groups and their order are here. Whether an operation works is asked of the registry, and what verifies it
-of the tests: those that call it. `tests/unit/test_docs.py` holds the page against both.
+of the tests: those that call it, once git knows them (`git add`). `tests/unit/test_docs.py` holds the page
+against both.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 from hashrange.operations import REGISTRY
@@ -53,10 +55,14 @@ def snake_case(operation: str) -> str:
 
 
 def test_texts() -> dict[str, str]:
-    """The tests and golden scripts, by their path below `tests/`."""
-    files = [path for path in sorted(TESTS.rglob("*")) if path.suffix in (".py", ".txt")]
-    texts = {path.relative_to(TESTS).as_posix(): path.read_text(encoding="utf-8") for path in files}
-    return {name: text for name, text in texts.items() if "/" in name and not NO_EVIDENCE.fullmatch(name)}
+    """The tests and golden scripts that git knows, by their path below `tests/`."""
+    listed = subprocess.run(["git", "ls-files"], cwd=TESTS, check=True, capture_output=True, text=True)
+    files = [file for file in listed.stdout.splitlines() if file.endswith((".py", ".txt")) and "/" in file]
+    return {
+        file: (TESTS / file).read_text(encoding="utf-8")
+        for file in sorted(files)
+        if not NO_EVIDENCE.fullmatch(file)
+    }
 
 
 def evidence(operation: str, texts: dict[str, str]) -> list[str]:
