@@ -235,12 +235,20 @@ def test_ten_violations_at_most() -> None:
 # ------------------------------------------------------------------------- batches and transactions
 
 
-@pytest.mark.parametrize("operation", ["BatchGetItem", "BatchWriteItem"])
-def test_empty_batches_have_their_own_words(operation: str) -> None:
-    # [report] dynoxide issue 17
-    assert (
-        refused(operation, {"RequestItems": {}}) == f"The requestItems parameter is required for {operation}"
+def test_empty_batches_have_their_own_words() -> None:
+    # [report] dynoxide pull 198, for both
+    assert refused("BatchGetItem", {"RequestItems": {}}) == (
+        "1 validation error detected: Value at 'RequestItems' failed to satisfy constraint: "
+        "Member must have length greater than or equal to 1"
     )
+    assert (
+        refused("BatchWriteItem", {"RequestItems": {}})
+        == "The requestItems parameter is required for BatchWriteItem"
+    )
+
+
+@pytest.mark.parametrize("operation", ["BatchGetItem", "BatchWriteItem"])
+def test_a_batch_needs_its_member(operation: str) -> None:
     # [assumed]
     assert refused(operation, {}) == one("null", "requestItems", "Member must not be null")
 

@@ -39,6 +39,7 @@ _MEMBERS: dict[str, Callable[[Request], Write]] = {
     "Delete": single_write.delete,
     "Update": single_write.update,
 }
+_NO_MEMBER = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
 _ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
 _REPEATED = "Transaction request cannot include multiple operations on one item"
 _TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
@@ -101,7 +102,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 def _write(member: Request) -> tuple[Write, str]:
     given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
     if len(given) != 1:
-        raise ValidationException(_ONE_MEMBER)
+        raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
     name, part = given[0]
     return _MEMBERS[name](part), part["TableName"]
 

@@ -50,7 +50,16 @@ _TESTS: Final = {operation: quick.structure_test(shape) for operation, shape in 
 _OWN_WORDS_FOR_NO_TABLE: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTable", "DeleteTable"))
 _NO_TABLE: Final = "The parameter 'TableName' is required but was not present in the request"
 
-_BATCHES: Final = frozenset(("BatchGetItem", "BatchWriteItem"))
+# Nearly all regions differ so between the two since August 2026. [report] dynoxide pull 198.
+_NO_ITEMS: Final = {
+    "BatchGetItem": constraints.message(
+        [
+            "Value at 'RequestItems' failed to satisfy constraint: "
+            "Member must have length greater than or equal to 1"
+        ]
+    ),
+    "BatchWriteItem": "The requestItems parameter is required for BatchWriteItem",
+}
 
 
 def check(operation: str, request: dict[str, Any]) -> None:
@@ -68,9 +77,8 @@ def check(operation: str, request: dict[str, Any]) -> None:
     shape = OPERATIONS[operation]
     wire_types.check_request(shape, request)
     _check_table_name(operation, shape, request)
-    if operation in _BATCHES and request.get("RequestItems") == {}:
-        # [report] dynoxide issue 17; some regions use the common message since 2026.
-        raise ValidationException(f"The requestItems parameter is required for {operation}")
+    if operation in _NO_ITEMS and request.get("RequestItems") == {}:
+        raise ValidationException(_NO_ITEMS[operation])
     found = list(constraints.violations(shape, request))
     if found:
         raise ValidationException(constraints.message(found))
