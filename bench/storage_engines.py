@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 from rocksdict import Options, Rdict, WriteBatch, WriteOptions
 
 BATCH_RECORDS = 32
-VALUE = os.urandom(1024)
+# Many, so that no engine compresses one value against the next.
+VALUES = [os.urandom(1024) for _ in range(4096)]
 KEYS = 1_000_000
 
 Record = tuple[bytes, bytes]
@@ -125,7 +126,12 @@ def run(candidate: Candidate, parent: Path, seconds: float, busy: bool) -> str:
     took: list[float] = []
     start = time.perf_counter()
     while (begin := time.perf_counter()) < start + seconds:
-        commit([(chance.randrange(KEYS).to_bytes(16, "big"), VALUE) for _ in range(BATCH_RECORDS)])
+        commit(
+            [
+                (chance.randrange(KEYS).to_bytes(16, "big"), chance.choice(VALUES))
+                for _ in range(BATCH_RECORDS)
+            ]
+        )
         took.append(time.perf_counter() - begin)
     elapsed = time.perf_counter() - start
     stop.set()
