@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hashrange.errors import ITEM_TOO_LARGE, ValidationException
+from hashrange.errors import ITEM_TOO_LARGE, TransactionConflictException, ValidationException
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
@@ -45,10 +45,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
             _check_distinct(tables[given], batch)
         consumed: list[Answer] = []
         collections: dict[str, list[Any]] = {}
+        unprocessed: dict[str, list[Request]] = {}
         for given, batch in batches.items():
             table, total = tables[given], capacity.Consumed(given)
-            for write in batch:
-                outcome = writes.perform(txn, table, write, occasion)
+            for write, one in zip(batch, wanted[given], strict=True):
+                try:
+                    outcome = writes.perform(txn, table, write, occasion)
+                except TransactionConflictException:  # raised before anything was written
+                    unprocessed.setdefault(given, []).append(one)
+                    continue
                 total.add_write(table, outcome.units)
                 if metrics and table.has_local_indexes:
                     collections.setdefault(given, []).append(
@@ -56,7 +61,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
                     )
             if mode is not None:
                 consumed.append(total.wire(mode))
-        answer: Answer = {"UnprocessedItems": {}}
+        answer: Answer = {"UnprocessedItems": unprocessed}
         if collections:
             answer["ItemCollectionMetrics"] = collections
         if mode is not None:
