@@ -1,9 +1,9 @@
 """Runs the golden scripts of the operations: request, `---`, exact answer.
 
 A script is a session with an empty database: a list of steps parted by blank lines. A step is one line
-`<Operation> <request JSON>`, `---`, and the answer as JSON, or for an error `<code>: <message>` and the error's
-further members. `...` stands for an answer that is not looked at. `#` lines comment on the next step and
-say where its answer is from: [docs], [report] or [assumed]. Other steps:
+`<Operation> <request JSON>`, `---`, and the answer as JSON, or for an error `<code>: <message>` and the
+error's further members. `...` stands for an answer that is not looked at. `#` lines comment on the next
+step and say where its answer is from: [docs], [report] or [assumed]. Other steps:
 
     settings <JSON>      the database's settings, at the head of a script
     advance <seconds>    move the clock

@@ -66,11 +66,15 @@ def check(updates: list[Request]) -> None:
 
 def apply(txn: Transaction, table: Table, request: Request, *, at_once: bool, now: float) -> Changed:
     """Change the indexes of `table` as a checked request says."""
-    types: dict[str, KeyType] = dict(table.attribute_types)
-    types.update(definition.attribute_types(request.get("AttributeDefinitions") or []))
+    given = definition.attribute_types(request.get("AttributeDefinitions") or [])
+    types: dict[str, KeyType] = {**table.attribute_types, **given}
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
         if update.get("Create") is not None:
+            # The request itself must define the keys of its new index, whatever the table knows already.
+            # [report] dynoxide issue 144
+            name, schema = update["Create"]["IndexName"], update["Create"]["KeySchema"]
+            definition.index_key_schema(name, schema, given, keys_max=GSI_KEY_ATTRIBUTES_MAX)
             stored, shown = _create(txn, stored, update["Create"], types, at_once=at_once)
         elif update.get("Delete") is not None:
             stored, shown = _delete(txn, stored, update["Delete"]["IndexName"])

@@ -35,7 +35,7 @@ def describe(
     }
     if table.billing_mode == "PAY_PER_REQUEST" or table.billing_changed is not None:
         summary: dict[str, Any] = {"BillingMode": table.billing_mode}
-        if table.billing_changed is not None:
+        if table.billing_changed is not None and status != "CREATING":
             summary["LastUpdateToPayPerRequestDateTime"] = table.billing_changed
         shown["BillingModeSummary"] = summary
     local = [_index(reader, index, arn) for index in table.indexes if not index.is_global]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.errors import INVALID, ResourceInUseException, ValidationException
 from hashrange.operations import index_changes, stream_changes, table_description
 from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
@@ -34,12 +34,16 @@ _NOTHING = (
 )
 
 
-
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTable."""
     name = table_name(request["TableName"])
     if all(request.get(change) is None for change in _CHANGES):
         raise ValidationException(_NOTHING)
+    if request.get("BillingMode") == "PROVISIONED" and request.get("ProvisionedThroughput") is None:
+        # [report] crossplane-contrib/provider-aws issue 946
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
+        )
     if request.get("BillingMode") is not None:
         definition.check_billing(request["BillingMode"], request.get("ProvisionedThroughput"))
     if request.get("GlobalSecondaryIndexUpdates"):
@@ -53,6 +57,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             raise ResourceInUseException(
                 f"Attempt to change a resource which is still in use: Table is being {what}: {name}"
             )
+        before = table
         table = _changed(table, request, context)
         if request.get("StreamSpecification") is not None:
             table = stream_changes.apply(txn, table, request["StreamSpecification"], context)
@@ -60,6 +65,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if request.get("GlobalSecondaryIndexUpdates"):
             stored, shown = index_changes.apply(txn, stored, request, at_once=delay == 0, now=now)
         catalog.save(txn, stored)
+        # The answer shows the throughput from before, as the API reference's example does.
+        shown = msgspec.structs.replace(shown, throughput=before.throughput)
         return {
             "TableDescription": table_description.describe(
                 txn, shown, context.caller, now, status="UPDATING"
