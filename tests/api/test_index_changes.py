@@ -189,14 +189,14 @@ def test_a_lagging_index_shows_changes_after_the_delay() -> None:
     assert describe_index(database)["ItemCount"] == 2
 
 
-NAMES = ("tenant", "zone", "kind", "weight")
+NAMES = ("tenant", "area", "kind", "weight")
 BY_KIND = sorted(range(-10, 10), key=lambda n: (n % 2, n))
 
 
 @pytest.fixture
 def several(database: Database) -> Database:
     """A table with an index on two partition and two sort attributes, and twenty items."""
-    types = {"id": "S", "tenant": "S", "zone": "S", "kind": "S", "weight": "N"}
+    types = {"id": "S", "tenant": "S", "area": "S", "kind": "S", "weight": "N"}
     call(
         database,
         "CreateTable",
@@ -216,7 +216,7 @@ def several(database: Database) -> Database:
         ],
     )
     for n in range(20):
-        values = {"id": {"S": str(n)}, "tenant": {"S": "t"}, "zone": {"S": "r"}}
+        values = {"id": {"S": str(n)}, "tenant": {"S": "t"}, "area": {"S": "r"}}
         item = {**values, "kind": {"S": f"k{n % 2}"}, "weight": {"N": str(n - 10)}}
         call(database, "PutItem", TableName="things", Item=item)
     return database
@@ -225,12 +225,12 @@ def several(database: Database) -> Database:
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
-        ("tenant = :t AND zone = :r", BY_KIND),
-        ("tenant = :t AND zone = :r AND kind = :k1", list(range(-9, 10, 2))),
-        ("tenant = :t AND zone = :r AND kind > :k0", list(range(-9, 10, 2))),
-        ("tenant = :t AND zone = :r AND begins_with(kind, :k)", BY_KIND),
-        ("tenant = :t AND zone = :r AND kind = :k1 AND weight BETWEEN :low AND :high", [-3, -1, 1, 3]),
-        ("tenant = :t AND zone = :r AND kind = :k0 AND weight < :low", [-10, -8, -6, -4]),
+        ("tenant = :t AND area = :r", BY_KIND),
+        ("tenant = :t AND area = :r AND kind = :k1", list(range(-9, 10, 2))),
+        ("tenant = :t AND area = :r AND kind > :k0", list(range(-9, 10, 2))),
+        ("tenant = :t AND area = :r AND begins_with(kind, :k)", BY_KIND),
+        ("tenant = :t AND area = :r AND kind = :k1 AND weight BETWEEN :low AND :high", [-3, -1, 1, 3]),
+        ("tenant = :t AND area = :r AND kind = :k0 AND weight < :low", [-10, -8, -6, -4]),
     ],
 )
 def test_a_query_by_several_attributes(several: Database, condition: str, expected: list[int]) -> None:
@@ -261,10 +261,10 @@ def test_a_query_by_several_attributes(several: Database, condition: str, expect
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("tenant = :s", "Query condition missed key schema element: zone"),
-        ("tenant = :s AND zone = :s AND weight = :n", "Query condition missed key schema element: kind"),
-        ("tenant = :s AND zone > :s", "Query key condition not supported"),
-        ("tenant = :s AND zone = :s AND kind > :s AND weight = :n", "Query key condition not supported"),
+        ("tenant = :s", "Query condition missed key schema element: area"),
+        ("tenant = :s AND area = :s AND weight = :n", "Query condition missed key schema element: kind"),
+        ("tenant = :s AND area > :s", "Query key condition not supported"),
+        ("tenant = :s AND area = :s AND kind > :s AND weight = :n", "Query key condition not supported"),
     ],
 )
 def test_a_query_that_does_not_fit_several_attributes(
