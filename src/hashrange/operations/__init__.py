@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange.operations import (
+    batch_execute_statement,
     batch_get_item,
     batch_write_item,
     create_table,
@@ -16,6 +17,8 @@ from hashrange.operations import (
     delete_table,
     describe_service,
     describe_table,
+    execute_statement,
+    execute_transaction,
     get_item,
     list_tables,
     put_item,
@@ -32,6 +35,7 @@ from hashrange.operations import (
 from hashrange.operations.context import Operation
 
 REGISTRY: Final[dict[str, Operation]] = {
+    "BatchExecuteStatement": Operation(batch_execute_statement.prepare, writes=True),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True),
     "CreateTable": Operation(create_table.prepare, writes=True),
@@ -42,6 +46,8 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeStream": Operation(stream_reads.prepare_describe, writes=False),
     "DescribeTable": Operation(describe_table.prepare, writes=False),
     "DescribeTimeToLive": Operation(time_to_live.prepare_describe, writes=False),
+    "ExecuteStatement": Operation(execute_statement.prepare, writes=True),
+    "ExecuteTransaction": Operation(execute_transaction.prepare, writes=True),
     "GetItem": Operation(get_item.prepare, writes=False),
     "GetRecords": Operation(stream_reads.prepare_records, writes=False),
     "GetShardIterator": Operation(stream_reads.prepare_iterator, writes=False),

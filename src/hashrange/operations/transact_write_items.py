@@ -8,14 +8,16 @@ Source: API reference, TransactWriteItems; Developer Guide, "Amazon DynamoDB Tra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from hashrange.errors import (
     ConditionalCheckFailedException,
+    DuplicateItemException,
     EmptyKey,
     ItemCollectionSizeLimitExceededException,
     ServiceError,
@@ -42,7 +44,7 @@ _MEMBERS: dict[str, Callable[[Request], Write]] = {
 _NO_MEMBER = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
 _ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
 _REPEATED = "Transaction request cannot include multiple operations on one item"
-_TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
+TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
 _FACTOR = 2
 
 
@@ -60,31 +62,23 @@ def prepare(request: Request, context: Context) -> WriteBody:
         given_names.append(given)
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    account = context.caller.account_id
     occasion = Occasion(context.now, context.settings)
+
+    claim = None if token is None else Claim(context.caller.account_id, token, payload)
 
     def body(txn: Transaction) -> Answer:
         tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
-        in_flight = occasion.settings.transaction_seconds
-        if token is not None and not tokens.claim(txn, account, token, payload, occasion.now, in_flight):
-            return _repeat(given_names, tokens.sizes(txn, account, token), mode)
+        if claim is not None and not claim.make(txn, occasion):
+            return claim.repeat(txn, given_names, mode)
         _check_distinct(tables, batch)
-        outcomes = run_all(
-            [
-                partial(writes.perform, txn, table, write, occasion)
-                for write, table in zip(batch, tables, strict=True)
-            ]
-        )
-        _check_size(outcomes)
-        if token is not None:
-            tokens.keep_sizes(txn, account, token, [_size(outcome) for outcome in outcomes])
-        if occasion.settings.transaction_seconds > 0:
-            until = occasion.now + occasion.settings.transaction_seconds
-            for outcome in outcomes:
-                holds.hold(txn, outcome.table.space, outcome.partition, outcome.sort, until)
+        attempts = [
+            partial(writes.perform, txn, table, write, occasion)
+            for write, table in zip(batch, tables, strict=True)
+        ]
+        outcomes = run_all(txn, attempts, claim, occasion)
         answer: Answer = {}
         if mode is not None:
-            answer["ConsumedCapacity"] = _consumed(given_names, outcomes, mode)
+            answer["ConsumedCapacity"] = consumed(given_names, outcomes, mode)
         if metrics:
             collections: dict[str, list[Any]] = {}
             for given, write, outcome in zip(given_names, batch, outcomes, strict=True):
@@ -99,6 +93,37 @@ def prepare(request: Request, context: Context) -> WriteBody:
     return body
 
 
+class Claim(NamedTuple):
+    """A ClientRequestToken, and the request that it must always come with."""
+
+    account_id: str
+    token: str
+    payload: bytes
+
+    def make(self, txn: Transaction, occasion: Occasion) -> bool:
+        """Whether this is the first request with the token."""
+        in_flight = occasion.settings.transaction_seconds
+        return tokens.claim(txn, self.account_id, self.token, self.payload, occasion.now, in_flight)
+
+    def keep(self, txn: Transaction, outcomes: list[Outcome]) -> None:
+        """Remember what the request wrote, for the answer to its repetition."""
+        tokens.keep_sizes(txn, self.account_id, self.token, [_size(outcome) for outcome in outcomes])
+
+    def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Answer:
+        """The answer to a repeated request: no effect, and the capacity of reading what the first wrote."""
+        if mode is None:
+            return {}
+        totals: dict[str, capacity.Consumed] = {}
+        sizes = tokens.sizes(txn, self.account_id, self.token)
+        for given, size in zip(given_names, sizes, strict=True):
+            totals.setdefault(given, capacity.Consumed(given)).add(
+                capacity.read_units(size, consistent=True) * _FACTOR
+            )
+        return {
+            "ConsumedCapacity": [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
+        }
+
+
 def _write(member: Request) -> tuple[Write, str]:
     given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
     if len(given) != 1:
@@ -108,19 +133,40 @@ def _write(member: Request) -> tuple[Write, str]:
 
 
 def _check_distinct(tables: list[Table], batch: list[Write]) -> None:
-    addresses: set[tuple[int, bytes, bytes]] = set()
+    addresses: list[tuple[int, bytes, bytes]] = []
     for table, write in zip(tables, batch, strict=True):
-        try:
-            address = (table.space, *writes.address_of(table, write))
-        except ValidationException:
-            continue  # its own reason, when it is tried
-        if address in addresses:
-            raise ValidationException(_REPEATED)
-        addresses.add(address)
+        # A key that does not fit is the reason of its own member, when it is tried.
+        with suppress(ValidationException):
+            addresses.append((table.space, *writes.address_of(table, write)))
+    check_distinct(addresses)
 
 
-def run_all(attempts: list[Callable[[], Outcome]]) -> list[Outcome]:
-    """Run every member; raise `TransactionCanceledException` with all reasons if any fails."""
+def check_distinct(addresses: list[tuple[int, bytes, bytes]]) -> None:
+    """Raise `ValidationException` if two members of a transaction are for one item."""
+    if len(set(addresses)) < len(addresses):
+        raise ValidationException(_REPEATED)
+
+
+def run_all(
+    txn: Transaction, attempts: Sequence[Callable[[], Outcome]], claim: Claim | None, occasion: Occasion
+) -> list[Outcome]:
+    """Run every member of a transaction, and note that it is under way.
+
+    Raises `TransactionCanceledException` with all reasons if any fails, and `ValidationException` for more
+    bytes than a transaction may have.
+    """
+    outcomes = _outcomes(attempts)
+    _check_size(outcomes)
+    if claim is not None:
+        claim.keep(txn, outcomes)
+    if occasion.settings.transaction_seconds > 0:
+        until = occasion.now + occasion.settings.transaction_seconds
+        for outcome in outcomes:
+            holds.hold(txn, outcome.table.space, outcome.partition, outcome.sort, until)
+    return outcomes
+
+
+def _outcomes(attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
     outcomes: list[Outcome] = []
     reasons: list[dict[str, Any]] = []
     for attempt in attempts:
@@ -141,6 +187,8 @@ def run_all(attempts: list[Callable[[], Outcome]]) -> list[Outcome]:
 def _reason(error: ServiceError) -> dict[str, Any]:
     if isinstance(error, ConditionalCheckFailedException):
         return {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
+    if isinstance(error, DuplicateItemException):
+        return {"Code": "DuplicateItem", "Message": error.message}
     if isinstance(error, ItemCollectionSizeLimitExceededException):
         return {"Code": "ItemCollectionSizeLimitExceeded", "Message": error.message}
     if isinstance(error, TransactionConflictException):
@@ -156,10 +204,11 @@ def _check_size(outcomes: list[Outcome]) -> None:
         for outcome in outcomes
     )
     if total > TRANSACT_BYTES_MAX:
-        raise ValidationException(_TOO_LARGE)
+        raise ValidationException(TOO_LARGE)
 
 
-def _consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> list[Answer]:
+def consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> list[Answer]:
+    """The ConsumedCapacity of a transaction's writes, by table."""
     totals: dict[str, capacity.Consumed] = {}
     for given, outcome in zip(given_names, outcomes, strict=True):
         total = totals.setdefault(given, capacity.Consumed(given))
@@ -170,17 +219,3 @@ def _consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> lis
 def _size(outcome: Outcome) -> int:
     """The size that a write is charged by."""
     return max(records.size_of(record) if record else 0 for record in (outcome.old, outcome.new))
-
-
-def _repeat(given_names: list[str], sizes: list[int], mode: str | None) -> Answer:
-    """The answer to a repeated request: no effect, and the capacity of reading what the first one wrote."""
-    if mode is None:
-        return {}
-    totals: dict[str, capacity.Consumed] = {}
-    for given, size in zip(given_names, sizes, strict=True):
-        totals.setdefault(given, capacity.Consumed(given)).add(
-            capacity.read_units(size, consistent=True) * _FACTOR
-        )
-    return {
-        "ConsumedCapacity": [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
-    }

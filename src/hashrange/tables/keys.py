@@ -27,14 +27,14 @@ def address_of_key(schema: KeySchema, key: Item) -> tuple[bytes, bytes]:
     if not schema.sort:
         if len(key) != 1:
             raise ValidationException(KEY_MISMATCH)
-        return encoding.partition_of((_checked(value, partition_attribute, is_sort=False),)), b""
+        return encoding.partition_of((checked(value, partition_attribute, is_sort=False),)), b""
     sort_attribute = schema.sort[0]
     sort_value = key.get(sort_attribute.name)
     if sort_value is None or sort_attribute.type not in sort_value or len(key) != 2:
         raise ValidationException(KEY_MISMATCH)
     return (
-        encoding.partition_of((_checked(value, partition_attribute, is_sort=False),)),
-        encoding.pack_sort(_checked(sort_value, sort_attribute, is_sort=True)),
+        encoding.partition_of((checked(value, partition_attribute, is_sort=False),)),
+        encoding.pack_sort(checked(sort_value, sort_attribute, is_sort=True)),
     )
 
 
@@ -61,10 +61,10 @@ def _required(item: Item, attribute: KeyAttribute, *, is_sort: bool) -> Attribut
             f"{INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} "
             f"actual: {kind(value)}"
         )
-    return _checked(value, attribute, is_sort=is_sort)
+    return checked(value, attribute, is_sort=is_sort)
 
 
-def _checked(value: AttributeValue, attribute: KeyAttribute, *, is_sort: bool) -> AttributeValue:
+def checked(value: AttributeValue, attribute: KeyAttribute, *, is_sort: bool) -> AttributeValue:
     """A key value of the right type, refused if it is empty or too long."""
     if attribute.type == "N":
         return value

@@ -1,0 +1,190 @@
+"""BatchExecuteStatement: up to 25 PartiQL statements, all reads or all writes, each with its own answer.
+
+A statement that fails leaves the others as they are: its error stands in its place. Each read names one item
+by its whole key.
+
+Source: API reference, BatchExecuteStatement and BatchStatementError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from hashrange import partiql
+from hashrange.errors import ServiceError, ValidationException
+from hashrange.operations.context import Answer, Context, Request
+from hashrange.operations.execute_statement import ONLY_IN_TRANSACTIONS
+from hashrange.partiql import changes, reads
+from hashrange.partiql.prepared import Bound
+from hashrange.partiql.statements import Exists
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import capacity, catalog, keys, records, writes
+from hashrange.tables.items import Occasion
+from hashrange.tables.table import Table
+from hashrange.tables.writes import Write
+
+# [report] The service's own words, which name the operation; DynamoDB Local says "Only single item select is
+# supported" in a batch, and these words in a transaction.
+_WHOLE_KEY = (
+    "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
+)
+_MIXED = "Read and write requests together in the same batch is not supported."
+_DUPLICATES = "Provided list of item keys contains duplicates"
+_CODES = {
+    "ConditionalCheckFailedException": "ConditionalCheckFailed",
+    "DuplicateItemException": "DuplicateItem",
+    "InternalServerError": "InternalServerError",
+    "ItemCollectionSizeLimitExceededException": "ItemCollectionSizeLimitExceeded",
+    "ProvisionedThroughputExceededException": "ProvisionedThroughputExceeded",
+    "RequestLimitExceeded": "RequestLimitExceeded",
+    "ResourceNotFoundException": "ResourceNotFound",
+    "ThrottlingException": "ThrottlingError",
+    "TransactionConflictException": "TransactionConflict",
+}
+
+
+class _Member(NamedTuple):
+    """A statement of the batch, or the error that it is already known to end with."""
+
+    request: Request
+    bound: Bound | None
+    error: ServiceError | None
+
+
+class _Ready(NamedTuple):
+    """A write that is ready to be performed."""
+
+    table: Table
+    bound: Bound
+    write: Write
+    address: tuple[int, bytes, bytes]
+
+
+class _Totals:
+    """The capacity that the batch consumes, by table in the order of the statements."""
+
+    __slots__ = ("by_table",)
+
+    def __init__(self) -> None:
+        self.by_table: dict[str, capacity.Consumed] = {}
+
+    def of(self, table_name: str) -> capacity.Consumed:
+        return self.by_table.setdefault(table_name, capacity.Consumed(table_name))
+
+
+def reads_only(request: Request) -> bool:
+    """Whether no statement writes."""
+    return all(
+        member.bound is None or member.bound.prepared.reads for member in map(_member, request["Statements"])
+    )
+
+
+def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+    """The body of a BatchExecuteStatement."""
+    members = [_member(one) for one in request["Statements"]]
+    kinds = {member.bound.prepared.reads for member in members if member.bound is not None}
+    if len(kinds) > 1:
+        raise ValidationException(_MIXED)
+    mode = capacity.wanted(request)
+    occasion = Occasion(context.now, context.settings)
+    run = _reads if kinds == {True} else _writes
+
+    def body(txn: Transaction) -> Answer:
+        totals = _Totals()
+        answer: Answer = {"Responses": run(txn, members, occasion, totals)}
+        if mode is not None:
+            answer["ConsumedCapacity"] = [total.wire(mode) for total in totals.by_table.values()]
+        return answer
+
+    return body
+
+
+def _member(request: Request) -> _Member:
+    try:
+        bound = partiql.bind(partiql.prepare(request["Statement"]), request.get("Parameters"))
+        if isinstance(bound.prepared.statement, Exists):
+            raise ValidationException(ONLY_IN_TRANSACTIONS)
+    except ValidationException as error:
+        return _Member(request, None, error)
+    return _Member(request, bound, None)
+
+
+def _failure(error: ServiceError, table_name: str | None = None) -> Answer:
+    content: Answer = {"Code": _CODES.get(error.code, "ValidationError"), "Message": error.message}
+    answer: Answer = {"Error": content | error.members}
+    return answer if table_name is None else answer | {"TableName": table_name}
+
+
+def _reads(reader: Reader, members: Sequence[_Member], occasion: Occasion, totals: _Totals) -> list[Answer]:
+    answers: list[Answer] = []
+    seen: set[tuple[int, bytes, bytes]] = set()
+    for member in members:
+        try:
+            bound = _ready(member)
+            name = bound.prepared.statement.table
+            address = _address(catalog.open_active(reader, name, occasion.now), bound)
+        except ServiceError as error:
+            answers.append(_failure(error))
+            continue
+        if address in seen:
+            raise ValidationException(_DUPLICATES)
+        seen.add(address)
+        record = reader.get(*address)
+        consistent = member.request.get("ConsistentRead") is True
+        size = records.size_of(record) if record is not None else 0
+        totals.of(name).add(capacity.read_units(size, consistent=consistent))
+        answer: Answer = {"TableName": name}
+        if record is not None:
+            answer["Item"] = reads.shown([record], bound.prepared.projection)[0]
+        answers.append(answer)
+    return answers
+
+
+def _ready(member: _Member) -> Bound:
+    if member.bound is None:
+        assert member.error is not None
+        raise member.error
+    return member.bound
+
+
+def _address(table: Table, bound: Bound) -> tuple[int, bytes, bytes]:
+    key = reads.single_key(table, bound)
+    if key is None:
+        raise ValidationException(_WHOLE_KEY)
+    return (table.space, *keys.address_of_key(table.key, key))
+
+
+def _writes(
+    txn: Transaction, members: Sequence[_Member], occasion: Occasion, totals: _Totals
+) -> list[Answer]:
+    prepared = [_prepare_write(txn, member, occasion) for member in members]
+    addresses = [one.address for one in prepared if isinstance(one, _Ready)]
+    if len(set(addresses)) < len(addresses):
+        raise ValidationException(_DUPLICATES)
+    answers: list[Answer] = []
+    for one in prepared:
+        if isinstance(one, ServiceError):
+            answers.append(_failure(one))
+            continue
+        name = one.write.table_name
+        try:
+            outcome = changes.perform(txn, one.table, one.bound, one.write, occasion)
+        except ServiceError as error:
+            answers.append(_failure(error, name))
+            continue
+        totals.of(name).add_write(one.table, outcome.units)
+        item = changes.returned(one.bound, one.write, outcome)
+        answers.append({"TableName": name} if item is None else {"TableName": name, "Item": item})
+    return answers
+
+
+def _prepare_write(txn: Transaction, member: _Member, occasion: Occasion) -> _Ready | ServiceError:
+    try:
+        bound = _ready(member)
+        table = catalog.open_active(txn, bound.prepared.statement.table, occasion.now)
+        return_item = member.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+        write = changes.write_of(table, bound, return_item_on_failure=return_item)
+        return _Ready(table, bound, write, (table.space, *writes.address_of(table, write)))
+    except ServiceError as error:
+        return error

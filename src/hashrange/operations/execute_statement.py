@@ -1,0 +1,80 @@
+"""ExecuteStatement: one PartiQL statement.
+
+Source: API reference, ExecuteStatement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hashrange import partiql
+from hashrange.errors import ValidationException
+from hashrange.operations.context import Answer, Context, Request
+from hashrange.partiql import changes, reads
+from hashrange.partiql.prepared import Bound
+from hashrange.partiql.statements import Exists
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import capacity, catalog
+from hashrange.tables.items import Occasion
+
+ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requests."
+
+
+def reads_only(request: Request) -> bool:
+    """Whether the statement is a SELECT."""
+    return partiql.prepare(request["Statement"]).reads
+
+
+def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+    """The body of an ExecuteStatement."""
+    bound = partiql.bind(partiql.prepare(request["Statement"]), request.get("Parameters"))
+    if isinstance(bound.prepared.statement, Exists):
+        raise ValidationException(ONLY_IN_TRANSACTIONS)
+    mode = capacity.wanted(request)
+    if bound.prepared.reads:
+        return _read(request, context, bound, mode)
+    return _write(request, context, bound, mode)
+
+
+def _read(request: Request, context: Context, bound: Bound, mode: str | None) -> Callable[[Reader], Answer]:
+    name = bound.prepared.statement.table
+    consistent = request.get("ConsistentRead") is True
+    limit, token = request.get("Limit"), request.get("NextToken")
+    now = context.now
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_active(reader, name, now)
+        page = reads.select(reader, table, bound, consistent=consistent, limit=limit, token=token)
+        answer: Answer = {"Items": page.items}
+        if page.next_token is not None:
+            answer["NextToken"] = page.next_token
+        if page.last_key is not None:
+            answer["LastEvaluatedKey"] = page.last_key
+        if mode is not None:
+            answer["ConsumedCapacity"] = page.consumed.wire(mode)
+        return answer
+
+    return body
+
+
+def _write(
+    request: Request, context: Context, bound: Bound, mode: str | None
+) -> Callable[[Transaction], Answer]:
+    name = bound.prepared.statement.table
+    return_item = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+    occasion = Occasion(context.now, context.settings)
+
+    def body(txn: Transaction) -> Answer:
+        table = catalog.open_active(txn, name, occasion.now)
+        write = changes.write_of(table, bound, return_item_on_failure=return_item)
+        outcome = changes.perform(txn, table, bound, write, occasion)
+        item = changes.returned(bound, write, outcome)
+        answer: Answer = {"Items": [] if item is None else [item]}
+        if mode is not None:
+            consumed = capacity.Consumed(name)
+            consumed.add_write(table, outcome.units)
+            answer["ConsumedCapacity"] = consumed.wire(mode)
+        return answer
+
+    return body

@@ -1,0 +1,207 @@
+"""ExecuteTransaction: up to 100 PartiQL statements, all reads or all writes, all or nothing.
+
+EXISTS is the condition check of such a transaction and counts as a write. Each read names one item by its
+whole key; all reads see one moment.
+
+Source: API reference, ExecuteTransaction; Developer Guide, "Performing transactions with PartiQL".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from hashrange import partiql
+from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
+from hashrange.limits import TRANSACT_BYTES_MAX
+from hashrange.operations.context import Answer, Context, Request
+from hashrange.operations.transact_write_items import TOO_LARGE, Claim, check_distinct, consumed, run_all
+from hashrange.partiql import access, changes, reads
+from hashrange.partiql.prepared import Bound
+from hashrange.partiql.statements import DeleteFrom, Exists, Update
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import capacity, catalog, holds, keys, records, writes
+from hashrange.tables.items import Occasion
+from hashrange.tables.table import Table
+from hashrange.tables.writes import Outcome
+
+_MIXED = "ExecuteTransaction API does not support both read and write operations in the same request."
+_WHOLE_KEY = "Select statements within ExecuteTransaction must specify the primary key in the where clause."
+_NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
+_NO_INDEX = "Reads on indices are not supported within transactions."
+_EXISTS = "EXISTS() must contain a single item read with additional condition"
+_FACTOR = 2
+
+Address = tuple[int, bytes, bytes]
+
+
+def reads_only(request: Request) -> bool:
+    """Whether no statement writes."""
+    return all(partiql.prepare(one["Statement"]).reads for one in request["TransactStatements"])
+
+
+def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+    """The body of an ExecuteTransaction."""
+    statements: list[Request] = request["TransactStatements"]
+    token = request.get("ClientRequestToken")
+    # Before the parameters are normalised: the same request must give the same bytes again.
+    payload = orjson.dumps(statements, option=orjson.OPT_SORT_KEYS) if token is not None else b""
+    prepared = [partiql.prepare(one["Statement"]) for one in statements]
+    batch: list[Bound] = []
+    for number, (one, statement) in enumerate(zip(statements, prepared, strict=True)):
+        with _Numbered(number):
+            batch.append(partiql.bind(statement, one.get("Parameters")))
+            _check(batch[-1])
+    if len({bound.prepared.reads for bound in batch}) > 1:
+        raise ValidationException(_MIXED)
+    mode = capacity.wanted(request)
+    occasion = Occasion(context.now, context.settings)
+    if batch[0].prepared.reads:
+        return _read_body(batch, occasion, mode)
+    claim = None if token is None else Claim(context.caller.account_id, token, payload)
+    shown = [one.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" for one in statements]
+    return _write_body(batch, shown, claim, occasion, mode)
+
+
+class _Numbered:
+    """Says in a ValidationException which statement it is about."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ValidationException):
+            raise ValidationException(
+                f"Validation failed in TransactStatements[{self._number}]: {error.message}"
+            ) from None
+
+
+def _check(bound: Bound) -> None:
+    """Refuse what no transaction may hold, as far as the statement alone tells."""
+    statement = bound.prepared.statement
+    if isinstance(statement, Update | DeleteFrom) and statement.returning is not None:
+        raise ValidationException(_NO_RETURNING)
+    select = statement.select if isinstance(statement, Exists) else statement
+    if getattr(select, "index", None) is not None:
+        raise ValidationException(_NO_INDEX)
+
+
+def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Callable[[Reader], Answer]:
+    names = [bound.prepared.statement.table for bound in batch]
+
+    def body(reader: Reader) -> Answer:
+        tables = [catalog.open_active(reader, name, occasion.now) for name in names]
+        addresses: list[Address] = []
+        for number, (table, bound) in enumerate(zip(tables, batch, strict=True)):
+            with _Numbered(number):
+                key = reads.single_key(table, bound)
+                if key is None:
+                    raise ValidationException(_WHOLE_KEY)
+            addresses.append((table.space, *keys.address_of_key(table.key, key)))
+        check_distinct(addresses)
+        _check_holds(reader, addresses, occasion)
+        found = reader.get_many(addresses)
+        if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
+            raise ValidationException(TOO_LARGE)
+        answer: Answer = {
+            "Responses": [
+                {} if record is None else {"Item": reads.shown([record], bound.prepared.projection)[0]}
+                for record, bound in zip(found, batch, strict=True)
+            ]
+        }
+        if mode is not None:
+            answer["ConsumedCapacity"] = _consumed(names, found, mode)
+        return answer
+
+    return body
+
+
+def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -> None:
+    """Raise `TransactionCanceledException` if another transaction is under way on any of the items."""
+    if occasion.settings.transaction_seconds <= 0:
+        return
+    reasons: list[Answer] = []
+    for address in addresses:
+        try:
+            holds.check(reader, *address, occasion.now)
+            reasons.append({"Code": "None"})
+        except TransactionConflictException as error:
+            reasons.append({"Code": "TransactionConflict", "Message": error.message})
+    codes = [reason["Code"] for reason in reasons]
+    if set(codes) != {"None"}:
+        raise TransactionCanceledException(
+            "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            f"[{', '.join(codes)}]",
+            CancellationReasons=reasons,
+        )
+
+
+def _consumed(names: list[str], found: list[bytes | None], mode: str) -> list[Answer]:
+    totals: dict[str, capacity.Consumed] = {}
+    for name, record in zip(names, found, strict=True):
+        size = records.size_of(record) if record is not None else 0
+        units = capacity.read_units(size, consistent=True) * _FACTOR
+        totals.setdefault(name, capacity.Consumed(name)).add(units)
+    return [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
+
+
+def _write_body(
+    batch: list[Bound], shown: list[bool], claim: Claim | None, occasion: Occasion, mode: str | None
+) -> Callable[[Transaction], Answer]:
+    names = [bound.prepared.statement.table for bound in batch]
+
+    def body(txn: Transaction) -> Answer:
+        tables = [catalog.open_active(txn, name, occasion.now) for name in names]
+        if claim is not None and not claim.make(txn, occasion):
+            return {"Responses": []} | claim.repeat(txn, names, mode)
+        attempts: list[Callable[[], Outcome]] = []
+        addresses: list[Address] = []
+        for number, (table, bound, show) in enumerate(zip(tables, batch, shown, strict=True)):
+            if isinstance(bound.prepared.statement, Exists):
+                with _Numbered(number):
+                    _check_exists(table, bound)
+            attempts.append(_attempt(txn, table, bound, occasion, addresses, show_item=show))
+        check_distinct(addresses)
+        outcomes = run_all(txn, attempts, claim, occasion)
+        answer: Answer = {"Responses": []}
+        if mode is not None:
+            answer["ConsumedCapacity"] = consumed(names, outcomes, mode)
+        return answer
+
+    return body
+
+
+def _check_exists(table: Table, bound: Bound) -> None:
+    plan = access.plan(bound.prepared, table.key)
+    if plan.key is None or plan.rest is None:
+        raise ValidationException(_EXISTS)
+
+
+def _attempt(
+    txn: Transaction,
+    table: Table,
+    bound: Bound,
+    occasion: Occasion,
+    addresses: list[Address],
+    *,
+    show_item: bool,
+) -> Callable[[], Outcome]:
+    """The member of a transaction that a statement stands for; one that does not fit fails when it is run."""
+    try:
+        write = changes.write_of(table, bound, return_item_on_failure=show_item)
+        addresses.append((table.space, *writes.address_of(table, write)))
+    except ValidationException as error:
+        misfit = error
+
+        def fail() -> Outcome:
+            raise misfit
+
+        return fail
+    return lambda: changes.perform(txn, table, bound, write, occasion)

@@ -1,0 +1,258 @@
+"""How a statement gets at its items: which terms of its WHERE clause bind the key.
+
+Rules: the terms joined by AND at the top are looked at one by one. An equality with a value on every
+partition key attribute makes a query; IN, or equalities joined by OR, on one of them make several; all else
+makes a scan. Comparisons of the sort key with values narrow a query, together if there are several. What is
+left is the filter. UPDATE, DELETE and single reads need an equality on every key attribute.
+
+Source: Developer Guide, "PartiQL select statements for DynamoDB".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, reduce
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias
+
+from hashrange import encoding
+from hashrange.errors import INVALID, ValidationException
+from hashrange.expressions.conditions import Test, compile_condition
+from hashrange.expressions.tree import (
+    And,
+    Between,
+    Call,
+    Comparison,
+    ConditionTree,
+    In,
+    Operand,
+    Or,
+    Path,
+    Value,
+)
+from hashrange.partiql.prepared import Prepared, Values
+from hashrange.tables import keys, ranges
+from hashrange.tables.ranges import Source
+from hashrange.tables.table import KeyAttribute, KeySchema
+from hashrange.values import AttributeValue, Item
+
+KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"
+INCOMPLETE_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
+
+_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PLANS_MAX: Final = 2_048
+
+
+class Term(NamedTuple):
+    """A comparison of a top-level attribute with values. `operator` is as in a key condition, or IN."""
+
+    attribute: str
+    operator: str
+    values: tuple[str, ...]
+
+
+Alternatives: TypeAlias = tuple[str, ...]
+
+
+class Access(NamedTuple):
+    """How to read a table or index.
+
+    `partition` holds, for each attribute of the partition key, the values that it may have; it is empty for
+    a scan. `equal` and `narrow` are terms on the sort key: leading equalities, then comparisons of the next
+    attribute. `rest` is the filter. `key` maps each key attribute to its value if all are bound by equality.
+    """
+
+    partition: tuple[Alternatives, ...]
+    equal: tuple[Term, ...]
+    narrow: tuple[Term, ...]
+    rest: Test | None
+    key: dict[str, str] | None
+
+
+class Spans(NamedTuple):
+    """The partitions of a query, in ascending order of their keys, and the bounds of the sort."""
+
+    partitions: list[bytes]
+    low: bytes
+    high: bytes | None
+
+
+@lru_cache(_PLANS_MAX)
+def plan(prepared: Prepared, key: KeySchema) -> Access:
+    """How a statement with a condition reads what has this key."""
+    conjuncts = [] if prepared.where is None else _flatten(prepared.where, And)
+    terms = [_term(conjunct) for conjunct in conjuncts]
+    used: set[int] = set()
+    partition = _bind_partition(key, terms, used)
+    equal: list[Term] = []
+    narrow: list[Term] = []
+    if partition:
+        _bind_sort(key, terms, used, equal, narrow)
+    left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
+    rest = compile_condition(reduce(And, left), prepared.names) if left else None
+    return Access(partition, tuple(equal), tuple(narrow), rest, _whole_key(key, partition, equal, narrow))
+
+
+def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
+    parts: list[ConditionTree] = []
+    stack: list[ConditionTree] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And | Or) and isinstance(node, connective):
+            stack += [node.right, node.left]
+        else:
+            parts.append(node)
+    return parts
+
+
+def _term(node: ConditionTree) -> Term | None:
+    match node:
+        case Comparison(operator, Path((str() as name,)), Value(value)) if operator in _MIRRORED:
+            return Term(name, operator, (value,))
+        case Comparison(operator, Value(value), Path((str() as name,))) if operator in _MIRRORED:
+            return Term(name, _MIRRORED[operator], (value,))
+        case Between(Path((str() as name,)), Value(low), Value(high)):
+            return Term(name, "BETWEEN", (low, high))
+        case Call("begins_with", (Path((str() as name,)), Value(value))):
+            return Term(name, "begins_with", (value,))
+        case In(Path((str() as name,)), choices):
+            return _choice(name, choices)
+        case Or():
+            parts = [_term(part) for part in _flatten(node, Or)]
+            first = parts[0]
+            if first is not None and all(
+                part is not None and part.attribute == first.attribute and part.operator in ("=", "IN")
+                for part in parts
+            ):
+                return Term(
+                    first.attribute, "IN", tuple(name for part in parts if part for name in part.values)
+                )
+    return None
+
+
+def _choice(name: str, choices: Sequence[Operand]) -> Term | None:
+    values = tuple(choice.name for choice in choices if isinstance(choice, Value))
+    return Term(name, "IN", values) if len(values) == len(choices) else None
+
+
+def _bind_partition(key: KeySchema, terms: Sequence[Term | None], used: set[int]) -> tuple[Alternatives, ...]:
+    bound: list[Alternatives] = []
+    chosen: list[int] = []
+    for attribute in key.partition:
+        number = _find(terms, attribute.name, ("=",))
+        if number is None:
+            number = _find(terms, attribute.name, ("IN",))
+        if number is None:
+            return ()
+        term = terms[number]
+        assert term is not None
+        bound.append(term.values)
+        chosen.append(number)
+    used.update(chosen)
+    return tuple(bound)
+
+
+def _find(terms: Sequence[Term | None], name: str, operators: tuple[str, ...]) -> int | None:
+    for number, term in enumerate(terms):
+        if term is not None and term.attribute == name and term.operator in operators:
+            return number
+    return None
+
+
+def _bind_sort(
+    key: KeySchema, terms: Sequence[Term | None], used: set[int], equal: list[Term], narrow: list[Term]
+) -> None:
+    for attribute in key.sort:
+        number = _find(terms, attribute.name, ("=",))
+        if number is not None:
+            term = terms[number]
+            assert term is not None
+            equal.append(term)
+            used.add(number)
+            continue
+        for number, term in enumerate(terms):
+            if term is not None and term.attribute == attribute.name and term.operator != "IN":
+                narrow.append(term)
+                used.add(number)
+        return
+
+
+def _whole_key(
+    key: KeySchema, partition: tuple[Alternatives, ...], equal: Sequence[Term], narrow: Sequence[Term]
+) -> dict[str, str] | None:
+    if not partition or narrow or len(equal) < len(key.sort) or any(len(one) > 1 for one in partition):
+        return None
+    bound = dict(
+        zip((attribute.name for attribute in key.partition), (one[0] for one in partition), strict=True)
+    )
+    return bound | {term.attribute: term.values[0] for term in equal}
+
+
+def key_of(access: Access, schema: KeySchema, values: Values) -> Item:
+    """The primary key that a statement names. Raises `ValidationException` if it does not name all of it."""
+    if access.key is None:
+        raise ValidationException(INCOMPLETE_KEY)
+    key = {attribute.name: values[access.key[attribute.name]] for attribute in schema.attributes()}
+    for attribute in schema.attributes():
+        check_type(attribute, key[attribute.name])
+    return key
+
+
+def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
+    """Raise `ValidationException` if a key attribute's value has the wrong type."""
+    if attribute.type not in value:
+        raise ValidationException(KEY_TYPE.format(attribute.name))
+
+
+def spans(source: Source, access: Access, values: Values) -> Spans:
+    """Where the records of a query lie. Raises `ValidationException` for values that are no keys."""
+    choices = [
+        _key_values(attribute, [values[name] for name in names])
+        for attribute, names in zip(source.key.partition, access.partition, strict=True)
+    ]
+    ordered = sorted(
+        (tuple(map(encoding.pack_component, bound)), encoding.partition_of(bound))
+        for bound in product(*choices)
+    )
+    low, high = _bounds(source, access, values)
+    if high is not None and low >= high:
+        return Spans([], low, high)
+    return Spans(list(dict.fromkeys(partition for _, partition in ordered)), low, high)
+
+
+def _key_values(attribute: KeyAttribute, values: list[AttributeValue]) -> list[AttributeValue]:
+    if len(values) == 1:
+        check_type(attribute, values[0])
+    fitting = [value for value in values if attribute.type in value]
+    return [keys.checked(value, attribute, is_sort=False) for value in fitting]
+
+
+def _bounds(source: Source, access: Access, values: Values) -> tuple[bytes, bytes | None]:
+    """The bounds that all terms on the sort key set together."""
+    attributes = {attribute.name: attribute for attribute in source.key.sort}
+    is_index = source.index is not None
+    operands = [
+        _operands(attributes[term.attribute], term, values) for term in (*access.equal, *access.narrow)
+    ]
+    equal = [operand[0] for operand in operands[: len(access.equal)]]
+    if not is_index and equal:
+        # A base table's sort is one component without an end mark.
+        return ranges.sort_bounds(False, (), "=", equal)
+    low, high = ranges.sort_bounds(is_index, equal, None, ())
+    for term, operand in zip(access.narrow, operands[len(access.equal) :], strict=True):
+        above, below = ranges.sort_bounds(is_index, equal, term.operator, operand)
+        low = max(low, above)
+        high = below if high is None else high if below is None else min(high, below)
+    return low, high
+
+
+def _operands(attribute: KeyAttribute, term: Term, values: Values) -> list[AttributeValue]:
+    operands = [values[name] for name in term.values]
+    for value in operands:
+        check_type(attribute, value)
+        if term.operator == "begins_with":
+            if attribute.type == "N":
+                raise ValidationException(f"{INVALID}Condition parameter type does not match schema type")
+        else:
+            keys.checked(value, attribute, is_sort=True)
+    return operands

@@ -1,0 +1,126 @@
+"""INSERT, UPDATE, DELETE and EXISTS: statements to the writes that `tables` performs.
+
+Rules: INSERT refuses an item that is there; UPDATE refuses one that is not; DELETE of one that is not there
+does nothing; EXISTS is a condition check. What the WHERE clause says beside the key is the write's condition.
+
+Source: Developer Guide, "PartiQL insert statements", "update statements", "delete statements" and "Using the
+EXISTS function".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from hashrange.errors import (
+    ITEM_TOO_LARGE,
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    ValidationException,
+)
+from hashrange.expressions import updates
+from hashrange.limits import ITEM_BYTES_MAX
+from hashrange.partiql import access as accesses
+from hashrange.partiql.prepared import Bound
+from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Update
+from hashrange.storage.api import Transaction
+from hashrange.tables import records, writes
+from hashrange.tables.items import Occasion
+from hashrange.tables.table import Table
+from hashrange.tables.writes import Outcome, Write
+from hashrange.values import Item, item_size
+
+DUPLICATE: Final = "Duplicate primary key exists in table"
+_MISSING_KEY: Final = "Key attribute should be present in the item: Key {}"
+
+
+def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False) -> Write:
+    """The write that a statement stands for. Raises `ValidationException` where it does not fit the table."""
+    statement = bound.prepared.statement
+    if isinstance(statement, Insert):
+        return _insert(table, bound, statement)
+    access = accesses.plan(bound.prepared, table.key)
+    key = accesses.key_of(access, table.key, bound.values)
+    test = _bound_test(access, bound)
+    match statement:
+        case Update():
+            assert bound.prepared.changes is not None
+            update = updates.Update(
+                bound.prepared.changes,
+                bound.values,
+                frozenset(str(name) for name in bound.prepared.changes),
+            )
+            condition = _present_and(test)
+            return Write("update", statement.table, key, None, condition, update, return_item_on_failure)
+        case DeleteFrom():
+            removable = None if test is None else _absent_or(test)
+            return Write("delete", statement.table, key, None, removable, None, return_item_on_failure)
+        case Exists():
+            return Write(
+                "check", statement.table, key, None, _present_and(test), None, return_item_on_failure
+            )
+    raise AssertionError(f"no write: {statement}")
+
+
+def _insert(table: Table, bound: Bound, statement: Insert) -> Write:
+    item = {name: bound.values[value.name] for name, value in statement.item}
+    for attribute in table.key.attributes():
+        value = item.get(attribute.name)
+        if value is None:
+            raise ValidationException(_MISSING_KEY.format(attribute.name))
+        accesses.check_type(attribute, value)
+    size = item_size(item)
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
+    return Write("put", statement.table, item, records.pack(item, size), _absent)
+
+
+def _absent(item: Item) -> bool:
+    return not item
+
+
+def _bound_test(access: accesses.Access, bound: Bound) -> Callable[[Item], bool] | None:
+    if access.rest is None:
+        return None
+    rest, values = access.rest, bound.values
+    return lambda item: rest(item, values)
+
+
+def _present_and(test: Callable[[Item], bool] | None) -> Callable[[Item], bool]:
+    if test is None:
+        return bool
+    return lambda item: bool(item) and test(item)
+
+
+def _absent_or(test: Callable[[Item], bool]) -> Callable[[Item], bool]:
+    return lambda item: not item or test(item)
+
+
+def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion: Occasion) -> Outcome:
+    """Run the write of a statement.
+
+    Raises what `tables.writes.perform` raises, and `DuplicateItemException` for an INSERT.
+    """
+    try:
+        return writes.perform(txn, table, write, occasion)
+    except ConditionalCheckFailedException:
+        if isinstance(bound.prepared.statement, Insert):
+            raise DuplicateItemException(DUPLICATE) from None
+        raise
+
+
+def returned(bound: Bound, write: Write, outcome: Outcome) -> Any | None:
+    """The item that a RETURNING clause asks for (a fragment or a dict), or None."""
+    statement = bound.prepared.statement
+    if not isinstance(statement, Update | DeleteFrom):
+        return None
+    match statement.returning:
+        case "ALL OLD":
+            return None if outcome.old is None else records.fragment_of(outcome.old)
+        case "ALL NEW":
+            return None if outcome.new is None else records.fragment_of(outcome.new)
+        case "MODIFIED OLD" if write.update is not None:
+            return write.update.changed_paths(outcome.old_item or {}) or None
+        case "MODIFIED NEW" if write.update is not None:
+            return write.update.changed_paths(outcome.new_item or {}, after=True) or None
+    return None

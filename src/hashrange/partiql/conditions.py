@@ -1,0 +1,351 @@
+"""The grammar of expressions in statements: paths, operands, conditions and the sums of SET.
+
+    condition  ::= condition OR condition | condition AND condition | NOT condition | test
+    test       ::= operand [ comparator operand | IS [NOT] type | [NOT] IN ( list ) | [NOT] BETWEEN … AND … ]
+    operand    ::= term { ( '+' | '-' ) term }
+    term       ::= literal | '?' | path | function '(' operand, … ')' | '(' condition ')'
+    path       ::= name { '.' name | '[' number ']' | '[' string ']' }
+
+Rules: the trees are those of `expressions`; `IS` becomes `attribute_type` and its kind, `!=` becomes `<>`.
+Keywords and function names ignore case. Operators and nesting are bounded as in an expression.
+Wording: observed on DynamoDB Local, where nothing else is said.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from hashrange.expressions.lexer import ExpressionError, Token
+from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS
+from hashrange.expressions.tree import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Comparison,
+    ConditionTree,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Value,
+)
+from hashrange.limits import EXPRESSION_OPERATORS_MAX, NESTING_LEVELS_MAX
+from hashrange.partiql.literals import begins_literal, literal, text_of
+from hashrange.partiql.reserved import RESERVED_WORDS
+from hashrange.partiql.tokens import StatementCursor, malformed
+from hashrange.values import AttributeValue
+
+Tree: TypeAlias = ConditionTree | Operand
+
+SET_FUNCTIONS: Final = frozenset({"set_add", "set_delete"})
+_FUNCTIONS: Final = CONDITION_FUNCTIONS | UPDATE_FUNCTIONS | SET_FUNCTIONS
+_COMPARATORS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TYPES: Final = {
+    "NULL": "NULL",
+    "BOOLEAN": "BOOL",
+    "BOOL": "BOOL",
+    "BLOB": "B",
+    "STRING": "S",
+    "NUMERIC": "N",
+    "STRUCT": "M",
+    "TUPLE": "M",
+    "LIST": "L",
+}
+_OTHER_TYPES: Final = {
+    "BAG": "BAG",
+    "SEXP": "SEXP",
+    "SYMBOL": "SYMBOL",
+    "CLOB": "CLOB",
+    "INT": "INTEGER",
+    "INTEGER": "INTEGER",
+    "SMALLINT": "SMALLINT",
+    "FLOAT": "FLOAT",
+    "REAL": "REAL",
+    "DECIMAL": "DECIMAL",
+    "DEC": "DECIMAL",
+    "TIMESTAMP": "TIMESTAMP",
+    "DATE": "DATE",
+    "TIME": "TIME",
+    "CHAR": "CHARACTER",
+    "CHARACTER": "CHARACTER",
+    "VARCHAR": "CHARACTER_VARYING",
+}
+_INDEX_MAX: Final = 2**31 - 1
+_NOT_BOOLEAN: Final = "WHERE clause must contain an expression that resolves to a boolean"
+_NOT_EXPRESSIONS: Final = "The arguments to AND/OR must be Expressions"
+_IN_OPERANDS: Final = (
+    "IN operator must have a left hand argument of type Variable Reference and right hand argument of type "
+    "Seq with at least one member"
+)
+_IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
+
+
+class ExpressionParser:
+    """Parses expressions at a cursor, and collects the literals and parameters that they hold."""
+
+    __slots__ = ("_depth", "_operators", "constants", "cursor", "parameters")
+
+    def __init__(self, cursor: StatementCursor) -> None:
+        self.cursor = cursor
+        self.constants: list[AttributeValue] = []
+        self.parameters = 0
+        self._operators = 0
+        self._depth = 0
+
+    def where(self) -> ConditionTree:
+        """The condition of a WHERE clause."""
+        return _condition(self._or(), _NOT_BOOLEAN)
+
+    def value(self) -> Value:
+        """A literal or parameter, as the item of an INSERT holds it."""
+        if self.cursor.token.kind == "parameter":
+            return self._parameter()
+        return self.constant(literal(self.cursor))
+
+    def constant(self, value: AttributeValue) -> Value:
+        """The value that stands for a literal."""
+        self.constants.append(value)
+        return Value(f":{len(self.constants) - 1}")
+
+    def _parameter(self) -> Value:
+        self.cursor.take()
+        self.parameters += 1
+        return Value(f"?{self.parameters - 1}")
+
+    def _count(self) -> None:
+        self._operators += 1
+        if self._operators > EXPRESSION_OPERATORS_MAX:
+            raise ExpressionError(
+                f"The expression contains too many operators; operator count: {EXPRESSION_OPERATORS_MAX + 1}"
+            )
+
+    def _or(self) -> Tree:
+        left = self._and()
+        while self.cursor.accept_keyword("OR"):
+            self._count()
+            left = Or(_condition(left, _NOT_EXPRESSIONS), _condition(self._and(), _NOT_EXPRESSIONS))
+        return left
+
+    def _and(self) -> Tree:
+        left = self._not()
+        while self.cursor.accept_keyword("AND"):
+            self._count()
+            left = And(_condition(left, _NOT_EXPRESSIONS), _condition(self._not(), _NOT_EXPRESSIONS))
+        return left
+
+    def _not(self) -> Tree:
+        negations = 0
+        while self.cursor.accept_keyword("NOT"):
+            self._count()
+            negations += 1
+        node = self._test()
+        for _ in range(negations):
+            node = Not(_condition(node, _NOT_BOOLEAN))
+        return node
+
+    def _test(self) -> Tree:
+        cursor = self.cursor
+        left = self._condition_operand()
+        if cursor.token.kind == "symbol" and cursor.token.text in _COMPARATORS:
+            self._count()
+            operator = _COMPARATORS[cursor.take().text]
+            return Comparison(
+                operator, _operand(left, operator), _operand(self._condition_operand(), operator)
+            )
+        is_in_test = cursor.keyword() in ("IN", "BETWEEN", "LIKE", "IS")
+        if not is_in_test and not (
+            cursor.keyword() == "NOT" and cursor.peek().text.upper() in ("IN", "BETWEEN", "LIKE")
+        ):
+            return left
+        self._count()
+        token = cursor.token
+        if cursor.accept_keyword("IS"):
+            return self._is(left, token)
+        negated = cursor.accept_keyword("NOT")
+        test: ConditionTree
+        if cursor.accept_keyword("IN"):
+            test = self._in(left)
+        elif cursor.accept_keyword("BETWEEN"):
+            low = self._condition_operand()
+            cursor.demand_keyword("AND")
+            high = self._condition_operand()
+            test = Between(_operand(left, "BETWEEN"), _operand(low, "BETWEEN"), _operand(high, "BETWEEN"))
+        else:
+            raise ExpressionError("Unsupported operator in Condition Expression. Operator: like")
+        return Not(test) if negated else test
+
+    def _is(self, left: Tree, operator: Token) -> ConditionTree:
+        negated = self.cursor.accept_keyword("NOT")
+        if not isinstance(left, Path | Value):
+            raise ExpressionError(_IS_OPERAND)
+        word = self.cursor.keyword()
+        if word == "MISSING":
+            self.cursor.take()
+            return Call("attribute_exists" if negated else "attribute_not_exists", (left,))
+        if word not in _TYPES:
+            if word in _OTHER_TYPES:
+                raise ExpressionError(
+                    f"Unsupported data type for IS operator: {_OTHER_TYPES[word]}. Supported data types are [MISSING, "
+                    f"NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST] {self.cursor.place(operator)}"
+                )
+            raise malformed("Expected type name")
+        self.cursor.take()
+        test = Call("attribute_type", (left, self.constant({"S": _TYPES[word]})))
+        return Not(test) if negated else test
+
+    def _in(self, left: Tree) -> In:
+        cursor = self.cursor
+        closing = {"[": "]", "(": ")", "<<": ">>"}.get(cursor.token.text)
+        if closing is None or not isinstance(left, Path):
+            raise ExpressionError(_IN_OPERANDS)
+        cursor.take()
+        if cursor.at(closing):
+            raise ExpressionError(_IN_OPERANDS)
+        choices = [_operand(self._condition_operand(), "IN")]
+        while cursor.accept(","):
+            choices.append(_operand(self._condition_operand(), "IN"))
+        cursor.demand(closing)
+        return In(left, tuple(choices))
+
+    def _condition_operand(self) -> Tree:
+        node = self._term()
+        token = self.cursor.token
+        if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
+            raise ExpressionError(f"Unsupported operator in Condition Expression. Operator: {token.text}")
+        return node
+
+    def sum(self) -> Operand:
+        """The right-hand side of a SET."""
+        left = _operand(self._term(is_sum=True), "SET")
+        while self.cursor.token.kind == "symbol" and self.cursor.token.text in (
+            "+",
+            "-",
+            "*",
+            "/",
+            "%",
+            "||",
+        ):
+            operator = self.cursor.take().text
+            if operator not in "+-":
+                raise ExpressionError(f"Unsupported operator in Update Expression. Operator: {operator}")
+            self._count()
+            left = Arithmetic(operator, left, _operand(self._term(is_sum=True), "SET"))
+        return left
+
+    def _term(self, *, is_sum: bool = False) -> Tree:
+        cursor = self.cursor
+        token = cursor.token
+        if token.kind == "parameter":
+            return self._parameter()
+        if begins_literal(cursor):
+            return self.constant(literal(cursor))
+        if cursor.at("("):
+            self._enter()
+            node = self.sum() if is_sum else self._or()
+            self._leave()
+            return node
+        if token.kind == "word" and cursor.peek().text == "(":
+            return self._call(is_sum=is_sum)
+        if cursor.keyword() == "MISSING":
+            raise ExpressionError("MISSING must be compared using IS operator")
+        if not cursor.at_name():
+            cursor.refuse_term()
+        return self.path()
+
+    def _call(self, *, is_sum: bool) -> Call:
+        cursor = self.cursor
+        token = cursor.token
+        function = token.text.lower()
+        if function not in _FUNCTIONS:
+            if function == "exists" and cursor.peek().text == "(":
+                cursor.take()
+                cursor.take()
+                cursor.refuse_term()
+            if function.upper() in RESERVED_WORDS:
+                cursor.refuse_term()
+            raise ExpressionError(f"Unrecognized function: {token.text}")
+        cursor.take()
+        self._count()
+        self._enter()
+        arguments: list[Operand] = []
+        if not cursor.at(")"):
+            arguments.append(self._argument(function, is_sum=is_sum))
+            while cursor.accept(","):
+                arguments.append(self._argument(function, is_sum=is_sum))
+        self._leave()
+        return Call(function, tuple(arguments))
+
+    def _argument(self, function: str, *, is_sum: bool) -> Operand:
+        return self.sum() if is_sum else _operand(self._condition_operand(), function)
+
+    def _enter(self) -> None:
+        """Take an opening parenthesis; what it holds may not be nested without end."""
+        self.cursor.take()
+        self._depth += 1
+        if self._depth > EXPRESSION_OPERATORS_MAX // 4:
+            raise ExpressionError(
+                f"The expression contains too many operators; operator count: {EXPRESSION_OPERATORS_MAX + 1}"
+            )
+
+    def _leave(self) -> None:
+        self.cursor.demand(")")
+        self._depth -= 1
+
+    def path(self) -> Path:
+        """A document path."""
+        cursor = self.cursor
+        elements: list[str | int] = [cursor.name()]
+        while True:
+            token = cursor.token
+            if cursor.accept("."):
+                if cursor.at("*"):
+                    raise ExpressionError(
+                        f"Unpivot path component like a.*.b are not supported {cursor.place(token)}"
+                    )
+                elements.append(cursor.name())
+            elif cursor.accept("["):
+                elements.append(self._index(token))
+                cursor.demand("]")
+            else:
+                break
+        if len(elements) > NESTING_LEVELS_MAX:
+            raise ExpressionError(
+                f"The document path has too many nesting elements; nesting levels: {len(elements)}"
+            )
+        return Path(tuple(elements))
+
+    def _index(self, bracket: Token) -> str | int:
+        cursor = self.cursor
+        token = cursor.token
+        if token.kind == "string":
+            return text_of(cursor.take())
+        if cursor.at("*"):
+            raise ExpressionError(
+                f"Wildcard path component like a[*].b are not supported {cursor.place(bracket)}"
+            )
+        digits = ("-" if cursor.accept("-") else "") + cursor.token.text
+        if cursor.token.kind != "number" or not digits.lstrip("-").isdecimal():
+            raise ExpressionError(f"Unexpected path component {cursor.place(token)}")
+        if digits[0] == "-" or len(digits) > len(str(_INDEX_MAX)) or int(digits) > _INDEX_MAX:
+            raise ExpressionError(
+                f"List index is not within the allowable range; index: [{digits}] {cursor.place(token)}"
+            )
+        cursor.take()
+        return int(digits)
+
+
+def _condition(node: Tree, refusal: str) -> ConditionTree:
+    if isinstance(node, Path | Value | Arithmetic) or (isinstance(node, Call) and node.function == "size"):
+        raise ExpressionError(refusal)
+    return node
+
+
+def _operand(node: Tree, operator: str) -> Operand:
+    if isinstance(node, Path | Value | Arithmetic | Call):
+        return node
+    raise ExpressionError(
+        "Incorrect operand type for operator or function; "
+        f"operator or function: {operator}, operand type: BOOL"
+    )

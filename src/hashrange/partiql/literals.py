@@ -1,0 +1,155 @@
+"""Literals: tokens to attribute values.
+
+    'text'  12.5  -1  TRUE  NULL  [value, …]  {'name': value, …}  <<'a', 'b'>>  <<1, 2>>
+
+Rules: sets hold strings or numbers and are never empty; names in maps are strings, each once; parameters
+stand for whole values only, never inside a literal. There are no binary literals.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.errors import ValidationException
+from hashrange.expressions.lexer import ExpressionError, Token
+from hashrange.limits import NESTING_LEVELS_MAX
+from hashrange.partiql.tokens import StatementCursor, malformed
+from hashrange.values import AttributeValue, numbers
+
+_WORDS: Final[dict[str, AttributeValue]] = {
+    "TRUE": {"BOOL": True},
+    "FALSE": {"BOOL": False},
+    "NULL": {"NULL": True},
+}
+_OPENING: Final = ("[", "{", "<<")
+_TOO_PRECISE: Final = "DynamoDB only supports precision up to 38 digits"
+_BAG_TYPES: Final = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
+
+
+def begins_literal(cursor: StatementCursor) -> bool:
+    """Whether a literal begins at the current token."""
+    token = cursor.token
+    if token.kind in ("string", "number"):
+        return True
+    if token.kind == "symbol":
+        return token.text in _OPENING or (token.text in "+-" and cursor.peek().kind == "number")
+    return token.kind == "word" and token.text.upper() in _WORDS
+
+
+def literal(cursor: StatementCursor, where: str = "root", level: int = 1) -> AttributeValue:
+    """Take the literal at the cursor. `where` is its place in an outer literal, for messages."""
+    if level > NESTING_LEVELS_MAX + 1:
+        raise ExpressionError("Nesting Levels have exceeded supported limits")
+    token = cursor.token
+    if not begins_literal(cursor):
+        raise _unsupported(cursor, where)
+    if token.kind == "string":
+        return {"S": text_of(cursor.take())}
+    if token.kind == "word":
+        return dict(_WORDS[cursor.take().text.upper()])
+    if cursor.accept("["):
+        return {"L": _list(cursor, where, level)}
+    if cursor.accept("{"):
+        return {"M": {name: literal(cursor, f"{where}.{name}", level + 1) for name in members(cursor, where)}}
+    if cursor.accept("<<"):
+        return _bag(cursor, token)
+    return {"N": _number(cursor)}
+
+
+def text_of(token: Token) -> str:
+    """The text that a string token spells."""
+    return token.text[1:-1].replace("''", "'")
+
+
+def members(cursor: StatementCursor, where: str) -> _Members:
+    """The names of a map whose brace is taken, one at a time; the caller takes the value of each."""
+    return _Members(cursor, where)
+
+
+class _Members:
+    """Iterates over the names of a map literal."""
+
+    __slots__ = ("_cursor", "_seen", "_where")
+
+    def __init__(self, cursor: StatementCursor, where: str) -> None:
+        self._cursor = cursor
+        self._where = where
+        self._seen: set[str] = set()
+
+    def __iter__(self) -> _Members:
+        return self
+
+    def __next__(self) -> str:
+        cursor = self._cursor
+        if not self._seen:
+            if cursor.accept("}"):
+                raise StopIteration
+        elif not cursor.accept(","):
+            cursor.demand("}")
+            raise StopIteration
+        token = cursor.token
+        if token.kind != "string":
+            kind = {"parameter": "Parameter", "number": "Literal"}.get(token.kind, "VariableReference")
+            raise ExpressionError(
+                f"Tuple keys must be of type String. Actual type: {kind} under {self._where} "
+                f"{cursor.place(token)}"
+            )
+        name = text_of(cursor.take())
+        if name in self._seen:
+            raise ExpressionError(
+                f"Duplicate keys in tuple. Key: {name} under {self._where} {cursor.place(token)}"
+            )
+        self._seen.add(name)
+        cursor.demand(":")
+        return name
+
+
+def _list(cursor: StatementCursor, where: str, level: int) -> list[AttributeValue]:
+    elements: list[AttributeValue] = []
+    if cursor.accept("]"):
+        return elements
+    while True:
+        elements.append(literal(cursor, f"{where}.{len(elements)}", level + 1))
+        if not cursor.accept(","):
+            cursor.demand("]")
+            return elements
+
+
+def _bag(cursor: StatementCursor, opening: Token) -> AttributeValue:
+    if cursor.at(">>"):
+        raise ExpressionError(f"Empty bags are not supported {cursor.place(opening)}")
+    found: list[AttributeValue] = []
+    while True:
+        token = cursor.token
+        if not begins_literal(cursor) or token.kind == "word" or token.text in _OPENING:
+            raise ExpressionError(f"{_BAG_TYPES} {cursor.place(token)}")
+        found.append(literal(cursor))
+        if not cursor.accept(","):
+            break
+    cursor.demand(">>")
+    kinds = {kind for member in found for kind in member}
+    if len(kinds) > 1:
+        raise ExpressionError(_BAG_TYPES)
+    kind = kinds.pop()
+    texts = [member[kind] for member in found]
+    if len(set(texts)) < len(texts):
+        raise ExpressionError("Input collection contains duplicates")
+    return {f"{kind}S": texts}
+
+
+def _number(cursor: StatementCursor) -> str:
+    sign = cursor.take().text if cursor.token.kind == "symbol" else ""
+    try:
+        return numbers.normalise(sign + cursor.take().text)
+    except ValidationException as error:
+        message = _TOO_PRECISE if error.message == numbers.TOO_PRECISE else str(error.message)
+        raise ExpressionError(message) from None
+
+
+def _unsupported(cursor: StatementCursor, where: str) -> ExpressionError:
+    token = cursor.token
+    if token.kind == "end" or (token.kind == "symbol" and token.text not in "(+-"):
+        return malformed("Unexpected term")
+    what = "Parameter" if token.kind == "parameter" else token.text.upper()
+    what = token.text if token.kind == "word" and what != "MISSING" else what
+    return ExpressionError(f"Unsupported data type: {what} under key {where} {cursor.place(token)}")

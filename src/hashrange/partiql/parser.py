@@ -1,0 +1,293 @@
+"""Text to statements, by recursive descent.
+
+    select ::= SELECT ( '*' | path { ',' path } ) FROM table [ '.' index ] [ WHERE condition ]
+               [ ORDER BY name [ ASC | DESC ] { ',' name [ ASC | DESC ] } ]
+    insert ::= INSERT INTO table VALUE '{' string ':' value { ',' string ':' value } '}'
+    update ::= UPDATE table { SET path '=' sum { ',' path '=' sum } | REMOVE path } [ WHERE condition ]
+               [ RETURNING ( ALL | MODIFIED ) ( OLD | NEW ) '*' ]
+    delete ::= DELETE FROM table [ WHERE condition ] [ RETURNING ALL OLD '*' ]
+    exists ::= EXISTS '(' select ')'
+
+Source: Developer Guide, "PartiQL statements for DynamoDB". Wording: observed on DynamoDB Local, where nothing
+else is said. Clauses of SQL that DynamoDB does not have are refused by name. Knows no table's schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.tree import (
+    Action,
+    Add,
+    Call,
+    ConditionTree,
+    Delete,
+    Path,
+    Remove,
+    Set,
+    Value,
+)
+from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
+from hashrange.partiql.literals import members
+from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
+from hashrange.partiql.tokens import StatementCursor, malformed
+
+_TABLE_NAME: Final = re.compile(r"[a-zA-Z0-9_.\-]{3,255}")
+_BAD_TABLE_NAME: Final = (
+    "Table name should be within the length [3, 255] and only contain 'a-z', 'A-Z', '0-9', '-', '_', '.'."
+)
+_ONE_SOURCE: Final = "Only select from a single table or index is supported."
+_NO_ALIASES: Final = "Aliasing is not supported"
+_STRUCT: Final = (
+    "Unsupported format in item expression. Please use struct format {...} to express item values for insert "
+    "statement."
+)
+_ONE_TABLE: Final = "FROM clause may only contain a single table name in data manipulation statements"
+_ON_INDEX: Final = "This operation is not supported on an index"
+_RETURNING: Final = "Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause"
+
+
+class _Tail(NamedTuple):
+    """What ends a statement that writes."""
+
+    where: ConditionTree | None
+    returning: str | None
+
+
+def parse(text: str) -> Statement:
+    """The statement that `text` spells. Raises ExpressionError."""
+    cursor = StatementCursor(text)
+    parser = _Parser(cursor)
+    statement = parser.statement()
+    cursor.accept(";")
+    if cursor.token.kind != "end":
+        raise malformed("Unexpected token after expression")
+    return statement
+
+
+class _Parser:
+    __slots__ = ("cursor", "expressions")
+
+    def __init__(self, cursor: StatementCursor) -> None:
+        self.cursor = cursor
+        self.expressions = ExpressionParser(cursor)
+
+    def statement(self) -> Statement:
+        cursor = self.cursor
+        if cursor.accept_keyword("SELECT"):
+            return self.select()
+        if cursor.accept_keyword("INSERT"):
+            return self.insert()
+        if cursor.accept_keyword("UPDATE"):
+            return self.update()
+        if cursor.accept_keyword("DELETE"):
+            return self.delete()
+        if cursor.accept_keyword("EXISTS"):
+            cursor.demand("(")
+            cursor.demand_keyword("SELECT")
+            select = self.select()
+            cursor.demand(")")
+            return Exists(select)
+        if cursor.keyword() in ("CREATE", "DROP") and cursor.peek().text.upper() in ("TABLE", "INDEX"):
+            raise ExpressionError(
+                f"Unsupported operation: {cursor.token.text.title()}{cursor.peek().text.title()}"
+            )
+        raise malformed("Expected data manipulation")
+
+    def select(self) -> Select:
+        paths = self._projection()
+        self.cursor.demand_keyword("FROM")
+        table, index = self._source()
+        where = self._where()
+        self._refuse_clause("GROUP", "GROUP BY", "HAVING", "LET")
+        order = self._order()
+        self._refuse_clause("LIMIT", "OFFSET")
+        return Select(table, index, paths, where, order, *self._values())
+
+    def _values(self) -> tuple[Constants, int]:
+        return tuple(self.expressions.constants), self.expressions.parameters
+
+    def _refuse_clause(self, *clauses: str) -> None:
+        keyword = self.cursor.keyword()
+        if keyword not in clauses:
+            return
+        self.cursor.take()
+        if keyword in ("LIMIT", "OFFSET"):
+            place = self.cursor.place(self.cursor.token)
+            raise ExpressionError(f"Unsupported clause: {keyword} {place}")
+        raise ExpressionError(f"Unsupported clause: {'GROUP BY' if keyword == 'GROUP' else keyword}")
+
+    def _projection(self) -> tuple[Path, ...] | None:
+        cursor = self.cursor
+        if cursor.keyword() == "DISTINCT":
+            raise ExpressionError("Unsupported token in expression: DISTINCT")
+        if cursor.keyword() in ("VALUE", "PIVOT"):
+            raise ExpressionError("Select projection doesn't support value or pivot keywords")
+        if cursor.accept("*"):
+            return None
+        paths = [self._projected()]
+        while cursor.accept(","):
+            paths.append(self._projected())
+        return tuple(paths)
+
+    def _projected(self) -> Path:
+        cursor = self.cursor
+        token = cursor.token
+        if not cursor.at_name() or cursor.peek().text == "(":
+            if token.kind in ("string", "number", "parameter") or cursor.peek().text == "(":
+                raise ExpressionError(f"Unexpected path component {cursor.place(token)}")
+            cursor.refuse_term()
+        try:
+            path = self.expressions.path()
+        except ExpressionError as error:
+            if error.message.startswith("Unpivot"):
+                raise ExpressionError("Changing item's hierarchy while reading isn't supported") from None
+            raise
+        token = cursor.token
+        if cursor.keyword() == "AS" or cursor.at_name():
+            raise ExpressionError(_NO_ALIASES)
+        if token.kind == "symbol" and token.text not in (",", ")", "]", "}", ">>", ":", ";", "."):
+            raise ExpressionError(f"Unexpected path component {cursor.place(token)}")
+        return path
+
+    def _source(self) -> tuple[str, str | None]:
+        cursor = self.cursor
+        if cursor.token.kind in ("string", "number", "parameter") or (
+            cursor.token.kind == "symbol" and cursor.token.text in ("(", "<<", "[", "{")
+        ):
+            raise ExpressionError("Unexpected from source")
+        names = [cursor.name()]
+        while cursor.accept("."):
+            names.append(cursor.name())
+        if cursor.at(",") or cursor.keyword() in ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS"):
+            raise ExpressionError(_ONE_SOURCE)
+        if cursor.keyword() in ("AS", "AT", "BY"):
+            raise ExpressionError(_NO_ALIASES)
+        if cursor.at_name():
+            cursor.take()
+            if cursor.at_name():
+                raise malformed("Unexpected token after expression")
+            raise ExpressionError(_NO_ALIASES)
+        if len(names) > 2:
+            raise ExpressionError("Unexpected path component")
+        if not all(map(_TABLE_NAME.fullmatch, names)):
+            raise ExpressionError(_BAD_TABLE_NAME)
+        return names[0], names[1] if len(names) > 1 else None
+
+    def _where(self) -> ConditionTree | None:
+        return self.expressions.where() if self.cursor.accept_keyword("WHERE") else None
+
+    def _order(self) -> tuple[tuple[str, bool], ...]:
+        cursor = self.cursor
+        if not cursor.accept_keyword("ORDER"):
+            return ()
+        cursor.demand_keyword("BY")
+        order: list[tuple[str, bool]] = []
+        while True:
+            path = self.expressions.path()
+            if len(path.elements) > 1:
+                raise ExpressionError("Argument to ORDER BY must be of type VariableReference. Type: PATH")
+            descends = cursor.accept_keyword("DESC") or (cursor.accept_keyword("ASC") and False)
+            order.append((str(path.elements[0]), descends))
+            if not cursor.accept(","):
+                return tuple(order)
+
+    def insert(self) -> Insert:
+        cursor = self.cursor
+        cursor.demand_keyword("INTO")
+        table = self._table(_ONE_TABLE)
+        if cursor.at("<<") or cursor.at("["):
+            raise ExpressionError("Unsupported operation: InsertOp")
+        if cursor.at("("):
+            raise malformed("Unexpected keyword")
+        cursor.demand_keyword("VALUE")
+        token = cursor.token
+        if not cursor.accept("{"):
+            if token.kind in ("end", "word", "other", "ion"):
+                cursor.refuse_term()
+            raise ExpressionError(f"{_STRUCT} {cursor.place(token)}")
+        item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, "root")]
+        if cursor.keyword() == "RETURNING":
+            raise ExpressionError("RETURNING is not supported in INSERT")
+        return Insert(table, tuple(item), *self._values())
+
+    def _table(self, on_index: str) -> str:
+        table, index = self._source()
+        if index is not None:
+            raise ExpressionError(on_index)
+        return table
+
+    def update(self) -> Update:
+        cursor = self.cursor
+        table = self._table(_ON_INDEX)
+        actions: list[Action] = []
+        while True:
+            if cursor.accept_keyword("SET"):
+                actions.append(self._assignment())
+                while cursor.accept(","):
+                    actions.append(self._assignment())
+            elif cursor.accept_keyword("REMOVE"):
+                actions.append(Remove(self.expressions.path()))
+            else:
+                break
+        if not actions:
+            raise malformed("Expected data manipulation")
+        tail = self._tail()
+        return Update(table, tuple(actions), tail.where, tail.returning, *self._values())
+
+    def _assignment(self) -> Action:
+        path = self.expressions.path()
+        self.cursor.demand("=")
+        place = self.cursor.place(self.cursor.token)
+        operand = self.expressions.sum()
+        if isinstance(operand, Call) and operand.function in SET_FUNCTIONS:
+            return _set_change(path, operand, place)
+        return Set(path, operand)
+
+    def delete(self) -> DeleteFrom:
+        self.cursor.demand_keyword("FROM")
+        table = self._table(_ON_INDEX)
+        tail = self._tail()
+        if tail.returning not in (None, "ALL OLD"):
+            raise ExpressionError(
+                f"Invalid returning clause: RETURNING {tail.returning} *. Only RETURNING ALL OLD * is "
+                "allowed in DELETE statements."
+            )
+        return DeleteFrom(table, tail.where, tail.returning, *self._values())
+
+    def _tail(self) -> _Tail:
+        cursor = self.cursor
+        where = self._where()
+        if not cursor.accept_keyword("RETURNING"):
+            return _Tail(where, None)
+        which, when = cursor.keyword(), cursor.peek().text.upper()
+        if which not in ("ALL", "MODIFIED") or when not in ("OLD", "NEW"):
+            raise malformed("Expected ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause")
+        cursor.take()
+        cursor.take()
+        if not cursor.accept("*"):
+            raise ExpressionError(_RETURNING)
+        return _Tail(where, f"{which} {when}")
+
+
+def _set_change(path: Path, call: Call, place: str) -> Action:
+    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update."""
+    name = call.function.upper()
+    if len(call.arguments) != 2:
+        raise ExpressionError(
+            "Incorrect number of operands for operator or function; "
+            f"operator or function: {call.function}, number of operands: {len(call.arguments)}"
+        )
+    first, second = call.arguments
+    if first != path:
+        raise ExpressionError(f"The first argument to {name} must equal the assignment value")
+    if not isinstance(second, Value):
+        raise ExpressionError(not_a_set(name, place))
+    return Add(path, second) if name == "SET_ADD" else Delete(path, second)
+
+
+def not_a_set(function: str, place: str = "") -> str:
+    """The message for a second argument that is no set."""
+    return f"The second argument to {function} must be a value with type SET {place}".rstrip()

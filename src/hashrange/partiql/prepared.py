@@ -1,0 +1,191 @@
+"""Statements made ready to run: parsed and compiled once, kept by their text, bound to the parameters of a
+request.
+
+Rules: everything that the text decides is decided here; what depends on parameters is a check that runs with
+each request. Here an ExpressionError becomes a ValidationException, and nothing else leaves. Knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from hashrange.errors import SerializationException, ValidationException
+from hashrange.expressions import paths
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.operands import (
+    CONDITION_FUNCTIONS,
+    UPDATE_FUNCTIONS,
+    condition_checks,
+    update_checks,
+)
+from hashrange.expressions.paths import ResolvedPath, Trie
+from hashrange.expressions.preparing import CACHED_EXPRESSIONS_MAX, ValueCheck, check_functions
+from hashrange.expressions.tree import Add, ConditionTree, Delete, Node, Path, UpdateTree, Value, walk
+from hashrange.expressions.updates import compile_update
+from hashrange.partiql.conditions import SET_FUNCTIONS
+from hashrange.partiql.parser import not_a_set, parse
+from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
+from hashrange.values import AttributeValue, admit_value, kind
+
+Values: TypeAlias = Mapping[str, AttributeValue]
+
+_PARAMETER_COUNT: Final = "Number of parameters in request and statement don't match."
+
+
+class Projection(NamedTuple):
+    """What a SELECT shows: names of the answer and the paths that they show; and the top-level names read."""
+
+    columns: tuple[tuple[str, ResolvedPath], ...]
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A statement, compiled; good for every request with the same text.
+
+    `names` is what the trees resolve their names with: a statement has no placeholders, but an attribute
+    may be called like one. `changes` are those of an UPDATE.
+    """
+
+    statement: Statement
+    constants: Values
+    names: dict[str, str]
+    checks: tuple[ValueCheck, ...]
+    projection: Projection | None = None
+    changes: Trie | None = None
+
+    @property
+    def where(self) -> ConditionTree | None:
+        """The condition, or None."""
+        statement = self.statement.select if isinstance(self.statement, Exists) else self.statement
+        return None if isinstance(statement, Insert) else statement.where
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing, whatever happens."""
+        return isinstance(self.statement, Select)
+
+
+class Bound(NamedTuple):
+    """A statement with the values of one request: its literals (`:0`) and its parameters (`?0`)."""
+
+    prepared: Prepared
+    values: Values
+
+
+@lru_cache(CACHED_EXPRESSIONS_MAX)
+def prepare(text: str) -> Prepared:
+    """The compiled statement. Raises `ValidationException`."""
+    try:
+        return _compile(parse(text))
+    except ExpressionError as error:
+        raise ValidationException(error.message) from None
+
+
+def bind(prepared: Prepared, parameters: Sequence[AttributeValue] | None) -> Bound:
+    """The statement with `parameters`, which are checked and normalised in place.
+
+    Raises `ValidationException` and `SerializationException`.
+    """
+    values = dict(prepared.constants)
+    if parameters is not None:
+        for number, value in enumerate(parameters):
+            admit_value(value)
+            values[f"?{number}"] = value
+    if len(values) - len(prepared.constants) < prepared.statement.parameters:
+        raise ValidationException(_PARAMETER_COUNT)
+    try:
+        for check in prepared.checks:
+            check(values)
+    except ExpressionError as error:
+        raise ValidationException(error.message) from None
+    return Bound(prepared, values)
+
+
+def _compile(statement: Statement) -> Prepared:
+    for value in statement.constants:
+        try:
+            admit_value(value)
+        except (SerializationException, ValidationException) as error:
+            raise ExpressionError(str(error.message)) from None
+    constants = {f":{number}": value for number, value in enumerate(statement.constants)}
+    match statement:
+        case Insert():
+            return Prepared(statement, constants, {}, ())
+        case Exists(select):
+            return _prepared(statement, constants, select.where)
+        case Select(paths=selected, where=where):
+            projection = None if selected is None else _projection(selected)
+            return _prepared(statement, constants, where, projection=projection)
+        case DeleteFrom(where=where):
+            return _prepared(statement, constants, where)
+        case Update(actions=actions, where=where):
+            return _prepared(statement, constants, where, UpdateTree(actions))
+
+
+def _prepared(
+    statement: Statement,
+    constants: Values,
+    where: ConditionTree | None,
+    update: UpdateTree | None = None,
+    projection: Projection | None = None,
+) -> Prepared:
+    names: dict[str, str] = {}
+    checks: list[ValueCheck] = []
+    changes: Trie | None = None
+    if update is not None:
+        names |= _names(update)
+        check_functions(update, UPDATE_FUNCTIONS, CONDITION_FUNCTIONS | SET_FUNCTIONS, "an update")
+        checks += _set_checks(update)
+        checks += update_checks(update)
+        changes = compile_update(update, names)
+    if where is not None:
+        names |= _names(where)
+        check_functions(where, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS | SET_FUNCTIONS, "a condition")
+        checks += condition_checks(where, names)
+    return Prepared(statement, constants, names, tuple(checks), projection, changes)
+
+
+def _names(tree: Node) -> dict[str, str]:
+    """The attribute names that look like placeholders, each standing for itself."""
+    return {
+        element: element
+        for node in walk(tree)
+        if isinstance(node, Path)
+        for element in node.elements
+        if isinstance(element, str) and element[:1] in ("#", "")
+    }
+
+
+def _set_checks(update: UpdateTree) -> list[ValueCheck]:
+    return [
+        _set_check("SET_ADD" if isinstance(action, Add) else "SET_DELETE", action.value)
+        for action in update.actions
+        if isinstance(action, Add | Delete)
+    ]
+
+
+def _set_check(function: str, value: Value) -> ValueCheck:
+    def check(values: Values) -> None:
+        if kind(values[value.name]) not in ("SS", "NS", "BS"):
+            raise ExpressionError(not_a_set(function))
+
+    return check
+
+
+def _projection(selected: tuple[Path, ...]) -> Projection:
+    """A column is called by the last name of its path, with the indexes behind it: `b[0]` for `a.b[0]`."""
+    columns: dict[str, ResolvedPath] = {}
+    for path in selected:
+        name = ""
+        for element in path.elements:
+            name = element if isinstance(element, str) else f"{name}[{element}]"
+        if name in columns:
+            raise ExpressionError(f"Duplicate identifiers in select clause: {name}")
+        columns[name] = path.elements
+    # The same rule as for a projection expression: no path may lead to or through another.
+    paths.grow((path, None) for path in columns.values())
+    return Projection(tuple(columns.items()), frozenset(str(path[0]) for path in columns.values()))

@@ -1,0 +1,239 @@
+"""SELECT: one page of a query, of several queries one after the other, or of a scan.
+
+Rules: Limit and 1 MB count before the filter, as in Query and Scan, and the same code reads and counts. A
+next token names the record that the page ended with; it is good for the same statement and parameters only.
+
+Source: API reference, ExecuteStatement.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import orjson
+
+from hashrange.errors import ValidationException
+from hashrange.expressions import paths
+from hashrange.partiql import access as accesses
+from hashrange.partiql.access import Access, Spans
+from hashrange.partiql.prepared import Bound, Prepared, Projection
+from hashrange.partiql.statements import Select, show
+from hashrange.storage.api import Reader
+from hashrange.tables import capacity, ranges, records, sources
+from hashrange.tables.capacity import Consumed
+from hashrange.tables.ranges import Source
+from hashrange.tables.table import KeySchema, Table
+from hashrange.values import AttributeValue, Item, admit_item
+
+INVALID_TOKEN: Final = "Invalid NextToken"
+_NO_WHERE: Final = "Must have WHERE clause in the statement when using ORDER BY clause."
+_NO_PARTITION: Final = (
+    "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
+)
+_NOT_IN_KEY: Final = "Variable reference {} in ORDER BY clause must be part of the primary key"
+
+
+class Selected(NamedTuple):
+    """A page: items (fragments or dicts), the token and the key to go on from (None at the end), and the
+    capacity consumed."""
+
+    items: list[Any]
+    next_token: str | None
+    last_key: Item | None
+    consumed: Consumed
+
+
+class _Token(msgspec.Struct, frozen=True, array_like=True):
+    """A next token's content: its version, the digest of what it belongs to, and the last key."""
+
+    version: int
+    statement: bytes
+    key: dict[str, dict[str, Any]]
+
+
+_TOKEN_VERSION: Final = 1
+_decode_token = msgspec.msgpack.Decoder(_Token).decode
+
+
+class _Order(NamedTuple):
+    """Whether partitions come in descending order, and the items of each."""
+
+    partitions: bool
+    items: bool
+
+
+def select(
+    reader: Reader, table: Table, bound: Bound, *, consistent: bool, limit: int | None, token: str | None
+) -> Selected:
+    """One page of a SELECT. Raises `ValidationException`."""
+    prepared = bound.prepared
+    statement = prepared.statement
+    assert isinstance(statement, Select)
+    source = sources.open_source(table, statement.index, consistent=consistent)
+    project = prepared.projection
+    if project is not None:
+        sources.check_projected(source, project.attributes)
+    access = accesses.plan(prepared, source.key)
+    order = _order(statement, access, source.key)
+    start = _start(token, bound, source)
+    sizes: list[int] = []
+    if access.partition:
+        found = _query(reader, source, accesses.spans(source, access, bound.values), order, start, sizes)
+    else:
+        found = _scan(reader, source, start, sizes)
+    page = ranges.read_page(found, limit=limit, test=_test(access, bound))
+    kept, fetched_units = page.records, 0.0
+    if project is not None and sources.missing_attributes(source, project.attributes):
+        kept, fetched_units = sources.fetch(reader, source, kept, consistent=consistent)
+    units = sum(capacity.read_units(size, consistent=consistent) for size in sizes)
+    last_key = None
+    if page.last is not None:
+        item = records.item_of(page.last)
+        last_key = {name: item[name] for name in source.start_names()}
+    return Selected(
+        shown(kept, project),
+        None if last_key is None else _token(bound, last_key),
+        last_key,
+        sources.consumed(statement.table, source, units, fetched_units),
+    )
+
+
+def single_key(table: Table, bound: Bound) -> Item | None:
+    """The key of the one item that a SELECT names by its whole key and nothing else, or None.
+
+    Raises `ValidationException` for a key of the wrong type.
+    """
+    statement = bound.prepared.statement
+    access = accesses.plan(bound.prepared, table.key)
+    if not isinstance(statement, Select) or statement.index is not None:
+        return None
+    if access.key is None or access.rest is not None:
+        return None
+    return accesses.key_of(access, table.key, bound.values)
+
+
+def _test(access: Access, bound: Bound) -> Callable[[Item], bool] | None:
+    if access.rest is None:
+        return None
+    rest, values = access.rest, bound.values
+    return lambda item: rest(item, values)
+
+
+def _query(
+    reader: Reader,
+    source: Source,
+    spans: Spans,
+    order: _Order,
+    start: tuple[bytes, bytes] | None,
+    sizes: list[int],
+) -> Iterator[bytes]:
+    """The records of all partitions in their order; `sizes` gets the bytes read from each."""
+    partitions = spans.partitions[::-1] if order.partitions else spans.partitions
+    if start is not None:
+        if start[0] not in partitions:
+            raise ValidationException(INVALID_TOKEN)
+        partitions = partitions[partitions.index(start[0]) :]
+    return _walk(reader, source, spans, partitions, order, start, sizes)
+
+
+def _walk(
+    reader: Reader,
+    source: Source,
+    spans: Spans,
+    partitions: list[bytes],
+    order: _Order,
+    start: tuple[bytes, bytes] | None,
+    sizes: list[int],
+) -> Iterator[bytes]:
+    for partition in partitions:
+        sizes.append(0)
+        after = start[1] if start is not None and start[0] == partition else None
+        for record in ranges.query_records(
+            reader, source, partition, spans.low, spans.high, reverse=order.items, start=after
+        ):
+            sizes[-1] += records.size_of(record)
+            yield record
+
+
+def _scan(
+    reader: Reader, source: Source, start: tuple[bytes, bytes] | None, sizes: list[int]
+) -> Iterator[bytes]:
+    sizes.append(0)
+    for record in ranges.scan_records(reader, source, 0, 1, start):
+        sizes[0] += records.size_of(record)
+        yield record
+
+
+def _order(statement: Select, access: Access, key: KeySchema) -> _Order:
+    """The order that ORDER BY asks for. Raises `ValidationException` where the key does not give it."""
+    if not statement.order:
+        return _Order(partitions=False, items=False)
+    if statement.where is None:
+        raise ValidationException(_NO_WHERE)
+    if not access.partition:
+        raise ValidationException(_NO_PARTITION)
+    partition_names = {attribute.name for attribute in key.partition}
+    sort_names = {attribute.name for attribute in key.sort}
+    partitions = items = False
+    for name, descends in reversed(statement.order):
+        if name in partition_names:
+            partitions = descends
+        elif name in sort_names:
+            items = descends
+        else:
+            raise ValidationException(_NOT_IN_KEY.format(name))
+    return _Order(partitions, items)
+
+
+def shown(found: list[bytes], project: Projection | None) -> list[Any]:
+    """What a SELECT shows of records."""
+    if project is None:
+        return [records.fragment_of(record) for record in found]
+    return [columns_of(records.item_of(record), project) for record in found]
+
+
+def columns_of(item: Item, project: Projection) -> Item:
+    """The columns of one item; those whose paths lead nowhere are left out."""
+    shown_columns: Item = {}
+    for name, path in project.columns:
+        value = item.get(path[0]) if len(path) == 1 else paths.read(item, path)  # type: ignore[arg-type]
+        if value is not None:
+            shown_columns[name] = value
+    return shown_columns
+
+
+def _digest(bound: Bound) -> bytes:
+    """What a token is bound to: the statement, however it is spaced, and its parameters."""
+    parameters: list[AttributeValue] = [
+        bound.values[f"?{number}"] for number in range(bound.prepared.statement.parameters)
+    ]
+    return _statement_digest(bound.prepared, orjson.dumps(parameters))
+
+
+def _statement_digest(prepared: Prepared, parameters: bytes) -> bytes:
+    return blake2b(show(prepared.statement).encode() + b"\x00" + parameters, digest_size=12).digest()
+
+
+def _token(bound: Bound, key: Item) -> str:
+    return urlsafe_b64encode(msgspec.msgpack.encode(_Token(_TOKEN_VERSION, _digest(bound), key))).decode()
+
+
+def _start(token: str | None, bound: Bound, source: Source) -> tuple[bytes, bytes] | None:
+    """The place of the record that a token names. Raises `ValidationException` for any token not ours."""
+    if token is None:
+        return None
+    try:
+        content = _decode_token(urlsafe_b64decode(token.encode()))
+        if content.version != _TOKEN_VERSION or content.statement != _digest(bound):
+            raise ValidationException(INVALID_TOKEN)
+        admit_item(content.key)
+        return ranges.start_position(source, content.key)
+    except (Base64Error, UnicodeError, ValueError, msgspec.DecodeError):
+        raise ValidationException(INVALID_TOKEN) from None
+    except ValidationException:
+        raise ValidationException(INVALID_TOKEN) from None

@@ -1,0 +1,92 @@
+"""PartiQL's lexicon, for the lexer of the expression languages, and a cursor that reports PartiQL's errors.
+
+Knows no grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from hashrange.expressions.lexer import Cursor, ExpressionError, Token
+from hashrange.partiql.reserved import RESERVED_WORDS
+
+STATEMENT: Final = re.compile(
+    r"""
+    (?P<comment>   --[^\n]* | /\*.*?\*/ )
+  | (?P<word>      [A-Za-z_$][A-Za-z0-9_$]* )
+  | (?P<quoted>    "(?:[^"]|"")*" )
+  | (?P<string>    '(?:[^']|'')*' )
+  | (?P<number>    (?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? )
+  | (?P<parameter> \? )
+  | (?P<ion>       `[^`]*` )
+  | (?P<symbol>    << | >> | <> | != | <= | >= | \|\| | [=<>+\-*/%(),.\[\]{}:;] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Some of what DynamoDB appends is known: "Expected data manipulation", "Unexpected keyword", "Expected
+# RIGHT_PAREN" [report]. They are the messages of the public PartiQL parser, whose style the others follow.
+_MALFORMED: Final = "Statement wasn't well formed, can't be processed: "
+_SYMBOL_NAMES: Final = {
+    "(": "LEFT_PAREN",
+    ")": "RIGHT_PAREN",
+    "]": "RIGHT_BRACKET",
+    "{": "LEFT_CURLY",
+    "}": "RIGHT_CURLY",
+    ">>": "RIGHT_DOUBLE_ANGLE_BRACKET",
+    ":": "COLON",
+    ",": "COMMA",
+    "=": "OPERATOR",
+}
+
+
+def malformed(detail: str) -> ExpressionError:
+    """The error of a statement that does not follow the grammar."""
+    return ExpressionError(_MALFORMED + detail)
+
+
+class StatementCursor(Cursor):
+    """A place in the tokens of a statement."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, STATEMENT)
+
+    def place(self, token: Token) -> str:
+        """Where `token` stands, as messages show it: `at line:column:length`."""
+        line = self.text.count("\n", 0, token.start) + 1
+        column = token.start - self.text.rfind("\n", 0, token.start)
+        return f"at {line}:{column}:{token.stop - token.start}"
+
+    def demand(self, symbol: str) -> None:
+        """Take the current token, which must be this symbol."""
+        if not self.accept(symbol):
+            raise malformed(f"Expected {_SYMBOL_NAMES.get(symbol, symbol)}")
+
+    def demand_keyword(self, keyword: str) -> None:
+        """Take the current token, which must be this keyword."""
+        if not self.accept_keyword(keyword):
+            raise malformed(f"Expected {keyword} keyword")
+
+    def at_name(self) -> bool:
+        """Whether the current token is a name: quoted, or a word that is not reserved."""
+        token = self.token
+        return token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in RESERVED_WORDS)
+
+    def name(self) -> str:
+        """Take the current token, which must be a name; the name as it is meant."""
+        if not self.at_name():
+            raise malformed("Unexpected keyword" if self.token.kind == "word" else "Expected identifier")
+        token = self.take()
+        return token.text[1:-1].replace('""', '"') if token.kind == "quoted" else token.text
+
+    def refuse_term(self) -> NoReturn:
+        """Raise the error of a token that begins no term."""
+        token = self.token
+        if token.kind == "ion":
+            raise ExpressionError(f"Ion Literals are not supported {self.place(token)}")
+        if self.keyword() in ("CASE", "CAST", "SELECT", "EXISTS", "DISTINCT"):
+            raise ExpressionError(f"Unsupported token in expression: {token.text} {self.place(token)}")
+        raise malformed("Unexpected keyword" if token.kind == "word" else "Unexpected term")

@@ -1,0 +1,71 @@
+"""What a read may read from: a table or one of its indexes, what it shows there, and what that costs.
+
+Query, Scan and SELECT share these rules. A global index shows what it projects and nothing else; a local
+index fetches from the table what it does not project.
+
+Source: Developer Guide, "Attribute projections", for both kinds of index.
+"""
+
+from __future__ import annotations
+
+from hashrange.errors import INVALID, ValidationException
+from hashrange.storage.api import Reader
+from hashrange.tables import capacity, indexes, keys, records
+from hashrange.tables.ranges import Source
+from hashrange.tables.table import Table
+
+_GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexes"
+
+
+def open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
+    """The table, or its index of that name. Raises `ValidationException` where it cannot be read so."""
+    if index_name is None:
+        return Source(table, None)
+    index = table.index(index_name)
+    if index is None:
+        raise ValidationException(f"The table does not have the specified index: {index_name}")
+    if index.is_global:
+        if consistent:
+            raise ValidationException(_GSI_CONSISTENT)
+        if index.backfilling or index.status in ("CREATING", "DELETING"):
+            raise ValidationException(f"Cannot read from backfilling global secondary index: {index_name}")
+    return Source(table, index)
+
+
+def missing_attributes(source: Source, attributes: frozenset[str]) -> list[str]:
+    """Those of `attributes` that the records of `source` do not hold because they are not projected."""
+    if source.index is None or source.index.projection == "ALL":
+        return []
+    return sorted(attributes - indexes.projected_names(source.table, source.index))
+
+
+def check_projected(source: Source, attributes: frozenset[str]) -> None:
+    """Raise `ValidationException` if `source` is a global index that does not project all `attributes`."""
+    if source.index is not None and source.index.is_global:
+        missing = missing_attributes(source, attributes)
+        if missing:
+            raise ValidationException(
+                f"{INVALID}Global secondary index {source.index.name} does not project [{', '.join(missing)}]"
+            )
+
+
+def fetch(
+    reader: Reader, source: Source, found: list[bytes], *, consistent: bool
+) -> tuple[list[bytes], float]:
+    """The table's records of index entries, and the units that fetching them costs: each item rounds up."""
+    table = source.table
+    addresses = [(table.space, *keys.address_of_item(table.key, records.item_of(record))) for record in found]
+    fetched = [record for record in reader.get_many(addresses) if record is not None]
+    units = sum(capacity.read_units(records.size_of(record), consistent=consistent) for record in fetched)
+    return fetched, units
+
+
+def consumed(given_name: str, source: Source, units: float, fetched_units: float = 0.0) -> capacity.Consumed:
+    """The capacity of a read that cost `units` where it read, and `fetched_units` on the table behind."""
+    total = capacity.Consumed(given_name)
+    if source.index is None:
+        total.add(units)
+    else:
+        total.add_index(source.index.name, units, is_global=source.index.is_global)
+        total.add(fetched_units)
+    return total
