@@ -1,17 +1,26 @@
-"""The only source of time.
+"""The only source of time, and how moments and durations are written.
 
 Everything that depends on time takes a `Clock`, so that a test (or an operator) can set and advance it.
 Nothing else in the package calls `time.time` or `datetime.now`.
+
+A clock only tells the time. What becomes due by it is done by `Database.sweep`: who moves a clock and wants
+to see the effect at once calls `Database.settle` after it.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, Protocol
+
+MOMENT_MIN: Final = 0.0
+MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
+_MILLIS: Final = 1_000
 
 
 class Clock(Protocol):
-    """Tells the time. Implementations: `SystemClock`, `ManualClock`."""
+    """Tells the time. Implementations: `SystemClock`, `ManualClock`, `VirtualClock`."""
 
     def now(self) -> float:
         """Seconds since the Unix epoch, with fraction."""
@@ -45,3 +54,120 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Move the time on by `seconds`."""
         self._now += seconds
+
+
+class _Course(NamedTuple):
+    """The time is `offset` behind the real clock's while running, and `frozen` while standing."""
+
+    offset: float
+    frozen: float | None
+
+
+class VirtualClock:
+    """A clock that runs like another one, and can be frozen, set, advanced and resumed.
+
+    Any thread may read it. Its course is one value, replaced whole, so nobody reads half a change; one
+    thread at a time may change it (the admin plane does so on its event loop).
+    """
+
+    __slots__ = ("_course", "_real")
+
+    def __init__(
+        self,
+        start: float | None = None,
+        *,
+        frozen: bool = False,
+        real: Clock = SystemClock(),  # noqa: B008 (stateless)
+    ) -> None:
+        self._real = real
+        self._course = _Course(0.0, None)
+        self.change(start, frozen=frozen)
+
+    def now(self) -> float:
+        offset, frozen = self._course
+        return self._real.now() + offset if frozen is None else frozen
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the clock stands still."""
+        return self._course.frozen is not None
+
+    @property
+    def offset(self) -> float:
+        """How many seconds the clock is ahead of the real one."""
+        return self.now() - self._real.now()
+
+    def freeze(self) -> None:
+        """Stand still."""
+        self.change(frozen=True)
+
+    def resume(self) -> None:
+        """Run on from the time that it shows."""
+        self.change(frozen=False)
+
+    def set(self, now: float) -> None:
+        """Set the time to `now`, in seconds since the epoch. Raises ValueError outside of 1970 to 9999.
+
+        It may go back; what was done when the time had come stays done.
+        """
+        self.change(now)
+
+    def advance(self, seconds: float) -> None:
+        """Move the time on by `seconds`. Raises ValueError for less than 0, and past the year 9999."""
+        self.change(advance=seconds)
+
+    def change(
+        self, now: float | None = None, *, advance: float = 0.0, frozen: bool | None = None
+    ) -> None:
+        """Set, then advance, then freeze (True) or resume (False), all at one moment."""
+        if not advance >= 0.0:
+            raise ValueError("a clock is advanced by 0 seconds or more; set it to go back")
+        target = (self.now() if now is None else now) + advance
+        if not MOMENT_MIN <= target <= MOMENT_MAX:
+            raise ValueError("a clock shows a time from the year 1970 to the year 9999")
+        if self.frozen if frozen is None else frozen:
+            self._course = _Course(0.0, target)
+        elif now is not None or self.frozen:
+            self._course = _Course(target - self._real.now(), None)
+        else:
+            # Not by way of the time: repeated, that would add up what passes meanwhile.
+            self._course = _Course(self._course.offset + advance, None)
+
+
+_DURATION: Final = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_UNITS_SECONDS: Final = (7 * 86_400, 86_400, 3_600, 60, 1)
+
+
+def parse_duration(text: str) -> float:
+    """The seconds of a text such as ``90``, ``1.5``, ``45s``, ``15m``, ``24h``, ``7d``, ``1w`` or ``1d12h``.
+
+    Raises ValueError.
+    """
+    text = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
+        return float(text)
+    match = _DURATION.fullmatch(text)
+    if not text or match is None:
+        raise ValueError(f"{text!r} is not a duration, as 90, 15m, 24h, 7d and 1d12h are")
+    return sum(float(n) * unit for n, unit in zip(match.groups(), _UNITS_SECONDS, strict=True) if n)
+
+
+def parse_moment(text: str) -> float:
+    """The epoch seconds of an ISO 8601 date or time, UTC where it names no zone, or of a number of them.
+
+    Raises ValueError.
+    """
+    text = text.strip()
+    try:
+        if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII) and len(text) != len("20260131"):
+            return float(text)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a time, as 2026-01-31T12:00:00Z and 1769860800 are") from None
+
+
+def show_moment(moment: float) -> str:
+    """A moment as ISO 8601 in UTC with milliseconds: ``2026-01-31T12:00:00.000Z``."""
+    whole, millis = divmod(round(moment * _MILLIS), _MILLIS)
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{millis:03}Z"

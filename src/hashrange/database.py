@@ -24,7 +24,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Answer, Caller, Context, Request
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitFailed, Engine
-from hashrange.tables import sweeps
+from hashrange.tables import overview, sweeps
 from hashrange.tables.items import Occasion
 
 __all__ = ["Caller", "Database", "Settings"]
@@ -117,6 +117,15 @@ class Database:
         Returns the seconds until it wants to run again; 0 while more is due.
         """
         return sweeps.sweep(self.engine, Occasion(self.clock.now(), self.settings))
+
+    def settle(self) -> None:
+        """Sweep until nothing more is due: what a change of the clock made due is done then."""
+        while self.sweep() <= 0:
+            pass
+
+    def overview(self) -> list[dict[str, Any]]:
+        """The tables as an operator sees them: state, sizes, and how far builds under way are."""
+        return self.engine.read(lambda reader: overview.tables(reader, self.clock.now()))
 
     def close(self) -> None:
         """Close the engine. Idempotent."""

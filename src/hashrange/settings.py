@@ -14,13 +14,21 @@ from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 class Settings:
     """The settings of one database.
 
-    create_seconds, delete_seconds, update_seconds: how long tables stay CREATING, DELETING, UPDATING.
-    item_collection_bytes_max: the limit of an item collection in a table with local indexes.
-    gsi_delay_seconds: how long a change takes to reach global indexes; 0 keeps them up to date at once.
-    transaction_seconds: how long a transaction holds its items against others; see `tables.holds`.
-    stream_shards: how many shards a new stream has.
-    stream_shard_seconds: how old a shard gets before it is closed and another opened.
-    sweep_seconds: how often the background work looks for expired items.
+    create_seconds: how long a new table stays CREATING; on AWS several seconds. With 0 a program that forgets
+        to wait for ACTIVE works here and fails there.
+    delete_seconds: how long a deleted table stays DELETING, and its name taken.
+    update_seconds: how long a table stays UPDATING after UpdateTable.
+    item_collection_bytes_max: how large the items of one partition key may get, index entries included, in a
+        table with local indexes; AWS's limit is 10 GB.
+    gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
+        with 0 they are up to date at once, and a program that reads its own writes there is not found out.
+    transaction_seconds: how long a transaction holds its items, so that others meet
+        TransactionConflictException, which at 0 cannot happen.
+    stream_shards: how many shards a new stream has; records of one item always go to the same.
+    stream_shard_seconds: how old a shard of a stream gets before it is closed and a child opened, which
+        consumers have to follow; on AWS about 4 hours.
+    sweep_seconds: how often the background work looks for expired items, records past their retention and
+        the like; on AWS expired items may stay for days.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     """
 

@@ -22,8 +22,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from hashrange import __version__
+from hashrange.cli import _COMMANDS, logs, main
 from hashrange.cli import check as checking
-from hashrange.cli import logs, main
 from hashrange.cli import serve as serving
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
@@ -111,6 +111,7 @@ def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
     with served(cwd=tmp_path) as (process, started):
         endpoint_url = started.pop("endpoint")
         assert started.pop("time").endswith("Z")
+        assert started.pop("admin").startswith("http://127.0.0.1:")
         assert started == {
             "level": "info",
             "event": "started",
@@ -262,7 +263,7 @@ def test_completion_scripts(shell: str) -> None:
 
 def test_completion_offers_commands_and_options() -> None:
     completion = ShellComplete(main, {}, "hashrange", "_HASHRANGE_COMPLETE")
-    assert [item.value for item in completion.get_completions([], "")] == ["check", "completion", "serve"]
+    assert [item.value for item in completion.get_completions([], "")] == sorted(_COMMANDS)
     assert [item.value for item in completion.get_completions([], "se")] == ["serve"]
     assert "--data-dir" in [item.value for item in completion.get_completions(["serve"], "--d")]
     assert [item.value for item in completion.get_completions(["completion"], "z")] == ["zsh"]

@@ -33,6 +33,8 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "asyncio": {"server"},
     "uvloop": {"server"},
     "httptools": {"server"},
+    "starlette": {"server"},
+    "uvicorn": {"server"},
     "socket": {"server", "cli"},
     "argparse": set(),
     "click": {"cli"},

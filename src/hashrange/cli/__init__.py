@@ -2,6 +2,7 @@
 
     serve       the server                     cli/serve.py
     check       verify a data directory        cli/check.py
+    clock       a running server's clock       cli/clock.py
     completion  shell completion               cli/completion.py
     logs        how log lines look             cli/logs.py
 
@@ -22,6 +23,7 @@ from hashrange import __version__
 
 _COMMANDS: Final = {
     "check": "Verify a data directory.",
+    "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
     "serve": "Run the server.",
 }

@@ -13,6 +13,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +22,17 @@ import click
 
 from hashrange import __version__
 from hashrange.cli import logs
+from hashrange.clock import SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
-from hashrange.server import ServerSettings, serve
+from hashrange.server import ServerSettings, admin_url, bind_admin, serve
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, StorageError
 
 DEFAULT_DATA_DIR: Final = Path("hashrange-data")
 DEFAULT_PORT: Final = 8000
+ADMIN_PORT_DISTANCE: Final = 100
+"""How far above the port the admin port is: servers on neighbouring ports do not meet."""
+_PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +41,12 @@ Examples:
   hashrange serve                                 durable, in ./hashrange-data, on port 8000
   hashrange serve --memory --port 0               nothing kept, on any free port
   hashrange serve --data-dir /var/lib/hashrange --host 0.0.0.0 --log-format json
+  hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   HASHRANGE_PORT=8001 hashrange serve
 
 Every option may come from the environment. Any credentials are accepted. SIGTERM and Ctrl-C finish the
-requests under way; a second one cuts them off."""
+requests under way; a second one cuts them off. The admin port (health, metrics, tables, the clock) answers
+programs of this machine only; GET / on it tells what it can do."""
 
 # Shorter names for some of them.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -90,6 +97,13 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
     return decorate
 
 
+def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    try:
+        return parse_moment(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
+
+
 def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Parameter, str], str]:
     def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -129,17 +143,38 @@ def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Paramet
 @_option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The least level that is logged."
 )
+@_option(
+    "--admin-port",
+    type=click.IntRange(0, _PORT_MAX),
+    help="Port of the admin plane on 127.0.0.1; 0 for none.  "
+    f"[default: {ADMIN_PORT_DISTANCE} above --port, or a free one]",
+)
+@_option(
+    "--virtual-clock",
+    is_flag=True,
+    help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
+    "expiry, streams, iterators and tokens follow it at once.",
+)
+@_option(
+    "--virtual-clock-start",
+    callback=_moment,
+    metavar="TIME",
+    help="What the virtual clock shows at the start, in ISO 8601; implies --virtual-clock.  [default: now]",
+)
 @_settings_options(ServerSettings)
 @_settings_options(Settings)
 def command(
     host: str,
     port: int,
+    admin_port: int | None,
     data_dir: Path | None,
     memory: bool,
     region: str,
     account_id: str,
     log_format: str,
     log_level: str,
+    virtual_clock: bool,
+    virtual_clock_start: float | None,
     **limits: Any,
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal says stop."""
@@ -147,38 +182,62 @@ def command(
         raise click.UsageError("--memory keeps nothing on disk and --data-dir says where; give one of them.")
     logs.configure(log_format, log_level, sys.stderr)
     where = "memory" if memory else str(data_dir or DEFAULT_DATA_DIR)
+    virtual = virtual_clock or virtual_clock_start is not None
+    clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
     try:
         engine = _open(memory, data_dir or DEFAULT_DATA_DIR)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
-    database = Database(engine, settings=_pick(Settings, limits))
+    database = Database(engine, settings=_pick(Settings, limits), clock=clock)
+    with ExitStack() as stack:
+        stack.callback(database.close)
+        admin = _bind_admin(port, admin_port)
+        if admin is not None:
+            stack.callback(admin.close)
 
-    def started(endpoint_url: str) -> None:
-        _log.info(
-            "started", extra={"fields": {"endpoint": endpoint_url, "data": where, "version": __version__}}
-        )
-        if log_format == "text":
-            click.echo(_welcome(endpoint_url, where, region))
+        def started(endpoint_url: str) -> None:
+            fields = {"endpoint": endpoint_url, "data": where, "version": __version__}
+            if admin is not None:
+                fields["admin"] = admin_url(admin)
+            if virtual:
+                fields["clock"] = show_moment(clock.now())
+            _log.info("started", extra={"fields": fields})
+            if log_format == "text":
+                click.echo(_welcome(endpoint_url, where, region))
 
-    def stopping(reason: str) -> None:
-        _log.info("stopping", extra={"fields": {"reason": reason}})
-
-    try:
-        serve(
-            database,
-            host=host,
-            port=port,
-            region=region,
-            account_id=account_id,
-            settings=_pick(ServerSettings, limits),
-            started=started,
-            stopping=stopping,
-        )
-    except OSError as error:
-        raise click.ClickException(_why_not_listening(host, port, error)) from error
-    finally:
-        database.close()
+        try:
+            serve(
+                database,
+                host=host,
+                port=port,
+                region=region,
+                account_id=account_id,
+                settings=_pick(ServerSettings, limits),
+                admin=admin,
+                started=started,
+                stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
+            )
+        except OSError as error:
+            raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _bind_admin(port: int, admin_port: int | None) -> socket.socket | None:
+    """The admin plane's socket: on the port asked for, or on the usual one or any if none was."""
+    if admin_port == 0:
+        return None
+    wanted = admin_port
+    if wanted is None:
+        usual = port + ADMIN_PORT_DISTANCE
+        wanted = usual if port and usual <= _PORT_MAX else 0
+    try:
+        return bind_admin(wanted)
+    except OSError as error:
+        # Nobody asked for that port: what holds it must not keep the server from starting.
+        if admin_port is None and wanted:
+            return bind_admin(0)
+        why = _why_not_listening("127.0.0.1", wanted, error, "--admin-port")
+        raise click.ClickException(why) from error
 
 
 def _pick(settings: Any, values: dict[str, Any]) -> Any:
@@ -196,15 +255,16 @@ def _open(memory: bool, data_dir: Path) -> Engine:
     return EmbeddedEngine(data_dir)
 
 
-def _why_not_listening(host: str, port: int, error: OSError) -> str:
+def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str:
     if isinstance(error, socket.gaierror):
         return (
             f"The host {host!r} is not known ({error.strerror}); give an address of this machine to --host."
         )
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; stop what uses it, or choose another --port (0: any free)."
+        free = "any free" if option == "--port" else "none"
+        return f"Port {port} on {host} is in use; stop what uses it, or choose another {option} (0: {free})."
     if error.errno == errno.EACCES:
-        return f"Port {port} on {host} is not permitted to this user; choose a --port above 1023."
+        return f"Port {port} on {host} is not permitted to this user; choose a {option} above 1023."
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine; give one that is to --host."
     return f"Listening on {host}, port {port}, failed: {error}"

@@ -1,14 +1,18 @@
-"""The server: DynamoDB's API over HTTP/1.1.
+"""The server: DynamoDB's API over HTTP/1.1, and the admin plane beside it.
 
     settings  every limit and timeout, in one frozen value
     frames    answers as HTTP bytes
     http      one object per connection: parse, dispatch, answer in order, push back
+    metrics   what is counted, and Prometheus' text of it
+    admin_port, admin   the admin plane's socket, and what is loaded behind it when somebody connects
     run       listen, serve, sweep, drain; `serve` for a process, `running` for a thread
 
 The only package that knows sockets and asyncio. Refuses to know what an operation does.
 """
 
+from hashrange.server.admin_port import bind as bind_admin
+from hashrange.server.admin_port import url as admin_url
 from hashrange.server.run import running, serve
 from hashrange.server.settings import ServerSettings
 
-__all__ = ["ServerSettings", "running", "serve"]
+__all__ = ["ServerSettings", "admin_url", "bind_admin", "running", "serve"]

@@ -33,6 +33,8 @@ from hashrange import protocol
 from hashrange.database import Caller
 from hashrange.protocol import Call, Response, Wire
 from hashrange.server.frames import CONTINUE, Frames
+from hashrange.server.metrics import Metrics
+from hashrange.server.metrics import now as latency_now
 from hashrange.server.settings import ServerSettings
 
 LINGER_SECONDS_MAX: Final = 2.0
@@ -69,6 +71,7 @@ class Plane:
         "draining",
         "frames",
         "gathered_bytes",
+        "metrics",
         "now",
         "settings",
         "wire",
@@ -86,6 +89,7 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
+        self.metrics = Metrics()
         self.connections: set[Connection] = set()
         self.draining = False
         self.gathered_bytes = 0  # in bodies that came in more than one piece and are not complete
@@ -125,17 +129,19 @@ class Plane:
 class Exchange:
     """One request and its answer."""
 
-    __slots__ = ("answer", "call", "close", "connection", "linger")
+    __slots__ = ("answer", "call", "close", "connection", "linger", "started")
 
     def __init__(self, connection: Connection, close: bool) -> None:
         self.connection = connection
         self.close = close
         self.linger = False
+        self.started = 0.0
         self.call: Call | None = None
         self.answer: bytes | None = None
 
     def start(self, call: Call, plane: Plane) -> None:
         self.call = call
+        self.started = latency_now()
         try:
             plane.database.submit(call.operation, call.request, call.caller, self.done)
         except Exception as error:
@@ -146,8 +152,10 @@ class Exchange:
         if self.answer is not None:
             return
         connection = self.connection
-        frames = connection.plane.frames
-        form = self.call.form if self.call is not None else None
+        plane = connection.plane
+        frames = plane.frames
+        call = self.call
+        form = call.form if call is not None else None
         self.call = None
         if error is None and form is None and not self.close and result is not None:
             try:
@@ -156,6 +164,8 @@ class Exchange:
                 error = unencodable
         if self.answer is None:
             self.answer = frames.response(protocol.answer(result, error, form), close=self.close)
+        if call is not None:
+            plane.metrics.answered(call.operation, latency_now() - self.started, error)
         connection.answered(self)
 
 
@@ -206,6 +216,7 @@ class Connection(asyncio.Protocol):
         if len(plane.connections) >= plane.settings.connections_max or plane.draining:
             self._phase = Phase.ENDING
             plane.connections.add(self)
+            plane.metrics.responded(503)
             transport.write(plane.frames.refusal(503))
             transport.close()
             return
@@ -370,6 +381,7 @@ class Connection(asyncio.Protocol):
                 self._waiting.append(exchange)
         else:
             assert isinstance(outcome, Response)
+            plane.metrics.responded(outcome.status)
             exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
             self.answered(exchange)
 
@@ -429,6 +441,7 @@ class Connection(asyncio.Protocol):
         exchange = Exchange(self, True)
         exchange.linger = True
         exchange.answer = self.plane.frames.refusal(status)
+        self.plane.metrics.responded(status)
         self._held_bytes += len(exchange.answer)
         self._drop_body()
         self._status = status

@@ -2,7 +2,8 @@
 
 One event loop (uvloop where there is one) runs all connections and the bodies of their operations; the
 storage engine commits on its own thread and hands outcomes back through the loop, once per batch.
-`Database.sweep` runs on a thread of its own, so that background work never stands before a request.
+`Database.sweep` runs on a thread of its own, so that background work never stands before a request. The
+admin plane, if it is wanted, is a guest on the same loop (`server.admin_port`).
 
 A database is served by one server at a time, because its engine delivers outcomes to one loop.
 """
@@ -14,6 +15,7 @@ import contextlib
 import gc
 import logging
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +26,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
+from hashrange.server.admin_port import AdminPort, Subject
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection, Plane
 from hashrange.server.settings import ServerSettings
@@ -60,6 +63,7 @@ class Server:
         settings: ServerSettings,
         wire: Wire,
         loop: asyncio.AbstractEventLoop,
+        admin: socket.socket | None = None,
     ) -> None:
         self._loop = loop
         self._database = database
@@ -75,15 +79,19 @@ class Server:
         self._sweeping: asyncio.Task[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
+        subject = Subject(database, self._plane, self.settle)
+        self._admin = AdminPort(admin, subject, loop) if admin is not None else None
 
     async def start(self, host: str, port: int) -> str:
         """Listen, and return the endpoint's URL. Raises OSError if the address cannot be had."""
         self._listener = await self._loop.create_server(
             lambda: Connection(self._plane), host, port, backlog=self._settings.backlog_max
         )
-        self._database.engine.deliver_on(self._deliver)
+        self._database.engine.deliver_on(self._deliver, self._loop.call_soon)
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
+        if self._admin is not None:
+            self._admin.open()
         bound = self._listener.sockets[0]
         address, bound_port = bound.getsockname()[:2]
         if address in ("0.0.0.0", "::"):
@@ -102,6 +110,8 @@ class Server:
         while self._plane.connections and self._loop.time() < give_up:
             await asyncio.sleep(_DRAIN_POLL_SECONDS)
         self.abort()
+        if self._admin is not None:
+            await self._admin.close()
         if self._ticking is not None:
             self._ticking.cancel()
         if self._sweeping is not None:
@@ -114,6 +124,7 @@ class Server:
         self._plane.abort()
 
     def _deliver(self, callback: Callable[[], None]) -> None:
+        self._plane.metrics.deliveries += 1
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
@@ -136,6 +147,12 @@ class Server:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), wait_seconds)
 
+    async def settle(self) -> None:
+        """Do the background work that is due, all of it, unless the server is to stop."""
+        while not self._stopping.is_set():
+            if await self._loop.run_in_executor(self._sweeper, self._database.sweep) > 0:
+                return
+
 
 def serve(
     database: Database,
@@ -145,6 +162,7 @@ def serve(
     region: str = _ANYONE.region,
     account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
+    admin: socket.socket | None = None,
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
 ) -> None:
@@ -152,7 +170,8 @@ def serve(
 
     `started` gets the endpoint's URL, `stopping` the signal's name. A second signal cuts off what is
     still under way. Closing the database is the caller's part. Raises OSError if the address cannot be
-    had. `region` and `account_id` are those of callers whose credentials name none.
+    had. `region` and `account_id` are those of callers whose credentials name none. `admin` is a socket of
+    `admin_port.bind` for the admin plane, and is closed at the end.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -161,6 +180,7 @@ def serve(
             settings or ServerSettings(),
             Wire(region=region, account_id=account_id, operations=REGISTRY),
             loop,
+            admin,
         )
         runner.run(_serve(server, host, port, started, stopping))
 
@@ -217,10 +237,11 @@ def running(
     region: str = _ANYONE.region,
     account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
+    admin: socket.socket | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 
-    Port 0 takes a free one. Closing the database is the caller's part.
+    Port 0 takes a free one. Closing the database is the caller's part. `admin` is as in `serve`.
     """
     loop = new_event_loop()
     outcome: list[str | BaseException] = []
@@ -229,6 +250,7 @@ def running(
         settings or ServerSettings(),
         Wire(region=region, account_id=account_id, operations=REGISTRY),
         loop,
+        admin,
     )
     ready = threading.Event()
     stop = asyncio.Event()

@@ -10,7 +10,7 @@ of the wrong type are left out, as in DynamoDB.
 from __future__ import annotations
 
 from hashrange.encoding import PARTITION_BYTES
-from hashrange.storage.api import Transaction
+from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import indexes, records
 from hashrange.tables.catalog import BACKFILL_SPACE
 from hashrange.tables.table import Index, Table
@@ -37,3 +37,8 @@ def step(txn: Transaction, table: Table, index: Index, limit: int) -> bool:
     if done and cursor:
         txn.delete(BACKFILL_SPACE, name, b"")
     return done
+
+
+def cursor(reader: Reader, index: Index) -> bytes:
+    """The address of the next item to look at while the index is being filled; b"" before the first step."""
+    return reader.get(BACKFILL_SPACE, index.space.to_bytes(4), b"") or b""

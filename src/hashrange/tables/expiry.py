@@ -93,6 +93,11 @@ def forget(txn: Transaction, ttl: TimeToLive, place: tuple[int, bytes, bytes]) -
     txn.delete(ttl.space, _QUEUE, _place(*place))
 
 
+def cursor(reader: Reader, ttl: TimeToLive) -> bytes:
+    """The address of the next item to be queued while the queue is being built; b"" before the first step."""
+    return reader.get(ttl.space, _CURSOR, b"") or b""
+
+
 def build_step(txn: Transaction, table: Table, ttl: TimeToLive, limit: int) -> bool:
     """Add up to `limit` of the items that were there before to the queue; whether all are in now."""
     cursor = txn.get(ttl.space, _CURSOR, b"")

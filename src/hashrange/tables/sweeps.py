@@ -6,18 +6,38 @@ the store whole. Nobody waits for a sweep but the things that it does.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
 from hashrange.storage.api import Engine, Transaction
-from hashrange.tables import backfill, catalog, expiry, holds, lag, records, streams, tokens, writes
+from hashrange.tables import (
+    backfill,
+    catalog,
+    expiry,
+    holds,
+    lag,
+    overview,
+    records,
+    streams,
+    tokens,
+    writes,
+)
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Index, Table, TimeToLive
 
 # Steps are bites of this many items, so that no request waits long behind one.
 BITE_ITEMS = 200
+
+# 0 means that more is due, so it is never the answer when nothing is.
+_WAIT_SECONDS_MIN = 0.001
+
+# A long build is logged as often as this as it goes on.
+_PROGRESS_STEPS = 10
+
+_log = logging.getLogger("hashrange")
 
 
 def sweep(engine: Engine, occasion: Occasion) -> float:
@@ -31,7 +51,8 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
             continue
         for index in table.indexes:
             if index.backfilling:
-                engine.write(partial(_fill, name=table.name, space=index.space, now=now))
+                done = engine.write(partial(_fill, name=table.name, space=index.space, now=now))
+                _log_progress("filling index", {"table": table.name, "index": index.name}, done)
                 more = True
         if table.ttl is not None:
             more |= _expired(engine, table, table.ttl, occasion)
@@ -48,7 +69,7 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
         engine.write(partial(holds.forget_expired, now=now))
     if engine.read(partial(tokens.any_expired, now=now)):
         more |= engine.write(partial(tokens.forget_expired, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
-    return 0.0 if more else wait
+    return 0.0 if more else max(wait, _WAIT_SECONDS_MIN)
 
 
 def _remove(txn: Transaction, table: Table, now: float) -> None:
@@ -57,15 +78,26 @@ def _remove(txn: Transaction, table: Table, now: float) -> None:
         catalog.remove(txn, table, now)
 
 
-def _fill(txn: Transaction, name: str, space: int, now: float) -> None:
-    """One step of filling a new index; the last one makes it ACTIVE."""
+def _log_progress(event: str, fields: dict[str, str], done: tuple[float, float]) -> None:
+    """Log how far a build is whenever another tenth of it is done; `done` is its share before and after."""
+    before, after = (int(share * _PROGRESS_STEPS) for share in done)
+    if after > before:
+        percent = after * 100 // _PROGRESS_STEPS
+        _log.info(event, extra={"fields": {**fields, "percent": percent}})
+
+
+def _fill(txn: Transaction, name: str, space: int, now: float) -> tuple[float, float]:
+    """One step of filling a new index; the last one makes it ACTIVE. Its progress before and after."""
     table = catalog.find(txn, name, now)
     index = next((one for one in table.indexes if one.space == space), None) if table else None
     if table is None or index is None or not index.backfilling:
-        return
+        return 1.0, 1.0
+    before = overview.index_progress(txn, index)
     if backfill.step(txn, table, index, BITE_ITEMS):
         filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
         catalog.save(txn, with_index(table, filled))
+        return before, 1.0
+    return before, overview.index_progress(txn, index)
 
 
 def with_index(table: Table, index: Index) -> Table:
@@ -77,7 +109,8 @@ def with_index(table: Table, index: Index) -> Table:
 def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) -> bool:
     """Delete a bite of a table's expired items, or go on building its queue; whether more is due."""
     if not ttl.built:
-        engine.write(partial(_queue, name=table.name, ttl=ttl, now=occasion.now))
+        done = engine.write(partial(_queue, name=table.name, ttl=ttl, now=occasion.now))
+        _log_progress("queueing items to expire", {"table": table.name, "attribute": ttl.attribute}, done)
         return True
     places = engine.read(partial(expiry.due, ttl=ttl, now=occasion.now, limit=BITE_ITEMS))
     if places:
@@ -86,14 +119,20 @@ def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) 
     return len(places) == BITE_ITEMS
 
 
-def _queue(txn: Transaction, name: str, ttl: TimeToLive, now: float) -> None:
-    """One step of queueing the items that were there before time to live was switched on."""
+def _queue(txn: Transaction, name: str, ttl: TimeToLive, now: float) -> tuple[float, float]:
+    """One step of queueing the items that were there before time to live was switched on.
+
+    Returns the build's progress before and after it.
+    """
     table = catalog.find(txn, name, now)
     if table is None or table.ttl != ttl:
-        return
+        return 1.0, 1.0
+    before = overview.queue_progress(txn, ttl)
     if expiry.build_step(txn, table, ttl, BITE_ITEMS):
         built = msgspec.structs.replace(ttl, built=True)
         catalog.save(txn, msgspec.structs.replace(table, ttl=built))
+        return before, 1.0
+    return before, overview.queue_progress(txn, ttl)
 
 
 def _expire(

@@ -1,0 +1,113 @@
+"""The admin plane's port: open from the start, with nothing behind it until somebody connects.
+
+Starlette and uvicorn take a tenth of a second and some megabytes to load, which a test that starts a
+hundred servers would pay a hundred times. So the port listens at once, the kernel keeps the first
+connection, and that loads `server.admin`, on a thread, while requests of the data plane go on.
+
+The port is on the loopback interface only: the admin plane has no authentication.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hashrange.database import Database
+from hashrange.server.http import Plane
+
+if TYPE_CHECKING:
+    from hashrange.server.admin import AdminServer
+
+HOST: Final = "127.0.0.1"
+_BACKLOG_MAX: Final = 64
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the admin plane looks at and acts on; `settle` does the background work that is due."""
+
+    database: Database
+    plane: Plane
+    settle: Callable[[], Awaitable[None]]
+
+
+def bind(port: int) -> socket.socket:
+    """A socket that listens on `port` of the loopback interface, 0 for any free one. Raises OSError."""
+    listening = socket.socket()
+    try:
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen(_BACKLOG_MAX)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def url(listening: socket.socket) -> str:
+    """The URL of the admin plane that listens there."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{host}:{port}"
+
+
+class AdminPort:
+    """A listening socket, and the admin plane behind it once it is loaded. Lives on one event loop."""
+
+    def __init__(self, listening: socket.socket, subject: Subject, loop: asyncio.AbstractEventLoop) -> None:
+        self._listening = listening
+        self._subject = subject
+        self._loop = loop
+        self._watching = False
+        self._server: AdminServer | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Wait for the first connection."""
+        try:
+            self._loop.add_reader(self._listening, self._wake)
+        except NotImplementedError:  # pragma: no cover (Windows' event loop watches no sockets)
+            self._wake()
+        else:
+            self._watching = True
+
+    def _wake(self) -> None:
+        self._unwatch()
+        self._serving = self._loop.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            self._server = await self._loop.run_in_executor(None, _load, self._subject)
+            await self._server.serve(sockets=[self._listening])
+        except Exception:
+            _log.exception("admin plane failed")
+            self._listening.close()
+
+    def _unwatch(self) -> None:
+        if self._watching:
+            self._watching = False
+            self._loop.remove_reader(self._listening)
+
+    async def close(self) -> None:
+        """End what is under way, and close the port."""
+        self._unwatch()
+        while self._serving is not None and not self._serving.done():
+            # A plane that is still being loaded learns it when it is there.
+            if self._server is not None:
+                self._server.should_exit = True
+            await asyncio.wait([self._serving], timeout=0.05)
+        self._listening.close()
+
+
+def _load(subject: Subject) -> AdminServer:
+    from hashrange.server import admin
+
+    return admin.server(subject)

@@ -1,0 +1,153 @@
+"""What the server counts, and how Prometheus reads it.
+
+Counting is on the path of every request, so it is a bisection and two additions; everything else is
+derived when somebody asks. A request's latency is taken from when it starts to run until its answer is
+encoded, which for a write includes its commit.
+
+    hashrange_requests_total{operation,status,error}    how requests ended; `error` is the exception's name
+    hashrange_request_seconds{operation}                histogram of their latency
+    hashrange_other_responses_total{status}             answers to what reached no operation, refusals mostly
+    hashrange_commit_deliveries_total                   batches of outcomes that the engine handed over
+    hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
+
+Written by the event loop only, but for the deliveries, which come from the engine's commit thread only.
+Knows the text format (version 0.0.4) because a client library's counters would cost several times a
+request's budget. Refuses to know what an operation does.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, Final
+
+from hashrange.errors import InternalServerError, ServiceError
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+# Upper bounds of the histogram's buckets. In-process reads take tens of microseconds, a commit of a slow
+# disk tens of milliseconds.
+BOUNDS_SECONDS: Final = (
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+)  # fmt: skip
+
+_OK: Final = 200
+
+now = time.perf_counter
+"""The time that latencies are taken from."""
+
+
+class Tally:
+    """The requests of one operation: latencies by bucket and in sum, and the errors among them."""
+
+    __slots__ = ("buckets", "errors", "seconds")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BOUNDS_SECONDS) + 1)
+        self.seconds = 0.0
+        self.errors: dict[tuple[int, str], int] = {}
+
+
+class Metrics:
+    """The counters of one server."""
+
+    __slots__ = ("deliveries", "responses", "started", "tallies")
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, Tally] = {}
+        self.responses: dict[int, int] = {}
+        self.deliveries = 0
+        self.started = now()
+
+    def answered(self, operation: str, seconds: float, error: Exception | None) -> None:
+        """Count a request of an operation, which took `seconds` and ended with `error` or well."""
+        tally = self.tallies.get(operation)
+        if tally is None:
+            tally = self.tallies[operation] = Tally()
+        tally.buckets[bisect_left(BOUNDS_SECONDS, seconds)] += 1
+        tally.seconds += seconds
+        if error is not None:
+            told = error if isinstance(error, ServiceError) else InternalServerError("")
+            key = (told.status, type(told).__name__)
+            tally.errors[key] = tally.errors.get(key, 0) + 1
+
+    def responded(self, status: int) -> None:
+        """Count an answer to what reached no operation: a refusal, or the data plane's own health check."""
+        self.responses[status] = self.responses.get(status, 0) + 1
+
+    @property
+    def uptime_seconds(self) -> float:
+        """How long the server has been there."""
+        return now() - self.started
+
+
+def exposition(
+    metrics: Metrics, *, connections: int, clock_seconds: float, tables: Iterable[Mapping[str, Any]]
+) -> str:
+    """All metrics in Prometheus' text format; `tables` as `Database.overview` gives them."""
+    lines: list[str] = []
+    tallies = sorted(metrics.tallies.items())
+    lines += _family(
+        "hashrange_requests_total", "counter", "Requests by operation and outcome.", _requests(tallies)
+    )
+    lines += _family(
+        "hashrange_request_seconds",
+        "histogram",
+        "From the start of a request until its answer is encoded.",
+        _latencies(tallies),
+    )
+    responses = [
+        ("", {"status": str(status)}, count) for status, count in sorted(metrics.responses.items())
+    ]
+    lines += _family(
+        "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
+    )
+    rows = list(tables)
+    for name, kind, text, value in (
+        ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
+        ("connections", "gauge", "Open connections of the data plane.", connections),
+        ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
+        ("uptime_seconds", "gauge", "How long the server has been there.", metrics.uptime_seconds),
+        ("tables", "gauge", "Tables.", len(rows)),
+    ):
+        lines += _family(f"hashrange_{name}", kind, text, [("", {}, value)])
+    for name, text in (("items", "Items of a table."), ("bytes", "Size of a table's items.")):
+        samples = [("", {"table": row["name"]}, row[name]) for row in rows]
+        lines += _family(f"hashrange_table_{name}", "gauge", text, samples)
+    cpu_seconds: _Sample = ("", {}, time.process_time())
+    lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
+    return "\n".join(lines) + "\n"
+
+
+_Sample = tuple[str, dict[str, str], float]
+
+
+def _requests(tallies: Iterable[tuple[str, Tally]]) -> Iterator[_Sample]:
+    for operation, tally in tallies:
+        well = sum(tally.buckets) - sum(tally.errors.values())
+        yield "", {"operation": operation, "status": str(_OK), "error": ""}, well
+        for (status, error), count in sorted(tally.errors.items()):
+            yield "", {"operation": operation, "status": str(status), "error": error}, count
+
+
+def _latencies(tallies: Iterable[tuple[str, Tally]]) -> Iterator[_Sample]:
+    for operation, tally in tallies:
+        bounds = [*map(str, BOUNDS_SECONDS), "+Inf"]
+        for bound, count in zip(bounds, accumulate(tally.buckets), strict=True):
+            yield "_bucket", {"operation": operation, "le": bound}, count
+        yield "_sum", {"operation": operation}, tally.seconds
+        yield "_count", {"operation": operation}, sum(tally.buckets)
+
+
+def _family(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+    for suffix, labels, value in samples:
+        inside = ",".join(f'{label}="{_escaped(shown)}"' for label, shown in labels.items())
+        yield f"{name}{suffix}{{{inside}}} {value}" if inside else f"{name}{suffix} {value}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
