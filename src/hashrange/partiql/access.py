@@ -84,13 +84,15 @@ def plan(prepared: Prepared, key: KeySchema) -> Access:
     terms = [_term(conjunct) for conjunct in conjuncts]
     used: set[int] = set()
     partition = _bind_partition(key, terms, used)
+    chosen_by_equality = not any(term and term.operator == "IN" for term in (terms[one] for one in used))
     equal: list[Term] = []
     narrow: list[Term] = []
     if partition:
         _bind_sort(key, terms, used, equal, narrow)
     left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
     rest = compile_condition(reduce(And, left), prepared.names) if left else None
-    return Access(partition, tuple(equal), tuple(narrow), rest, _whole_key(key, partition, equal, narrow))
+    whole = _whole_key(key, partition, equal, narrow) if chosen_by_equality else None
+    return Access(partition, tuple(equal), tuple(narrow), rest, whole)
 
 
 def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
@@ -180,7 +182,7 @@ def _bind_sort(
 def _whole_key(
     key: KeySchema, partition: tuple[Alternatives, ...], equal: Sequence[Term], narrow: Sequence[Term]
 ) -> dict[str, str] | None:
-    if not partition or narrow or len(equal) < len(key.sort) or any(len(one) > 1 for one in partition):
+    if not partition or narrow or len(equal) < len(key.sort):
         return None
     bound = dict(
         zip((attribute.name for attribute in key.partition), (one[0] for one in partition), strict=True)

@@ -79,6 +79,10 @@ _IN_OPERANDS: Final = (
     "IN operator must have a left hand argument of type Variable Reference and right hand argument of type "
     "Seq with at least one member"
 )
+_IS_TYPES: Final = (
+    "Unsupported data type for IS operator: {}. Supported data types are [MISSING, NULL, BOOLEAN, BLOB, "
+    "STRING, NUMERIC, STRUCT, TUPLE, LIST]"
+)
 _IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
 
 
@@ -186,10 +190,7 @@ class ExpressionParser:
             return Call("attribute_exists" if negated else "attribute_not_exists", (left,))
         if word not in _TYPES:
             if word in _OTHER_TYPES:
-                raise ExpressionError(
-                    f"Unsupported data type for IS operator: {_OTHER_TYPES[word]}. Supported data types are [MISSING, "
-                    f"NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST] {self.cursor.place(operator)}"
-                )
+                raise ExpressionError(f"{_IS_TYPES.format(_OTHER_TYPES[word])} {self.cursor.place(operator)}")
             raise malformed("Expected type name")
         self.cursor.take()
         test = Call("attribute_type", (left, self.constant({"S": _TYPES[word]})))
@@ -298,15 +299,14 @@ class ExpressionParser:
         cursor = self.cursor
         elements: list[str | int] = [cursor.name()]
         while True:
-            token = cursor.token
             if cursor.accept("."):
                 if cursor.at("*"):
                     raise ExpressionError(
-                        f"Unpivot path component like a.*.b are not supported {cursor.place(token)}"
+                        f"Unpivot path component like a.*.b are not supported {cursor.place(cursor.token)}"
                     )
                 elements.append(cursor.name())
             elif cursor.accept("["):
-                elements.append(self._index(token))
+                elements.append(self._index())
                 cursor.demand("]")
             else:
                 break
@@ -316,22 +316,22 @@ class ExpressionParser:
             )
         return Path(tuple(elements))
 
-    def _index(self, bracket: Token) -> str | int:
+    def _index(self) -> str | int:
         cursor = self.cursor
         token = cursor.token
         if token.kind == "string":
             return text_of(cursor.take())
         if cursor.at("*"):
             raise ExpressionError(
-                f"Wildcard path component like a[*].b are not supported {cursor.place(bracket)}"
+                f"Wildcard path component like a[*].b are not supported {cursor.place(token)}"
             )
-        digits = ("-" if cursor.accept("-") else "") + cursor.token.text
+        sign = "-" if cursor.accept("-") else ""
+        digits = sign + cursor.token.text
         if cursor.token.kind != "number" or not digits.lstrip("-").isdecimal():
             raise ExpressionError(f"Unexpected path component {cursor.place(token)}")
         if digits[0] == "-" or len(digits) > len(str(_INDEX_MAX)) or int(digits) > _INDEX_MAX:
-            raise ExpressionError(
-                f"List index is not within the allowable range; index: [{digits}] {cursor.place(token)}"
-            )
+            place = cursor.place(cursor.token)
+            raise ExpressionError(f"List index is not within the allowable range; index: [{digits}] {place}")
         cursor.take()
         return int(digits)
 

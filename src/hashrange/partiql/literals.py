@@ -85,6 +85,7 @@ class _Members:
             if cursor.accept("}"):
                 raise StopIteration
         elif not cursor.accept(","):
+            _refuse_operator(cursor, self._where)
             cursor.demand("}")
             raise StopIteration
         token = cursor.token
@@ -111,6 +112,7 @@ def _list(cursor: StatementCursor, where: str, level: int) -> list[AttributeValu
     while True:
         elements.append(literal(cursor, f"{where}.{len(elements)}", level + 1))
         if not cursor.accept(","):
+            _refuse_operator(cursor, where)
             cursor.demand("]")
             return elements
 
@@ -135,6 +137,13 @@ def _bag(cursor: StatementCursor, opening: Token) -> AttributeValue:
     if len(set(texts)) < len(texts):
         raise ExpressionError("Input collection contains duplicates")
     return {f"{kind}S": texts}
+
+
+def _refuse_operator(cursor: StatementCursor, where: str) -> None:
+    """Refuse an operator behind a literal by its own error."""
+    token = cursor.token
+    if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
+        raise ExpressionError(f"Unsupported data type: {token.text} under key {where} {cursor.place(token)}")
 
 
 def _number(cursor: StatementCursor) -> str:

@@ -15,6 +15,7 @@ else is said. Clauses of SQL that DynamoDB does not have are refused by name. Kn
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hashrange.expressions.lexer import ExpressionError
@@ -33,7 +34,9 @@ from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
 from hashrange.partiql.literals import members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
+from hashrange.values import AttributeValue, kind
 
+SETS: Final = ("SS", "NS", "BS")
 _TABLE_NAME: Final = re.compile(r"[a-zA-Z0-9_.\-]{3,255}")
 _BAD_TABLE_NAME: Final = (
     "Table name should be within the length [3, 255] and only contain 'a-z', 'A-Z', '0-9', '-', '_', '.'."
@@ -243,7 +246,7 @@ class _Parser:
         place = self.cursor.place(self.cursor.token)
         operand = self.expressions.sum()
         if isinstance(operand, Call) and operand.function in SET_FUNCTIONS:
-            return _set_change(path, operand, place)
+            return _set_change(path, operand, self.expressions.constants, place)
         return Set(path, operand)
 
     def delete(self) -> DeleteFrom:
@@ -272,7 +275,7 @@ class _Parser:
         return _Tail(where, f"{which} {when}")
 
 
-def _set_change(path: Path, call: Call, place: str) -> Action:
+def _set_change(path: Path, call: Call, constants: Sequence[AttributeValue], place: str) -> Action:
     """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update."""
     name = call.function.upper()
     if len(call.arguments) != 2:
@@ -283,7 +286,8 @@ def _set_change(path: Path, call: Call, place: str) -> Action:
     first, second = call.arguments
     if first != path:
         raise ExpressionError(f"The first argument to {name} must equal the assignment value")
-    if not isinstance(second, Value):
+    is_literal = isinstance(second, Value) and second.name[0] == ":"
+    if not isinstance(second, Value) or (is_literal and kind(constants[int(second.name[1:])]) not in SETS):
         raise ExpressionError(not_a_set(name, place))
     return Add(path, second) if name == "SET_ADD" else Delete(path, second)
 

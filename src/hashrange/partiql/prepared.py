@@ -26,7 +26,7 @@ from hashrange.expressions.preparing import CACHED_EXPRESSIONS_MAX, ValueCheck, 
 from hashrange.expressions.tree import Add, ConditionTree, Delete, Node, Path, UpdateTree, Value, walk
 from hashrange.expressions.updates import compile_update
 from hashrange.partiql.conditions import SET_FUNCTIONS
-from hashrange.partiql.parser import not_a_set, parse
+from hashrange.partiql.parser import SETS, not_a_set, parse
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.values import AttributeValue, admit_value, kind
 
@@ -170,7 +170,7 @@ def _set_checks(update: UpdateTree) -> list[ValueCheck]:
 
 def _set_check(function: str, value: Value) -> ValueCheck:
     def check(values: Values) -> None:
-        if kind(values[value.name]) not in ("SS", "NS", "BS"):
+        if kind(values[value.name]) not in SETS:
             raise ExpressionError(not_a_set(function))
 
     return check

@@ -88,5 +88,6 @@ class StatementCursor(Cursor):
         if token.kind == "ion":
             raise ExpressionError(f"Ion Literals are not supported {self.place(token)}")
         if self.keyword() in ("CASE", "CAST", "SELECT", "EXISTS", "DISTINCT"):
-            raise ExpressionError(f"Unsupported token in expression: {token.text} {self.place(token)}")
+            word = "SELECT" if self.keyword() == "SELECT" else token.text.lower()
+            raise ExpressionError(f"Unsupported token in expression: {word} {self.place(token)}")
         raise malformed("Unexpected keyword" if token.kind == "word" else "Unexpected term")
