@@ -4,6 +4,7 @@ The table of contents, from the top layer to the bottom one; each module says wh
 it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
+    triggers     functions that are called with the changes of a table
     server       sockets; the only async code
     client       a boto3 client over an in-process database
     protocol     wire bytes <-> operation calls

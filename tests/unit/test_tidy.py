@@ -40,8 +40,8 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "click": {"cli"},
     "json": set(),
     "pickle": set(),
-    "boto3": {"client"},
-    "botocore": {"client"},
+    "boto3": {"client", "triggers"},
+    "botocore": {"client", "triggers"},
     "rocksdict": {"storage"},
 }
 # What only some modules may name, as `module.attribute`.

@@ -1,0 +1,83 @@
+"""The event that a trigger's function gets, in the shape that AWS Lambda gives a function of a stream.
+
+    {"Records": [{
+        "eventID": …, "eventName": "INSERT" | "MODIFY" | "REMOVE", "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb", "awsRegion": …, "eventSourceARN": the stream's ARN,
+        "dynamodb": {"ApproximateCreationDateTime": seconds, "Keys": {…}, "NewImage": {…}, "OldImage": {…},
+                     "SequenceNumber": …, "SizeBytes": …, "StreamViewType": …},
+        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}     deletes by expiry
+    }, …]}
+
+A value is typed JSON, as on the wire: `{"S": "x"}`, `{"N": "42"}`, and binary in base64.
+
+Source: Lambda Developer Guide, "Using AWS Lambda with Amazon DynamoDB".
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Any
+
+Record = dict[str, Any]
+Event = dict[str, list[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a function is told beside its event: as much of Lambda's context as there is here.
+
+    `attempt` is 1 when the batch is delivered for the first time.
+    """
+
+    function_name: str
+    aws_request_id: str
+    shard_id: str
+    attempt: int
+
+
+def record_of(received: dict[str, Any], stream_arn: str) -> Record:
+    """The event's record from the one that boto3 returned."""
+    change = dict(received["dynamodb"])
+    created = change.get("ApproximateCreationDateTime")
+    if created is not None:
+        change["ApproximateCreationDateTime"] = created.timestamp()
+    for image in ("Keys", "NewImage", "OldImage"):
+        if image in change:
+            change[image] = {name: _wire(value) for name, value in change[image].items()}
+    record = {**received, "dynamodb": change, "eventSourceARN": stream_arn}
+    identity = received.get("userIdentity")
+    if identity is not None:
+        record["userIdentity"] = {"type": identity.get("Type"), "principalId": identity.get("PrincipalId")}
+    return record
+
+
+def _wire(value: dict[str, Any]) -> dict[str, Any]:
+    """A value as JSON has it: boto3 decodes binary."""
+    for kind, content in value.items():
+        if kind == "B":
+            return {"B": b64encode(content).decode()}
+        if kind == "BS":
+            return {"BS": [b64encode(one).decode() for one in content]}
+        if kind == "M":
+            return {"M": {name: _wire(one) for name, one in content.items()}}
+        if kind == "L":
+            return {"L": [_wire(one) for one in content]}
+    return value
+
+
+def sequence_of(record: Record) -> str:
+    """A record's sequence number."""
+    sequence: str = record["dynamodb"]["SequenceNumber"]
+    return sequence
+
+
+def created_at(record: Record) -> float:
+    """When a record came to be, in seconds since the epoch."""
+    return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
+
+
+def keys_of(record: Record) -> dict[str, Any]:
+    """The primary key of the item that a record is about."""
+    keys: dict[str, Any] = record["dynamodb"]["Keys"]
+    return keys

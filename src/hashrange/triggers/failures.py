@@ -1,0 +1,106 @@
+"""Where records go that a trigger gave up: a file of JSON lines, or a table.
+
+A line, and the attribute `failure` of an item, is Lambda's on-failure record, and the records themselves
+beside it: a stream forgets them after a day.
+
+    {"requestContext": {"requestId", "functionArn", "condition", "approximateInvokeCount"},
+     "version": "1.0", "timestamp": …,
+     "DDBStreamBatchInfo": {"shardId", "startSequenceNumber", "endSequenceNumber", "batchSize", "streamArn",
+                            "approximateArrivalOfFirstRecord", "approximateArrivalOfLastRecord"},
+     "Records": […]}
+
+Source: Lambda Developer Guide, "Retaining discarded records for a DynamoDB event source".
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import orjson
+
+from hashrange.triggers.checkpoints import create_table
+from hashrange.triggers.delivery import Reason
+from hashrange.triggers.events import Record, created_at, sequence_of
+from hashrange.triggers.source import Clients
+
+TABLE_PREFIX: Final = "table:"
+
+
+class Destination(Protocol):
+    """Takes failures. Implementations: `FailureFile`, `FailureTable`."""
+
+    def keep(self, failure: dict[str, Any]) -> None:
+        """Keep one failure; it must be safe when this returns."""
+        ...
+
+
+class FailureFile:
+    """A file to which each failure is appended as a line of JSON."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def keep(self, failure: dict[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            file.write(orjson.dumps(failure) + b"\n")
+
+
+class FailureTable:
+    """A table with the partition key `id`; created on demand."""
+
+    def __init__(self, clients: Clients, table: str) -> None:
+        self._client = clients.dynamodb
+        self._table = table
+        create_table(self._client, table, {"id": "HASH"})
+
+    def keep(self, failure: dict[str, Any]) -> None:
+        batch = failure["DDBStreamBatchInfo"]
+        # The same failure twice, after a restart, is one item.
+        name = f"{failure['requestContext']['functionArn']}/{batch['shardId']}/{batch['startSequenceNumber']}"
+        item = {
+            "id": {"S": name},
+            "condition": {"S": failure["requestContext"]["condition"]},
+            "timestamp": {"S": failure["timestamp"]},
+            "failure": {"S": orjson.dumps(failure).decode()},
+        }
+        self._client.put_item(TableName=self._table, Item=item)
+
+
+def destination(clients: Clients, where: str) -> Destination:
+    """The destination that `where` names: ``table:NAME``, or the path of a file."""
+    if where.startswith(TABLE_PREFIX):
+        return FailureTable(clients, where.removeprefix(TABLE_PREFIX))
+    return FailureFile(Path(where))
+
+
+def describe(
+    function: str, shard_id: str, records: list[Record], reason: Reason, calls: int, now: float
+) -> dict[str, Any]:
+    """The on-failure record of some records that were given up after so many calls."""
+    return {
+        "requestContext": {
+            "requestId": records[0]["eventID"],
+            "functionArn": function,
+            "condition": reason,
+            "approximateInvokeCount": calls,
+        },
+        "version": "1.0",
+        "timestamp": _time(now),
+        "DDBStreamBatchInfo": {
+            "shardId": shard_id,
+            "startSequenceNumber": sequence_of(records[0]),
+            "endSequenceNumber": sequence_of(records[-1]),
+            "approximateArrivalOfFirstRecord": _time(created_at(records[0])),
+            "approximateArrivalOfLastRecord": _time(created_at(records[-1])),
+            "batchSize": len(records),
+            "streamArn": records[0]["eventSourceARN"],
+        },
+        "Records": records,
+    }
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

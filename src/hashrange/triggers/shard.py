@@ -1,0 +1,167 @@
+"""The work on one shard, one step at a time: read, filter, wait for a batch, deliver, note how far it came.
+
+A `ShardRun` never waits: `step` does what is due and says when it wants to run again. Its checkpoint is the
+last record before the first that is not done with, whatever the order in which lanes get on, so a restart
+repeats records and never misses one.
+
+With a parallelization factor, the records of several batches are spread by their key over as many lanes,
+which deliver at the same time; the records of one item are in one lane, so they stay in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+from zlib import crc32
+
+import orjson
+
+from hashrange.triggers.delivery import Attempt, Call, Discard, Lane, Policy
+from hashrange.triggers.events import Record, keys_of, sequence_of
+from hashrange.triggers.filters import Predicate
+
+
+class Reader(Protocol):
+    """Where records come from. Implementations: `source.Cursor`, and lists in tests."""
+
+    after: str | None
+    exhausted: bool
+
+    def read(self) -> list[Record]:
+        """The next records, maybe none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How records become batches: sizes in records, times in seconds."""
+
+    batch_size: int = 100
+    batch_window: float = 0.0
+    parallelization_factor: int = 1
+    poll_interval: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """What is done with records: which are wanted, who gets them, who gets those that are given up."""
+
+    matches: Predicate
+    call: Call
+    discard: Discard
+    policy: Policy
+
+
+class ShardRun:
+    """The state of the work on one shard."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        batching: Batching,
+        handling: Handling,
+        *,
+        save: Callable[[str], None],
+        report: Callable[[Attempt, Record | None], None],
+    ) -> None:
+        self._reader = reader
+        self._batching = batching
+        self._handling = handling
+        self._save = save
+        self._report = report
+        self._buffer: list[Record] = []
+        self._buffered_at = 0.0
+        self._lanes: list[Lane] = []
+        self._under_way: list[str] = []
+        self._reached: str | None = reader.after
+        self._saved: str | None = reader.after
+        factor = batching.parallelization_factor
+        self._pool = ThreadPoolExecutor(factor) if factor > 1 else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the shard was read to its end and all its records are done with."""
+        idle = not self._buffer and not self._lanes and self._saved == self._reached
+        return self._reader.exhausted and idle
+
+    def close(self) -> None:
+        """Release the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def save(self) -> None:
+        """Note how far the work has come, unless it is noted."""
+        if self._reached is not None and self._reached != self._saved:
+            self._save(self._reached)
+            self._saved = self._reached
+
+    def step(self, now: float) -> float:
+        """Do what is due at the time `now`; the seconds until the next step, 0 if there is more to do."""
+        self.save()
+        if not self._lanes:
+            wait = self._fill(now)
+            if not self._lanes:
+                return wait
+        wait = self._deliver(now)
+        self.save()
+        return wait
+
+    def _fill(self, now: float) -> float:
+        """Read until there is a batch, or until it has to be waited for: then the seconds."""
+        batching = self._batching
+        wanted = batching.batch_size * batching.parallelization_factor
+        if len(self._buffer) < wanted and not self._reader.exhausted:
+            read = self._reader.read()
+            if not self._buffer:
+                self._buffered_at = now
+            self._buffer += [record for record in read if self._handling.matches(record)]
+            if not self._buffer:
+                # What the filter dropped is done with.
+                self._reached = self._reader.after
+                self.save()
+                return 0.0 if read else batching.poll_interval
+        if not self._buffer:
+            return 0.0
+        left = self._buffered_at + batching.batch_window - now
+        if len(self._buffer) < wanted and left > 0 and not self._reader.exhausted:
+            return min(left, batching.poll_interval)
+        taken, self._buffer = self._buffer[:wanted], self._buffer[wanted:]
+        self._under_way = [sequence_of(record) for record in taken]
+        self._lanes = [Lane(batches, self._handling.policy) for batches in self._spread(taken)]
+        return 0.0
+
+    def _spread(self, records: list[Record]) -> list[list[list[Record]]]:
+        """The batches of each lane that has any."""
+        factor, size = self._batching.parallelization_factor, self._batching.batch_size
+        lanes: list[list[Record]] = [[] for _ in range(factor)]
+        for record in records:
+            number = crc32(orjson.dumps(keys_of(record), option=orjson.OPT_SORT_KEYS)) if factor > 1 else 0
+            lanes[number % factor].append(record)
+        return [
+            [lane[start : start + size] for start in range(0, len(lane), size)] for lane in lanes if lane
+        ]
+
+    def _deliver(self, now: float) -> float:
+        due = [lane for lane in self._lanes if lane.due <= now]
+        if self._pool is not None and len(due) > 1:
+            list(self._pool.map(lambda lane: self._attempt(lane, now), due))
+        else:
+            for lane in due:
+                self._attempt(lane, now)
+        self._lanes = [lane for lane in self._lanes if lane]
+        if not self._lanes:
+            # The buffer may be empty, and the reader beyond records that the filter dropped.
+            self._reached = self._under_way[-1] if self._buffer else self._reader.after
+            return 0.0
+        waiting = [lane.first for lane in self._lanes]
+        first = min(self._under_way.index(sequence_of(record)) for record in waiting if record is not None)
+        if first > 0:
+            self._reached = self._under_way[first - 1]
+        return max(0.0, min(lane.due for lane in self._lanes) - now)
+
+    def _attempt(self, lane: Lane, now: float) -> None:
+        last = lane.first
+        attempt = lane.attempt(now, self._handling.call, self._handling.discard)
+        self._report(attempt, last)

@@ -1,0 +1,231 @@
+"""Reading a table's streams through the public API: which streams and shards there are, and their records.
+
+    clients = connect("http://127.0.0.1:8000")
+    for stream in streams_of(clients, "orders"):
+        for shard in shards_of(clients, stream.arn):
+            cursor = Cursor(clients, stream.arn, shard.id, start="TRIM_HORIZON")
+            records = cursor.read(1000)
+
+A `Cursor` goes on by itself when its iterator expires. Knows nothing of checkpoints or functions; works on
+AWS as it does here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+from hashrange.triggers.events import Record, created_at, record_of, sequence_of
+
+_log = logging.getLogger("hashrange.triggers")
+
+PAGE_RECORDS_MAX: Final = 1_000
+
+Start = Literal["TRIM_HORIZON", "LATEST"]
+
+# What may be over after a while: the service is busy, or cannot be reached.
+_TRANSIENT: Final = {
+    "InternalServerError",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "Throttling",
+    "ThrottlingException",
+}
+
+
+class TriggerError(Exception):
+    """What keeps a trigger from running; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """boto3 clients of the two services: ``dynamodb`` and ``dynamodbstreams``."""
+
+    dynamodb: Any
+    streams: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """One stream of a table. Labels order as the times at which the streams were switched on do."""
+
+    arn: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """One shard of a stream; a closed one gets no more records."""
+
+    id: str
+    parent: str | None
+    closed: bool
+
+
+def connect(endpoint_url: str | None = None, region: str | None = None) -> Clients:
+    """Clients of a server at `endpoint_url`, or of AWS; region and credentials as boto3 finds them.
+
+    A server that takes any credentials needs none: where there are none, some are made up for it.
+    """
+    session = boto3.Session(region_name=region)
+    retries: Any = {"mode": "standard", "total_max_attempts": 4}
+    known: dict[str, Any] = {"config": Config(retries=retries, max_pool_connections=64)}
+    if endpoint_url is not None:
+        known["endpoint_url"] = endpoint_url
+        known["region_name"] = session.region_name or "us-east-1"
+        if session.get_credentials() is None:
+            known |= {"aws_access_key_id": "hashrange", "aws_secret_access_key": "hashrange"}
+    return Clients(session.client("dynamodb", **known), session.client("dynamodbstreams", **known))
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the same request may succeed later."""
+    if isinstance(error, ClientError):
+        return error_code(error) in _TRANSIENT
+    return isinstance(error, HTTPClientError)
+
+
+def error_code(error: Exception) -> str:
+    """The service's code for an error, "" for one that is not the service's."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def explain(error: Exception) -> str:
+    """One line about what went wrong."""
+    if isinstance(error, ClientError):
+        told = error.response.get("Error", {})
+        return f"{told.get('Code', 'error')}: {told.get('Message', '')}".rstrip(": ")
+    return str(error) or type(error).__name__
+
+
+def table_streams(clients: Clients, table: str) -> tuple[list[StreamInfo], str | None]:
+    """The streams of a table in the order of their labels, and the ARN of the one that is on, if one is.
+
+    Raises `TriggerError` where there is no such table.
+    """
+    try:
+        described = clients.dynamodb.describe_table(TableName=table)["Table"]
+    except ClientError as error:
+        if error_code(error) == "ResourceNotFoundException":
+            raise TriggerError(f"There is no table {table}.") from error
+        raise
+    found: dict[str, StreamInfo] = {}
+    start: dict[str, str] = {}
+    while True:
+        answer = clients.streams.list_streams(TableName=table, **start)
+        for one in answer["Streams"]:
+            found[one["StreamLabel"]] = StreamInfo(one["StreamArn"], one["StreamLabel"])
+        if "LastEvaluatedStreamArn" not in answer:
+            break
+        start = {"ExclusiveStartStreamArn": answer["LastEvaluatedStreamArn"]}
+    is_on = described.get("StreamSpecification", {}).get("StreamEnabled", False)
+    return [found[label] for label in sorted(found)], described.get("LatestStreamArn") if is_on else None
+
+
+def shards_of(clients: Clients, stream_arn: str) -> tuple[list[ShardInfo], bool]:
+    """The shards of a stream, and whether it is still on."""
+    shards: list[ShardInfo] = []
+    start: dict[str, str] = {}
+    while True:
+        told = clients.streams.describe_stream(StreamArn=stream_arn, **start)["StreamDescription"]
+        for one in told["Shards"]:
+            closed = "EndingSequenceNumber" in one["SequenceNumberRange"]
+            shards.append(ShardInfo(one["ShardId"], one.get("ParentShardId"), closed))
+        if "LastEvaluatedShardId" not in told:
+            return shards, told["StreamStatus"] in ("ENABLING", "ENABLED")
+        start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
+
+
+@dataclass(slots=True)
+class Cursor:
+    """A place in a shard, from which `read` goes on.
+
+    It starts behind the record with the sequence number `after`, or where there is none at `start`: an end
+    of the shard, or a time in seconds since the epoch. `exhausted` is set when a closed shard has been read
+    to its end, or is no longer there.
+    """
+
+    clients: Clients
+    stream_arn: str
+    shard_id: str
+    start: Start | float = "TRIM_HORIZON"
+    after: str | None = None
+    exhausted: bool = False
+    _iterator: str | None = None
+    _skip_before: float | None = field(default=None)
+
+    def read(self, limit: int = PAGE_RECORDS_MAX) -> list[Record]:
+        """The next records, up to `limit` (at most 1000), maybe none."""
+        if self.exhausted:
+            return []
+        try:
+            answer = self._answer(limit)
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
+            _log.warning("shard is gone", extra={"fields": {"shard": self.shard_id}})
+            self.exhausted = True
+            return []
+        self._iterator = answer.get("NextShardIterator")
+        self.exhausted = self._iterator is None
+        records = [record_of(one, self.stream_arn) for one in answer["Records"]]
+        if records:
+            self.after = sequence_of(records[-1])
+        if self._skip_before is not None:
+            records = [record for record in records if created_at(record) >= self._skip_before]
+        return records
+
+    def open(self, since: float) -> None:
+        """Fix the place now, before anything is read; it is found again by the time `since`."""
+        self._iterator = self._new_iterator()
+        self.start = since
+
+    def _answer(self, limit: int) -> Any:
+        if self._iterator is None:
+            self._iterator = self._new_iterator()
+        try:
+            return self.clients.streams.get_records(ShardIterator=self._iterator, Limit=limit)
+        except ClientError as error:
+            if error_code(error) == "TrimmedDataAccessException":
+                self._lose()
+            elif error_code(error) != "ExpiredIteratorException":
+                raise
+        self._iterator = self._new_iterator()
+        return self.clients.streams.get_records(ShardIterator=self._iterator, Limit=limit)
+
+    def _lose(self) -> None:
+        _log.warning(
+            "records were lost: older than 24 hours before they were read",
+            extra={"fields": {"shard": self.shard_id, "after": self.after}},
+        )
+        self.start, self.after = "TRIM_HORIZON", None
+
+    def _new_iterator(self) -> str:
+        request: dict[str, Any] = {"StreamArn": self.stream_arn, "ShardId": self.shard_id}
+        if self.after is not None:
+            request |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": self.after}
+        elif isinstance(self.start, str):
+            request["ShardIteratorType"] = self.start
+        else:
+            moment = datetime.fromtimestamp(self.start, UTC)
+            request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": moment}
+        try:
+            answer = self.clients.streams.get_shard_iterator(**request)
+        except (ClientError, BotoCoreError) as error:
+            if error_code(error) == "TrimmedDataAccessException":
+                self._lose()
+            elif request["ShardIteratorType"] == "AT_TIMESTAMP" and not is_transient(error):
+                # An older service or boto3 does not know the type: read all, and skip.
+                self._skip_before, self.start = float(self.start), "TRIM_HORIZON"
+            else:
+                raise
+            return self._new_iterator()
+        return str(answer["ShardIterator"])

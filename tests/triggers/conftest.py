@@ -1,0 +1,31 @@
+"""The world that the tests of triggers live in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hashrange import client, triggers
+from hashrange.clock import ManualClock
+from hashrange.database import Database, Settings
+from hashrange.storage.memory import MemoryEngine
+from triggers.world import World
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings()
+
+
+@pytest.fixture
+def world(settings: Settings) -> Iterator[World]:
+    clock = ManualClock()
+    database = Database(MemoryEngine(), clock=clock, settings=settings)
+    clients = triggers.Clients(
+        client.connect(database), client.connect(database, service="dynamodbstreams")
+    )
+    world = World(clock, database, clients)
+    world.create_table()
+    yield world
+    database.close()
