@@ -151,10 +151,18 @@ class Engine(Protocol):
         """
         ...
 
-    def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
+    def deliver_on(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
         """Have outcomes delivered by `deliver(callback)`, for example an event loop's
-        `call_soon_threadsafe`; `deliver` must not block. Without it they are delivered on the thread that
-        committed."""
+        `call_soon_threadsafe`. Without it they are delivered on the engine's commit thread.
+
+        `defer(callback)` says when the caller of `submit` has nothing more to submit just now, for example
+        an event loop's `call_soon`: a commit starts then, and holds all that came in at once. `deliver`
+        must not block.
+        """
         ...
 
     def checkpoint(self, directory: str) -> None:

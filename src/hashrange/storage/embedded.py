@@ -141,6 +141,7 @@ class EmbeddedEngine:
         self._work = Condition(self._lock)  # the commit thread waits for a batch
         self._idle = Condition(self._lock)  # others wait for the end of a commit
         self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._defer: Callable[[Callable[[], None]], object] | None = None
         self._collecting = _Batch()
         self._committing: _Batch | None = None
         self._closed = False
@@ -203,14 +204,26 @@ class EmbeddedEngine:
                 if batch is not None:
                     batch.outcomes.append((done, result, raised))
                     if self._committing is None and batch.bodies == 1:
-                        self._work.notify()
+                        if self._defer is None:
+                            self._work.notify()
+                        else:
+                            self._defer(self._start_commit)
                     return
         except StorageError as error:
             result, raised = None, error
         done(result, raised)
 
-    def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
-        self._deliver = deliver
+    def deliver_on(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
+        self._deliver, self._defer = deliver, defer
+
+    def _start_commit(self) -> None:
+        """Wake the commit thread for what was collected."""
+        with self._lock:
+            self._work.notify()
 
     def checkpoint(self, directory: str) -> None:
         with self._lock:

@@ -84,7 +84,11 @@ class MemoryEngine:
         else:
             done(result, None)
 
-    def deliver_on(self, deliver: Callable[[Callable[[], None]], None]) -> None:
+    def deliver_on(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
         """Nothing to do: outcomes are never late."""
 
     def checkpoint(self, directory: str) -> None:
