@@ -37,6 +37,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     commits.check_reads_are_of_one_moment,
     commits.check_writes_are_serializable,
     commits.check_deliver_on,
+    commits.check_deferred_commits,
     commits.check_done_may_submit,
     commits.check_close_waits_and_is_final,
     commits.check_a_failed_commit_shows_nothing,

@@ -141,6 +141,33 @@ def check_deliver_on(opener: Opener) -> None:
         assert quick.results == ["read only"]
 
 
+def check_deferred_commits(opener: Opener) -> None:
+    """With `defer` all that is submitted before its callback runs is one batch, told of once."""
+    with opened(opener) as engine:
+        deferred: list[Callable[[], None]] = []
+        deliveries: list[Callable[[], None]] = []
+        arrived = Event()
+
+        def deliver(callback: Callable[[], None]) -> None:
+            deliveries.append(callback)
+            arrived.set()
+
+        engine.deliver_on(deliver, deferred.append)
+        outcomes = Outcomes(3)
+        for n in range(3):
+            engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
+        if deferred:  # an engine without commits to wait for has told the outcomes already
+            assert not outcomes.results
+            for callback in deferred:
+                callback()
+            assert arrived.wait(30)
+            for callback in deliveries:
+                callback()
+            assert len(deferred) == len(deliveries) == 1
+        outcomes.wait()
+        assert len(outcomes.results) == 3
+
+
 def check_done_may_submit(opener: Opener) -> None:
     with opened(opener) as engine:
         outcomes = Outcomes(50)
