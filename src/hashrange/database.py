@@ -61,7 +61,7 @@ class Database:
             raise UnknownOperationException
         try:
             body = self._prepare(operation, request, caller)
-            return self.engine.write(body) if entry.writes else self.engine.read(body)
+            return self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
@@ -80,12 +80,13 @@ class Database:
             return
         try:
             body = self._prepare(operation, request, caller)
-            if not entry.writes:
+            is_write = entry.is_write(request)
+            if not is_write:
                 answer = self.engine.read(body)
         except Exception as error:
             done(None, self._translated(operation, request, error))
             return
-        if not entry.writes:
+        if not is_write:
             done(answer, None)
             return
 

@@ -35,7 +35,9 @@ from hashrange.operations import (
 from hashrange.operations.context import Operation
 
 REGISTRY: Final[dict[str, Operation]] = {
-    "BatchExecuteStatement": Operation(batch_execute_statement.prepare, writes=True),
+    "BatchExecuteStatement": Operation(
+        batch_execute_statement.prepare, writes=True, reads_only=batch_execute_statement.reads_only
+    ),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True),
     "CreateTable": Operation(create_table.prepare, writes=True),
@@ -46,8 +48,12 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeStream": Operation(stream_reads.prepare_describe, writes=False),
     "DescribeTable": Operation(describe_table.prepare, writes=False),
     "DescribeTimeToLive": Operation(time_to_live.prepare_describe, writes=False),
-    "ExecuteStatement": Operation(execute_statement.prepare, writes=True),
-    "ExecuteTransaction": Operation(execute_transaction.prepare, writes=True),
+    "ExecuteStatement": Operation(
+        execute_statement.prepare, writes=True, reads_only=execute_statement.reads_only
+    ),
+    "ExecuteTransaction": Operation(
+        execute_transaction.prepare, writes=True, reads_only=execute_transaction.reads_only
+    ),
     "GetItem": Operation(get_item.prepare, writes=False),
     "GetRecords": Operation(stream_reads.prepare_records, writes=False),
     "GetShardIterator": Operation(stream_reads.prepare_iterator, writes=False),

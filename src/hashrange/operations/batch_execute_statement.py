@@ -9,6 +9,7 @@ Source: API reference, BatchExecuteStatement and BatchStatementError.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hashrange import partiql
@@ -74,10 +75,12 @@ class _Totals:
 
 
 def reads_only(request: Request) -> bool:
-    """Whether no statement writes."""
-    return all(
-        member.bound is None or member.bound.prepared.reads for member in map(_member, request["Statements"])
-    )
+    """Whether no statement writes; one that cannot be parsed does not."""
+    for one in request["Statements"]:
+        with suppress(ValidationException):
+            if not partiql.prepare(one["Statement"]).reads:
+                return False
+    return True
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:

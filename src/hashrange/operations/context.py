@@ -32,10 +32,18 @@ class Context(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An entry of the registry: `prepare(request, context)` gives the body that the engine runs."""
+    """An entry of the registry: `prepare(request, context)` gives the body that the engine runs.
+
+    `reads_only` tells of a request to an operation that may write whether this one does not.
+    """
 
     prepare: Callable[[Request, Context], Callable[[Any], Answer]]
     writes: bool
+    reads_only: Callable[[Request], bool] | None = None
+
+    def is_write(self, request: Request) -> bool:
+        """Whether the body writes; asked after `prepare`."""
+        return self.writes and (self.reads_only is None or not self.reads_only(request))
 
 
 ReadBody = Callable[[Reader], Answer]

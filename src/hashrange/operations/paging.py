@@ -12,12 +12,10 @@ from hashrange.expressions import Condition, Projection, Substitutions, legacy
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Request
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, indexes, keys, ranges, records
+from hashrange.tables import capacity, ranges, records, sources
 from hashrange.tables.ranges import Page, Source
 from hashrange.tables.table import Table
 from hashrange.values import Item, admit_item
-
-_GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,41 +85,18 @@ def _select(request: Request, project: Projection | None) -> str | None:
 
 def open_source(table: Table, reading: Reading) -> Source:
     """The table or index that a request reads from, checked against what it asks for."""
-    name = reading.request.get("IndexName")
-    if name is None:
-        return Source(table, None)
-    index = table.index(name)
-    if index is None:
-        raise ValidationException(f"The table does not have the specified index: {name}")
-    if index.is_global:
-        if reading.consistent:
-            raise ValidationException(_GSI_CONSISTENT)
-        if index.backfilling or index.status in ("CREATING", "DELETING"):
-            raise ValidationException(
-                f"Cannot read from backfilling global secondary index: {name}"
-            )
-        if index.projection != "ALL":
-            _check_projected(table, Source(table, index), reading)
-    return Source(table, index)
-
-
-def _check_projected(table: Table, source: Source, reading: Reading) -> None:
-    """A GSI shows only what it projects: there is no fetch from the table."""
+    source = sources.open_source(table, reading.request.get("IndexName"), consistent=reading.consistent)
     index = source.index
-    if index is None:
-        return
-    if reading.select == "ALL_ATTRIBUTES":
+    if index is None or not index.is_global:
+        return source
+    if reading.select == "ALL_ATTRIBUTES" and index.projection != "ALL":
         raise ValidationException(
             "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
             f"global secondary index {index.name} because its projection type is not ALL"
         )
     if reading.project is not None:
-        missing = sorted(reading.project.attributes - indexes.projected_names(table, index))
-        if missing:
-            raise ValidationException(
-                "One or more parameter values were invalid: Global secondary index "
-                f"{index.name} does not project [{', '.join(missing)}]"
-            )
+        sources.check_projected(source, reading.project.attributes)
+    return source
 
 
 def check_filter(source: Source, reading: Reading, parameter: str) -> None:
@@ -143,7 +118,8 @@ def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answ
     fetched_units = 0.0
     if reading.select != "COUNT":
         if _needs_fetch(source, reading):
-            shown, fetched_units = _fetched(reader, source, reading, page)
+            found, fetched_units = sources.fetch(reader, source, page.records, consistent=reading.consistent)
+            shown = _shown(found, None, reading.project)
         else:
             shown = _shown(page.records, page.items, reading.project)
         result["Items"] = shown
@@ -153,13 +129,8 @@ def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answ
         item = records.item_of(page.last)
         result["LastEvaluatedKey"] = {name: item[name] for name in source.start_names()}
     if reading.mode is not None:
-        consumed = capacity.Consumed(reading.request["TableName"])
         units = capacity.read_units(page.size, consistent=reading.consistent)
-        if source.index is None:
-            consumed.add(units)
-        else:
-            consumed.add_index(source.index.name, units, is_global=source.index.is_global)
-            consumed.add(fetched_units)
+        consumed = sources.consumed(reading.request["TableName"], source, units, fetched_units)
         result["ConsumedCapacity"] = consumed.wire(reading.mode)
     return result
 
@@ -177,21 +148,8 @@ def _needs_fetch(source: Source, reading: Reading) -> bool:
     if index is None or index.is_global or index.projection == "ALL":
         return False
     if reading.project is not None:
-        return not reading.project.attributes <= indexes.projected_names(source.table, index)
+        return bool(sources.missing_attributes(source, reading.project.attributes))
     return reading.select == "ALL_ATTRIBUTES"
-
-
-def _fetched(reader: Reader, source: Source, reading: Reading, page: Page) -> tuple[list[Any], float]:
-    """The page's items fetched from the table, and the units that it costs: each item rounds up."""
-    table = source.table
-    addresses = [
-        (table.space, *keys.address_of_item(table.key, records.item_of(record))) for record in page.records
-    ]
-    found = [record for record in reader.get_many(addresses) if record is not None]
-    units = sum(
-        capacity.read_units(records.size_of(record), consistent=reading.consistent) for record in found
-    )
-    return _shown(found, None, reading.project), units
 
 
 def test_of(reading: Reading) -> Callable[[Item], bool] | None:

@@ -7,6 +7,7 @@
     items        `apply`: the only way an item changes
     writes       one read-modify-write: put, update, delete, check
     ranges       `read_page`: the only ordered read
+    sources      what may be read, what it shows and what that costs
     capacity     read and write units, and the ConsumedCapacity of an answer
     expiry       time to live: the queue by time, and the sweep
     tokens       answers to ClientRequestToken

@@ -8,6 +8,7 @@ TransactWrite and the expiry sweep all end here. Conditions, updates and answers
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
@@ -45,10 +46,16 @@ def apply(
 
     The items are the decoded records; `old_item` may be None for a plain table, which does not need it.
     Returns the write units. Raises `ValidationException` for an item that its local index entries make too
-    large, and `ItemCollectionSizeLimitExceededException`; the caller's transaction must then be given up.
+    large, and `ItemCollectionSizeLimitExceededException`; nothing is written then.
     """
     old_size = records.size_of(old) if old is not None else 0
     new_size = records.size_of(new) if new is not None else 0
+    moves: list[_Move] = []
+    if table.indexes:
+        moves = _moves(table, partition, sort, old, old_item, new, new_item)
+        if table.has_local_indexes:
+            # Everything that can be refused is refused before the first write: a batch of statements goes on.
+            _fit_collection(txn, table, partition, old_size, new_size, moves, occasion)
     if new is not None:
         txn.put(table.space, partition, sort, new)
     elif old is not None:
@@ -60,21 +67,10 @@ def apply(
         return WriteUnits(units, NO_INDEXES)
 
     index_units: dict[str, int] = {}
-    growth = new_size - old_size
-    local_bytes = new_size
-    for index in table.indexes:
-        before = indexes.entry_of(table, index, old_item, partition, sort, old) if old and old_item else None
-        after = indexes.entry_of(table, index, new_item, partition, sort, new) if new and new_item else None
-        cost = _move_entry(txn, index, before, after, occasion)
+    for move in moves:
+        cost = _move_entry(txn, *move, occasion)
         if cost:
-            index_units[index.name] = cost
-        if not index.is_global:
-            growth += (after.size if after else 0) - (before.size if before else 0)
-            local_bytes += after.size if after else 0
-    if table.has_local_indexes:
-        if local_bytes > ITEM_BYTES_MAX:
-            raise ValidationException(f"{INVALID}Item size has exceeded the maximum allowed size")
-        _grow_collection(txn, table, partition, growth, occasion.settings.item_collection_bytes_max)
+            index_units[move.target.name] = cost
     if table.ttl is not None:
         expiry.requeue(txn, table.ttl, partition, sort, old_item, new_item)
     if table.stream is not None:
@@ -93,6 +89,51 @@ def apply(
             by_expiry=occasion.by_expiry,
         )
     return WriteUnits(units, index_units)
+
+
+class _Move(NamedTuple):
+    """An index, and an item's entry in it before and after (None: no entry)."""
+
+    target: Index
+    before: indexes.Entry | None
+    after: indexes.Entry | None
+
+
+def _moves(
+    table: Table,
+    partition: bytes,
+    sort: bytes,
+    old: bytes | None,
+    old_item: Item | None,
+    new: bytes | None,
+    new_item: Item | None,
+) -> list[_Move]:
+    return [
+        _Move(
+            index,
+            indexes.entry_of(table, index, old_item, partition, sort, old) if old and old_item else None,
+            indexes.entry_of(table, index, new_item, partition, sort, new) if new and new_item else None,
+        )
+        for index in table.indexes
+    ]
+
+
+def _fit_collection(
+    txn: Transaction,
+    table: Table,
+    partition: bytes,
+    old_size: int,
+    new_size: int,
+    moves: list[_Move],
+    occasion: Occasion,
+) -> None:
+    """Change an item collection's size by an item and its local entries; refused where it is too large."""
+    before = sum(move.before.size for move in moves if move.before and not move.target.is_global)
+    after = sum(move.after.size for move in moves if move.after and not move.target.is_global)
+    if new_size + after > ITEM_BYTES_MAX:
+        raise ValidationException(f"{INVALID}Item size has exceeded the maximum allowed size")
+    growth = new_size + after - old_size - before
+    _grow_collection(txn, table, partition, growth, occasion.settings.item_collection_bytes_max)
 
 
 def _move_entry(
