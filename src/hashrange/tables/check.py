@@ -135,7 +135,7 @@ class _Walk:
             if last is None:
                 break
             low = (last[0], last[1] + b"\x00")
-        yield from self.engine.read(look.finish)
+        yield from self.engine.read(lambda reader: list(look.finish(reader)))
         kept = self.engine.read(lambda reader: reader.totals(self.space))
         if kept != Totals(looked_at, total):
             yield self._problem(

@@ -134,6 +134,9 @@ def entry_of(
 
 def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
     """Put the entry `after` in the place of `before` (None: no entry), and keep the index's totals."""
+    if index.backfilling:
+        settle(txn, index, before, after)
+        return
     if before is not None and (after is None or before[:2] != after[:2]):
         txn.delete(index.space, before.partition, before.sort)
     if after is not None:
@@ -142,4 +145,20 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
         index.space,
         (after is not None) - (before is not None),
         (after.size if after else 0) - (before.size if before else 0),
+    )
+
+
+def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
+    """As `replace`, where the index may lack `before` (its item is still to be looked at) or hold `after`
+    already: the totals then follow what is there."""
+    places = {(entry.partition, entry.sort) for entry in (before, after) if entry is not None}
+    found = [stored for place in places if (stored := txn.get(index.space, *place)) is not None]
+    if before is not None:
+        txn.delete(index.space, before.partition, before.sort)
+    if after is not None:
+        txn.put(index.space, after.partition, after.sort, after.record)
+    txn.count(
+        index.space,
+        (after is not None) - len(found),
+        (after.size if after else 0) - sum(map(records.size_of, found)),
     )

@@ -54,7 +54,7 @@ def arrive(txn: Transaction, spaces: dict[int, Index], now: float, limit: int) -
             break
         index = spaces.get(change.space)
         if index is not None:
-            indexes.replace(txn, index, change.before, change.after)
+            indexes.settle(txn, index, change.before, change.after)
         txn.delete(LAG_SPACE, _CHANGE, place)
         arrived += 1
     return arrived

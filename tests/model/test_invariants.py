@@ -1,0 +1,169 @@
+"""After any history, what is derived can be recomputed: index entries, totals, expiry queue, collections.
+
+Recomputed here from the items alone, beside the integrity checker, under every setting that delays
+something: new indexes filled in small bites between writes, global indexes that lag, the expiry queue built
+late.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from hashrange.clock import ManualClock
+from hashrange.database import Database, Settings
+from hashrange.errors import ServiceError
+from hashrange.storage.api import Reader
+from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import catalog, expiry, items, records, sweeps
+from hashrange.tables.check import check
+from hashrange.tables.table import Table
+from hashrange.values import Item, item_size
+from model import strategies
+from model.expressions import plain_item
+from model.reference import Table as ReferenceTable
+from model.reference import TableDefinition
+
+_HISTORIES = settings(
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "40")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+_STEPS = ("put", "delete", "update", "update", "index", "index", "expiry", "sweep", "sweep", "time")
+_LATE = {
+    "GlobalSecondaryIndexUpdates": [{"Create": strategies.index_request(strategies.LATE_INDEX)}],
+    "AttributeDefinitions": [
+        {"AttributeName": "h", "AttributeType": "N"},
+        {"AttributeName": "b", "AttributeType": "B"},
+    ],
+}
+
+
+class History:
+    """A database under one of the settings, and what is done to it."""
+
+    def __init__(self, delays: Settings) -> None:
+        self.clock = ManualClock(strategies.START)
+        self.database = Database(MemoryEngine(), settings=delays, clock=self.clock)
+        self.definitions = strategies.definitions()
+        self.keys: dict[str, list[Item]] = {definition.name: [] for definition in self.definitions}
+        for definition in self.definitions:
+            self.database.execute("CreateTable", strategies.create_request(definition))
+
+    def fill(self, data: st.DataObject) -> None:
+        """Enough items that what is built in the background takes several bites."""
+        for definition in self.definitions:
+            for item in data.draw(st.lists(strategies.items(definition), min_size=4, max_size=12)):
+                self._put(definition, item)
+
+    def _put(self, definition: TableDefinition, item: Item) -> None:
+        with suppress(ServiceError):  # an item that is refused has no effect, and that is looked at too
+            self.database.execute("PutItem", {"TableName": definition.name, "Item": item})
+            self.keys[definition.name].append({a.name: item[a.name] for a in definition.key_attributes()})
+
+    def step(self, data: st.DataObject) -> None:
+        definition = data.draw(st.sampled_from(self.definitions))
+        step = data.draw(st.sampled_from(_STEPS))
+        with suppress(ServiceError):
+            self._do(data, step, definition)
+
+    def _do(self, data: st.DataObject, step: str, definition: TableDefinition) -> None:
+        name = definition.name
+        if step == "put":
+            self._put(definition, data.draw(strategies.items(definition)))
+        elif step in ("delete", "update"):
+            known = self.keys[name]
+            key = data.draw(st.sampled_from(known) if known else strategies.key_items(definition))
+            request: dict[str, Any] = {"TableName": name, "Key": key}
+            if step == "update":
+                request["UpdateExpression"] = "SET g = :g, h = :h, b = if_not_exists(b, :b)"
+                values = {":" + n: data.draw(strategies.keys(t)) for n, t in zip("ghb", "SNB", strict=True)}
+                request["ExpressionAttributeValues"] = values
+            self.database.execute(f"{step.title()}Item", request)
+        elif step == "index":
+            self.database.execute("UpdateTable", {"TableName": "global", **_LATE})
+        elif step == "expiry":
+            specification = {"AttributeName": strategies.TTL_ATTRIBUTE, "Enabled": data.draw(st.booleans())}
+            request = {"TableName": name, "TimeToLiveSpecification": specification}
+            self.database.execute("UpdateTimeToLive", request)
+        elif step == "sweep":
+            self.database.sweep()
+        else:
+            self.clock.advance(data.draw(st.sampled_from([1, 30, 600])))
+
+
+@pytest.mark.parametrize(
+    "delays",
+    [Settings(), Settings(update_seconds=1.0), Settings(update_seconds=1.0, gsi_delay_seconds=5.0)],
+    ids=["no delay", "slow changes", "lagging indexes"],
+)
+@_HISTORIES
+@given(data=st.data())
+def test_derived_records_can_be_recomputed(delays: Settings, data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        history = History(delays)
+        history.fill(data)
+        for _ in range(data.draw(st.integers(1, 20))):
+            history.step(data)
+        # While things are under way, what the checker compares must hold as well.
+        assert list(check(history.database.engine)) == []
+        history.clock.advance(10)
+        while history.database.sweep() == 0.0:
+            pass
+        assert list(check(history.database.engine)) == []
+        history.database.engine.read(recompute)
+
+
+def recompute(reader: Reader) -> None:
+    """Fail unless everything derived is what the items say."""
+    for table in catalog.definitions(reader):
+        found = {(p, s): records.item_of(record) for p, s, record in reader.scan_space(table.space)}
+        assert tuple(reader.totals(table.space)) == (len(found), sum(map(item_size, found.values())))
+        model = _reference(table)
+        model.items = dict(enumerate(found.values()))  # type: ignore[arg-type]
+        local_bytes: Counter[bytes] = Counter()
+        for (partition, _), item in found.items():
+            local_bytes[partition] += item_size(item)
+        for index in table.indexes:
+            definition = model.definition.index(index.name)
+            entries = [records.item_of(record) for _, _, record in reader.scan_space(index.space)]
+            expected = model.entries(definition)
+            assert Counter(map(plain_item, entries)) == Counter(map(plain_item, expected))
+            assert tuple(reader.totals(index.space)) == (len(entries), sum(map(item_size, entries)))
+            if not index.is_global:
+                for (partition, _), item in found.items():
+                    entry = model.projected(definition, item)
+                    local_bytes[partition] += item_size(entry) if entry is not None else 0
+        if table.has_local_indexes:
+            sizes = {p: items.collection_size(reader, table, p) for p in local_bytes}
+            assert sizes == dict(local_bytes)
+            assert len(list(reader.scan_space(table.collection_space))) == len(sizes)
+        _recompute_queue(reader, table, found)
+
+
+def _recompute_queue(reader: Reader, table: Table, found: dict[tuple[bytes, bytes], Item]) -> None:
+    ttl = table.ttl
+    if ttl is None:
+        return
+    assert ttl.built
+    expected = [
+        (seconds, *address)
+        for address, item in found.items()
+        if (seconds := expiry.expires_at(ttl.attribute, item)) is not None
+    ]
+    assert list(expiry.queued(reader, ttl)) == sorted(expected)
+
+
+def _reference(table: Table) -> ReferenceTable:
+    definition = next(one for one in strategies.definitions() if one.name == table.name)
+    if table.index("late") is not None:
+        definition.indexes.append(strategies.LATE_INDEX)
+    return ReferenceTable(definition)
