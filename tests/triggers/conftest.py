@@ -22,9 +22,7 @@ def settings() -> Settings:
 def world(settings: Settings) -> Iterator[World]:
     clock = ManualClock()
     database = Database(MemoryEngine(), clock=clock, settings=settings)
-    clients = triggers.Clients(
-        client.connect(database), client.connect(database, service="dynamodbstreams")
-    )
+    clients = triggers.Clients(client.connect(database), client.connect(database, service="dynamodbstreams"))
     world = World(clock, database, clients)
     world.create_table()
     yield world

@@ -3,6 +3,8 @@
     serve       the server                     cli/serve.py
     check       verify a data directory        cli/check.py
     clock       a running server's clock       cli/clock.py
+    stream      follow a table's changes       cli/stream.py
+    trigger     functions on a table's changes cli/trigger.py
     completion  shell completion               cli/completion.py
     logs        how log lines look             cli/logs.py
 
@@ -26,6 +28,8 @@ _COMMANDS: Final = {
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
     "serve": "Run the server.",
+    "stream": "Look at the changes of a table.",
+    "trigger": "Run functions on the changes of a table.",
 }
 
 

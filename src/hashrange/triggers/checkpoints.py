@@ -115,9 +115,7 @@ class Checkpoints:
         key = {"trigger": {"S": self._trigger}, "shard": {"S": place}}
         self._client.delete_item(TableName=self._table, Key=key)
 
-    def _update(
-        self, place: str, update: str, values: dict[str, Any], condition: str | None = None
-    ) -> None:
+    def _update(self, place: str, update: str, values: dict[str, Any], condition: str | None = None) -> None:
         optional: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         self._client.update_item(
             TableName=self._table,

@@ -139,9 +139,7 @@ class ShardRun:
         for record in records:
             number = crc32(orjson.dumps(keys_of(record), option=orjson.OPT_SORT_KEYS)) if factor > 1 else 0
             lanes[number % factor].append(record)
-        return [
-            [lane[start : start + size] for start in range(0, len(lane), size)] for lane in lanes if lane
-        ]
+        return [[lane[start : start + size] for start in range(0, len(lane), size)] for lane in lanes if lane]
 
     def _deliver(self, now: float) -> float:
         due = [lane for lane in self._lanes if lane.due <= now]

@@ -1,0 +1,239 @@
+"""`hashrange trigger run`: call a function with the changes of a table, until a signal says stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hashrange.cli import logs
+
+if TYPE_CHECKING:
+    from hashrange.triggers import Clients
+
+DEFAULT_ENDPOINT: Final = "http://127.0.0.1:8000"
+AWS: Final = "aws"
+
+_log = logging.getLogger(__name__)
+
+_EPILOG: Final = """\b
+Examples:
+  hashrange trigger run --table views totals:count_views
+  hashrange trigger run --table orders --starting-position LATEST --batch-size 10 mail:send
+  hashrange trigger run --table orders --filter '{"eventName": ["INSERT"]}' \\
+      --filter '{"dynamodb": {"NewImage": {"state": {"S": [{"prefix": "paid"}]}}}}' ledger:book
+  hashrange trigger run --table orders --retries 3 --bisect-on-error --on-failure failed.jsonl mail:send
+  hashrange trigger run --table orders --endpoint-url aws --region eu-central-1 mail:send
+
+\b
+In totals.py:
+  def count_views(event, context):
+      for record in event["Records"]:
+          ...
+
+The function sees a change at least once, and the changes of an item in order. It may be called by several
+threads at once, one for each shard and lane. Checkpoints are kept in a table, so the trigger goes on where
+it was. SIGTERM and Ctrl-C finish the batch under way; a second one does not wait for it."""
+
+
+def connection(function: Any) -> Any:
+    """The options that say where the database is."""
+    function = click.option("--region", envvar="AWS_DEFAULT_REGION", help="Region of the table.")(function)
+    return click.option(
+        "--endpoint-url",
+        envvar="HASHRANGE_ENDPOINT_URL",
+        show_envvar=True,
+        default=DEFAULT_ENDPOINT,
+        show_default=True,
+        help=f"URL of the server; `{AWS}` for Amazon DynamoDB.",
+    )(function)
+
+
+def connect(endpoint_url: str, region: str | None) -> Clients:
+    """Clients of the server that the options of `connection` name. Raises `ClickException`."""
+    try:
+        from botocore.exceptions import BotoCoreError
+
+        from hashrange import triggers
+    except ImportError as error:
+        raise click.ClickException(
+            "This command needs boto3; install it with: pip install 'hashrange[client]'"
+        ) from error
+    try:
+        return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
+    except (BotoCoreError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def attempt(work: Callable[[], Any]) -> Any:
+    """What `work` returns; what goes wrong is a `ClickException` of one line."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from hashrange.triggers import InvalidPattern, TriggerError
+    from hashrange.triggers.source import explain
+
+    try:
+        return work()
+    except (TriggerError, InvalidPattern) as error:
+        raise click.ClickException(str(error)) from error
+    except (BotoCoreError, ClientError) as error:
+        raise click.ClickException(explain(error)) from error
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first SIGTERM or Ctrl-C; the second ends the program as if nothing was set."""
+
+    def stopping(number: int, frame: FrameType | None) -> None:
+        _log.info("stopping", extra={"fields": {"reason": signal.Signals(number).name}})
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
+        stop()
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stopping)
+
+
+@click.group("trigger")
+def command() -> None:
+    """Run functions on the changes of a table."""
+
+
+@command.command("run", epilog=_EPILOG)
+@click.argument("function", metavar="MODULE:FUNCTION")
+@click.option("--table", required=True, help="The table whose changes are followed; its stream must be on.")
+@connection
+@click.option("--name", help="Name of the checkpoints.  [default: MODULE:FUNCTION@TABLE]")
+@click.option(
+    "--starting-position",
+    type=click.Choice(["TRIM_HORIZON", "LATEST"]),
+    default="TRIM_HORIZON",
+    show_default=True,
+    help="Where to start the first time: with the oldest change that is there, or with the next.",
+)
+@click.option(
+    "--filter",
+    "patterns",
+    multiple=True,
+    metavar="JSON",
+    help="A pattern that records have to match, as in Lambda's event filtering; of several, one.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Most records of a call.",
+)
+@click.option(
+    "--batch-window",
+    type=click.FloatRange(0, 300),
+    default=0.0,
+    show_default=True,
+    help="Seconds to wait for a batch to fill.",
+)
+@click.option(
+    "--parallelization-factor",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Calls at the same time for one shard; the changes of an item stay in order.",
+)
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.001),
+    default=0.25,
+    show_default=True,
+    help="Seconds between two looks for new records.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(-1),
+    default=-1,
+    show_default=True,
+    help="Calls after the first before a batch is given up; -1 for no end.",
+)
+@click.option(
+    "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record it fails for."
+)
+@click.option(
+    "--report-batch-item-failures", is_flag=True, help="The function's answer names the records that failed."
+)
+@click.option(
+    "--max-record-age",
+    type=click.FloatRange(-1),
+    default=-1.0,
+    show_default=True,
+    help="Seconds after which a record is given up; -1 for never.",
+)
+@click.option(
+    "--on-failure",
+    metavar="FILE|table:NAME",
+    help="Where records go that are given up: lines of a file, items of a table.",
+)
+@click.option(
+    "--checkpoint-table",
+    default="hashrange-trigger-checkpoints",
+    show_default=True,
+    help="Table of the checkpoints; created where missing.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    show_default=True,
+    help="How log lines look.",
+)
+def run(
+    function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **given: Any
+) -> None:
+    """Call MODULE:FUNCTION with the changes of a table, as AWS Lambda does, until a signal says stop."""
+    logs.configure(log_format, "info", sys.stderr)
+    clients = connect(endpoint_url, region)
+    from hashrange import triggers
+
+    stop = threading.Event()
+
+    def start() -> triggers.Worker:
+        options = _options(f"{function}@{table}", given)
+        return triggers.Worker(clients, table, triggers.load(function), options)
+
+    worker = attempt(start)
+    on_signals(stop.set)
+    fields = {"function": function, "table": table, "endpoint": endpoint_url}
+    _log.info("started", extra={"fields": fields})
+    totals = attempt(lambda: worker.run(stop))
+    ended = {"delivered": totals.delivered, "errors": totals.errors, "given_up": totals.discarded}
+    _log.info("stopped", extra={"fields": ended})
+
+
+def _options(name: str, given: dict[str, Any]) -> Any:
+    from hashrange import triggers
+    from hashrange.triggers import filters
+
+    batching = triggers.Batching(
+        batch_size=given["batch_size"],
+        batch_window=given["batch_window"],
+        parallelization_factor=given["parallelization_factor"],
+        poll_interval=given["poll_interval"],
+    )
+    policy = triggers.Policy(
+        retries=given["retries"] if given["retries"] >= 0 else None,
+        bisect_on_error=given["bisect_on_error"],
+        max_record_age=given["max_record_age"] if given["max_record_age"] >= 0 else None,
+        report_batch_item_failures=given["report_batch_item_failures"],
+    )
+    return triggers.Options(
+        name=given["name"] or name,
+        batching=batching,
+        policy=policy,
+        starting_position=given["starting_position"],
+        matches=filters.parse(given["patterns"]),
+        on_failure=given["on_failure"],
+        checkpoint_table=given["checkpoint_table"],
+    )
