@@ -186,4 +186,9 @@ KEY_MISMATCH: Final = "The provided key element does not match the schema"
 RESOURCE_NOT_FOUND: Final = "Requested resource not found"
 ITEM_TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"
 UPDATED_ITEM_TOO_LARGE: Final = "Item size to update has exceeded the maximum allowed size"
+# [report] dynoxide issue 110: a scalar counts as a level too, so 31 lists or maps may lie around it.
+TOO_DEEP: Final = (
+    "Nesting Levels have exceeded supported limits: "
+    "Attributes in the item have nested levels beyond supported limit"
+)
 INTERNAL: Final = "Internal server error"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from hashrange.errors import ValidationException
+from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, update_checks
 from hashrange.expressions.parser import parse_update
 from hashrange.expressions.paths import Leaf, Trie, grow, pick, reader
@@ -46,7 +46,6 @@ from hashrange.values import AttributeValue, Item, numbers
 
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
-TOO_DEEP = "Nesting Levels have exceeded supported limits"
 WRONG_TYPE = "An operand in the update expression has an incorrect data type"
 
 Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
@@ -143,20 +142,20 @@ def _set_nested(compute: Compute, level: int) -> Change:
 
     def run(old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
         value = compute(item, values)
-        if value is not None and _containers(value) > NESTING_LEVELS_MAX - level + 1:
+        if value is not None and level - 1 + _levels(value) > NESTING_LEVELS_MAX:
             raise ValidationException(TOO_DEEP)
         return value
 
     return run
 
 
-def _containers(value: AttributeValue) -> int:
-    """How many lists and maps lie in each other in `value`."""
+def _levels(value: AttributeValue) -> int:
+    """How many values lie in each other in `value`, itself counted."""
     if "M" in value:
-        return 1 + max(map(_containers, value["M"].values()), default=0)
+        return 1 + max(map(_levels, value["M"].values()), default=0)
     if "L" in value:
-        return 1 + max(map(_containers, value["L"]), default=0)
-    return 0
+        return 1 + max(map(_levels, value["L"]), default=0)
+    return 1
 
 
 def _operand(operand: Operand, names: dict[str, str]) -> Compute:

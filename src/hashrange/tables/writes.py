@@ -18,13 +18,13 @@ from hashrange.errors import (
     ConditionalCheckFailedException,
     ValidationException,
 )
-from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
+from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables import holds, indexes, items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
-from hashrange.values import AttributeValue, Item, value_size
+from hashrange.values import Item, value_size
 
 
 class Update(Protocol):
@@ -148,20 +148,11 @@ def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[by
     size += _size_of(after, changed) - _size_of(before, changed)
     if size > ITEM_BYTES_MAX:
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
-    for name in changed:
-        value = after.get(name)
-        if value is not None and ("M" in value or "L" in value) and _depth(value) > NESTING_LEVELS_MAX:
-            raise ValidationException("Nesting Levels have exceeded supported limits")
     return records.pack(after, size), after
 
 
 def _size_of(item: Item, names: frozenset[str] | Item) -> int:
     return sum(len(name.encode()) + value_size(item[name]) for name in names if name in item)
-
-
-def _depth(value: AttributeValue) -> int:
-    members = value["M"].values() if "M" in value else value.get("L", ())
-    return max(map(_depth, members), default=0) + 1 if "M" in value or "L" in value else 0
 
 
 def _key_update_message(table: Table, update: Update) -> str:

@@ -4,7 +4,8 @@
 form in place, and returns the size in bytes as DynamoDB counts it. `*_size` measures what was admitted
 before. Items inside the engine are always admitted.
 
-Rules: one type per value; sets never empty and without duplicates; NULL is true; at most 32 levels.
+Rules: one type per value; sets never empty and without duplicates; NULL is true; at most 32 levels, the
+innermost value counted.
 Wording that this module raises is DynamoDB's; for members of a wrong JSON type it raises
 `SerializationException`, and `shapes` knows the exact text for each.
 """
@@ -15,7 +16,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from typing import Any, Final
 
-from hashrange.errors import INVALID, SerializationException, ValidationException
+from hashrange.errors import INVALID, TOO_DEEP, SerializationException, ValidationException
 from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.values import numbers
 
@@ -31,7 +32,6 @@ _AMBIGUOUS: Final = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
 )
-_TOO_DEEP: Final = "Nesting Levels have exceeded supported limits"
 _EMPTY_SET: Final = {
     "SS": INVALID + "An string set  may not be empty",
     "NS": INVALID + "An number set  may not be empty",
@@ -146,8 +146,8 @@ def _admit_null(value: AttributeValue, content: Any, level: int) -> int:
 def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not list:
         raise SerializationException("Unexpected field type")
-    if level > NESTING_LEVELS_MAX:
-        raise ValidationException(_TOO_DEEP)
+    if content and level >= NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
     total = 3 + len(content)
     for member in content:
         total += _admit(member, level + 1)
@@ -157,8 +157,8 @@ def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
 def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not dict:
         raise SerializationException("Unexpected field type")
-    if level > NESTING_LEVELS_MAX:
-        raise ValidationException(_TOO_DEEP)
+    if content and level >= NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
     total = 3 + len(content)
     for name, member in content.items():
         total += (len(name) if name.isascii() else len(name.encode())) + _admit(member, level + 1)
