@@ -1,0 +1,340 @@
+"""The admin plane, over its socket: what it shows, what it changes, what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from hashrange import __version__
+from hashrange.clock import VirtualClock
+from hashrange.database import Database
+from hashrange.server import admin, admin_port, admin_url, bind_admin, running
+from hashrange.server.http import Plane
+from hashrange.storage.memory import MemoryEngine
+
+START = 1_767_225_600  # 2026-01-01
+JSON = {"Content-Type": "application/json"}
+CREATE = {
+    "TableName": "events",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+TTL = {
+    "TableName": "events",
+    "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": True},
+}
+INDEX = {
+    "TableName": "events",
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "GlobalSecondaryIndexUpdates": [
+        {
+            "Create": {
+                "IndexName": "again",
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        }
+    ],
+}
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    database = Database(MemoryEngine(), clock=VirtualClock(START, frozen=True))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def url(database: Database) -> Iterator[str]:
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        yield admin_url(listening)
+
+
+def ask(
+    url: str, path: str, body: object = None, *, method: str = "", headers: dict[str, str] = JSON
+) -> tuple[int, Any]:
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=30)
+    sent = body if isinstance(body, bytes | None) else orjson.dumps(body)
+    connection.request(method or ("GET" if body is None else "POST"), path, sent, headers)
+    answer = connection.getresponse()
+    shown = answer.read()
+    connection.close()
+    if answer.getheader("Content-Type") == "application/json":
+        return answer.status, orjson.loads(shown)
+    return answer.status, shown.decode()
+
+
+def test_health(url: str) -> None:
+    status, shown = ask(url, "/health")
+    assert status == 200
+    assert shown.pop("uptime_seconds") >= 0
+    assert shown == {"status": "ok", "version": __version__, "engine": "memory"}
+
+
+def test_the_clock(url: str) -> None:
+    frozen = {
+        "virtual": True,
+        "frozen": True,
+        "time": "2026-01-01T00:00:00.000Z",
+        "epoch_seconds": START,
+    }
+    status, shown = ask(url, "/clock")
+    assert isinstance(shown.pop("ahead_seconds"), float)
+    assert (status, shown) == (200, frozen)
+    status, shown = ask(url, "/clock", {"advance": "1d12h"})
+    assert (status, shown["time"], shown["frozen"]) == (200, "2026-01-02T12:00:00.000Z", True)
+    status, shown = ask(url, "/clock", {"frozen": False})
+    assert (status, shown["frozen"]) == (200, False)
+    assert shown["time"] > "2026-01-02T12:00:00"
+    status, shown = ask(url, "/clock", {"set": "2020-02-29", "advance": 0.5, "frozen": True})
+    assert (status, shown["time"], shown["frozen"]) == (200, "2020-02-29T00:00:00.500Z", True)
+    status, shown = ask(url, "/clock", {"set": 1_000})
+    assert (status, shown["time"], shown["frozen"]) == (200, "1970-01-01T00:16:40.000Z", True)
+    status, shown = ask(url, "/clock", {})
+    assert (status, shown["epoch_seconds"]) == (200, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"advance": -1}, "a clock is advanced by 0 seconds or more; set it to go back"),
+        ({"advance": "1y"}, "'1y' is not a duration, as 90, 15m, 24h, 7d and 1d12h are"),
+        ({"advance": "52000000w"}, "a clock shows a time from the year 1970 to the year 9999"),
+        ({"set": "soon"}, "'soon' is not a time, as 2026-01-31T12:00:00Z and 1769860800 are"),
+        # The parser's own words, of which only the place matters.
+        ({"set": []}, "`$.set`"),
+        ({"frozen": "yes"}, "`$.frozen`"),
+        ({"advanced": 5}, "unknown field `advanced`"),
+        (b"{", "truncated"),
+        (b"[]", "got `array`"),
+        (b'{"set": "\xff"}', ""),
+    ],
+)
+def test_a_wrong_change_is_refused_and_changes_nothing(
+    url: str, change: object, message: str
+) -> None:
+    status, shown = ask(url, "/clock", change)
+    assert status == 400
+    assert list(shown) == ["error"]
+    assert message in shown["error"]
+    assert ask(url, "/clock")[1]["epoch_seconds"] == START
+
+
+def test_the_machines_clock_cannot_be_changed() -> None:
+    database = Database(MemoryEngine())
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        url = admin_url(listening)
+        status, shown = ask(url, "/clock")
+        assert (status, shown["virtual"], shown["frozen"], shown["ahead_seconds"]) == (200, False, False, 0.0)
+        status, shown = ask(url, "/clock", {"frozen": True})
+        assert status == 409
+        assert "--virtual-clock" in shown["error"]
+
+
+def test_what_a_web_page_could_send_is_refused(url: str) -> None:
+    plain = {"Content-Type": "text/plain"}
+    assert ask(url, "/clock", {"advance": 5}, headers=plain)[0] == 415
+    assert ask(url, "/clock", headers={"Host": "evil.example"})[0] == 400
+    assert ask(url, "/clock", method="OPTIONS")[0] == 405
+    assert ask(url, "/clock", b" " * 70_000)[0] == 413
+    assert ask(url, "/clock")[1]["epoch_seconds"] == START
+
+
+def test_other_paths_and_methods(url: str) -> None:
+    assert ask(url, "/nothing") == (404, {"error": "Not Found"})
+    assert ask(url, "/clock", method="DELETE") == (405, {"error": "Method Not Allowed"})
+
+
+def test_it_describes_itself(url: str) -> None:
+    status, shown = ask(url, "/")
+    assert (status, shown["openapi"]) == (200, "3.1.0")
+    described = {(path, method) for path, methods in shown["paths"].items() for method in methods}
+    subject = admin_port.Subject(Database(MemoryEngine()), *[None] * 2)  # type: ignore[arg-type]
+    served = {
+        (getattr(route, "path", ""), method.lower())
+        for route in admin.application(subject).routes
+        for method in getattr(route, "methods", ())
+        if method != "HEAD"
+    }
+    assert described == served
+    assert set(shown["components"]["schemas"]["ClockChange"]["properties"]) == {"set", "advance", "frozen"}
+
+
+def fill(database: Database, items: int) -> None:
+    database.execute("CreateTable", orjson.loads(orjson.dumps(CREATE)))
+    for n in range(items):
+        item = {"pk": {"S": str(n)}, "until": {"N": str(START + n)}}
+        database.execute("PutItem", {"TableName": "events", "Item": item})
+
+
+def test_tables(url: str, database: Database) -> None:
+    assert ask(url, "/tables") == (200, {"tables": []})
+    stream = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
+    database.execute("CreateTable", CREATE | stream)
+    database.execute("PutItem", {"TableName": "events", "Item": {"pk": {"S": "abc"}}})
+    (table,) = ask(url, "/tables")[1]["tables"]
+    label = table["stream"].pop("label")
+    assert label.startswith("2026-01-01T")
+    assert table == {
+        "name": "events",
+        "status": "ACTIVE",
+        "items": 1,
+        "bytes": 5,
+        "created": START,
+        "indexes": [],
+        "time_to_live": None,
+        "stream": {"view_type": "KEYS_ONLY", "shards": 1, "open_shards": 1},
+    }
+
+
+def test_a_build_tells_how_far_it_is(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hashrange")
+    fill(database, 2_500)
+    database.execute("UpdateTimeToLive", orjson.loads(orjson.dumps(TTL)))
+    database.execute("UpdateTable", orjson.loads(orjson.dumps(INDEX)))
+    seen = []
+    while True:
+        (table,) = database.overview()
+        (index,) = table["indexes"]
+        ttl = table["time_to_live"]
+        seen.append((ttl["progress"], index["progress"]))
+        assert (ttl["status"] == "ENABLING") == (ttl["progress"] < 1)
+        assert (index["status"] == "CREATING") == (index["progress"] < 1)
+        if database.sweep() > 0:
+            break
+    assert seen[0] == (0, 0)
+    assert seen[-1] == (1, 1)
+    assert seen == sorted(seen)
+    # 200 of 2,500 items a step; hashes are not spread that evenly over so few.
+    for number, progress in enumerate(seen[:12]):
+        assert progress == pytest.approx((number * 200 / 2_500,) * 2, abs=0.05)
+    for event in ("queueing items to expire", "filling index"):
+        fields = [record.__dict__["fields"] for record in caplog.records if record.message == event]
+        assert [field["percent"] for field in fields][-1] == 100
+        assert 5 <= len(fields) <= 10
+        assert {field["table"] for field in fields} == {"events"}
+
+
+def test_metrics(database: Database) -> None:
+    listening = bind_admin(0)
+    with running(database, admin=listening) as endpoint:
+        calls = [("ListTables", {}), ("CreateTable", CREATE), ("DescribeTable", {"TableName": "none"})]
+        for operation, request in calls:
+            call(endpoint, operation, request)
+        call(endpoint, "EatTables", {})
+        status, text = ask(admin_url(listening), "/metrics")
+    assert status == 200
+    samples = dict(re.findall(r"^(\S+) (\S+)$", text, re.MULTILINE))
+    assert samples['hashrange_requests_total{operation="ListTables",status="200",error=""}'] == "1"
+    error = 'operation="DescribeTable",status="400",error="ResourceNotFoundException"'
+    assert samples[f"hashrange_requests_total{{{error}}}"] == "1"
+    assert samples['hashrange_request_seconds_count{operation="CreateTable"}'] == "1"
+    assert samples['hashrange_other_responses_total{status="400"}'] == "1"
+    assert samples['hashrange_table_items{table="events"}'] == "0"
+    assert samples["hashrange_clock_seconds"] == str(float(START))
+    assert float(samples["process_cpu_seconds_total"]) > 0
+
+
+def call(endpoint: str, operation: str, request: object) -> None:
+    connection = HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": f"DynamoDB_20120810.{operation}",
+        "X-Amz-Date": "20260101T000000Z",
+        "Authorization": "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host, Signature=00",
+    }
+    connection.request("POST", "/", orjson.dumps(request), headers)
+    connection.getresponse().read()
+    connection.close()
+
+
+def test_an_inner_error_is_told_without_its_details(
+    url: str, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> float:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(database, "sweep", fail)
+    status, shown = ask(url, "/clock", {"advance": 5})
+    assert (status, shown) == (500, {"error": "internal error; the server's log tells more"})
+    assert "secret" in caplog.text
+
+
+def test_a_taken_port_is_an_error() -> None:
+    with bind_admin(0) as taken, pytest.raises(OSError, match="in use"):
+        bind_admin(taken.getsockname()[1])
+
+
+def test_a_port_that_nobody_used_is_closed(database: Database) -> None:
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        port = listening.getsockname()[1]
+    assert listening.fileno() == -1
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+def test_an_idle_connection_does_not_keep_the_server(database: Database) -> None:
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        connection = HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=10)
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+    connection.close()
+    assert listening.fileno() == -1
+
+
+def test_a_plane_that_cannot_be_loaded_leaves_the_rest_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(subject: object) -> None:
+        raise ImportError("no starlette")
+
+    monkeypatch.setattr(admin_port, "_load", fail)
+    listening = bind_admin(0)
+    with running(database, admin=listening) as endpoint:
+        with pytest.raises((ConnectionError, TimeoutError)):
+            ask(admin_url(listening), "/health")
+        call(endpoint, "ListTables", {})
+    assert "no starlette" in caplog.text
+
+
+def test_a_draining_server_says_so(database: Database) -> None:
+    async def health() -> int:
+        loop = asyncio.get_running_loop()
+        plane = Plane(database, None, None, None, loop.call_soon)  # type: ignore[arg-type]
+        plane.draining = True
+        subject = admin_port.Subject(database, plane, lambda: asyncio.sleep(0))
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/health",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+        }
+        await admin.application(subject)(scope, receive, send)
+        return int(sent[0]["status"])
+
+    assert asyncio.run(health()) == 503
