@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hashrange.errors import ValidationException
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
+
+_TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]*:[0-9]*:table/([a-zA-Z0-9_.-]{3,255})").fullmatch
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -51,9 +55,15 @@ WriteBody = Callable[[Transaction], Answer]
 
 
 def table_name(given: str) -> str:
-    """The name of a table that a request names by name or by ARN."""
+    """The name of a table that a request names by name or by ARN.
+
+    Raises `ValidationException` for an ARN of anything else ([report] extenddb pull 200).
+    """
     if given.startswith("arn:"):
-        return given.partition(":table/")[2].partition("/")[0]
+        found = _TABLE_ARN(given)
+        if found is None:
+            raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
+        return found[1]
     return given
 
 
