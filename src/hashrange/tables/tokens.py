@@ -48,9 +48,8 @@ def claim(
             )
         claimed = int.from_bytes(stored[:_TIME_BYTES]) - CLIENT_REQUEST_TOKEN_SECONDS
         if now < claimed + in_flight_seconds:
-            raise TransactionInProgressException(
-                "The transaction with the given request token is already in progress."
-            )
+            # [report] aws-sdk-java-v2 issue 2518
+            raise TransactionInProgressException("Transaction from previous request is still in progress")
         return False
     expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)
     txn.put(TOKEN_SPACE, _TOKEN, name, expires + digest)
