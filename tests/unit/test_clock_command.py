@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -142,7 +143,12 @@ def test_where_the_admin_port_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(serving, "bind_admin", lambda port: (asked.append(port), bind_admin(0))[1])
+
+    def bind(port: int) -> socket.socket:
+        asked.append(port)
+        return bind_admin(0)
+
+    monkeypatch.setattr(serving, "bind_admin", bind)
     assert serve(*options).exit_code == 0
     assert asked == [port]
     assert seen[0][1]["admin_port"]

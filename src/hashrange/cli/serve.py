@@ -12,7 +12,7 @@ import logging
 import re
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -51,6 +51,16 @@ programs of this machine only; GET / on it tells what it can do."""
 # Shorter names for some of them.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
+# Settings' names end in their unit.
+_UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
+
+SECTIONS: Final[dict[str, type | None]] = {
+    "Options": None,
+    "Behaviour of the database": Settings,
+    "Limits of the server": ServerSettings,
+}
+"""The sections of the options' help, and the class whose fields are in each."""
+
 
 def _option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
     parameter = name.lstrip("-").replace("-", "_")
@@ -80,18 +90,22 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
     texts = field_texts(settings)
 
     def decorate(function: Any) -> Any:
+        attributes: dict[str, Any]
         for field in reversed(fields(settings)):
             names = ["--" + field.name.replace("_", "-")]
             if field.name in _ALIASES:
                 names.append(_ALIASES[field.name])
-            text = texts.get(field.name, "")
             if isinstance(field.default, bool):
-                option = _option(*names, is_flag=True, default=field.default, help=text)
-            elif isinstance(field.default, int):
-                option = _option(*names, type=click.IntRange(min=1), default=field.default, help=text)
+                attributes = {"is_flag": True}
             else:
-                option = _option(*names, type=click.FloatRange(min=0), default=field.default, help=text)
-            function = option(function)
+                whole = isinstance(field.default, int)
+                unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
+                attributes = {
+                    "type": click.IntRange(min=1) if whole else click.FloatRange(min=0),
+                    "metavar": unit,
+                }
+            text = texts.get(field.name, "")
+            function = _option(*names, default=field.default, help=text, **attributes)(function)
         return function
 
     return decorate
@@ -113,7 +127,26 @@ def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Paramet
     return check
 
 
-@click.command("serve", epilog=_EPILOG)
+class _Sectioned(click.Command):
+    """A command whose help shows the options in the sections of `SECTIONS`."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, parameters in in_sections(self.get_params(ctx)).items():
+            records = [record for one in parameters if (record := one.get_help_record(ctx)) is not None]
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
+    """Parameters by the section that shows them."""
+    place = {one.name: name for name, settings in SECTIONS.items() if settings for one in fields(settings)}
+    shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
+    for parameter in parameters:
+        shown[place.get(parameter.name or "", "Options")].append(parameter)
+    return shown
+
+
+@click.command("serve", epilog=_EPILOG, cls=_Sectioned)
 @_option("--host", default="127.0.0.1", help="Address to listen on.")
 @_option(
     "--port",

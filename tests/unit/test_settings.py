@@ -1,0 +1,58 @@
+"""docs/settings.md lists every option of `hashrange serve` with its variable, its default and its text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from hashrange.cli.serve import SECTIONS, command, in_sections
+from hashrange.server import ServerSettings
+from hashrange.settings import Settings
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+
+
+def row(option: click.Option) -> str:
+    """The page's row of an option."""
+    assert option.help
+    text, _, told = option.help.partition("  [default: ")
+    default = told.rstrip("]") or ("off" if option.is_flag else f"`{option.default}`")
+    if option.default is None and not told:
+        default = ""
+    names = ", ".join(f"`{name}`" for name in option.opts)
+    return f"| {names} | `{option.envvar}` | {default.replace('|', '')} | {text} |"
+
+
+def test_the_page_lists_every_option_in_its_section() -> None:
+    wanted = {
+        section: [row(one) for one in parameters if isinstance(one, click.Option)]
+        for section, parameters in in_sections(command.params).items()
+    }
+    found: dict[str, list[str]] = {section: [] for section in wanted}
+    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        title = section.splitlines()[0]
+        if title in found:
+            found[title] = re.findall(r"^\| `--.*$", section, re.MULTILINE)
+    assert found == wanted
+
+
+def test_every_setting_is_an_option_in_its_section() -> None:
+    sections = {
+        section: {parameter.name for parameter in parameters}
+        for section, parameters in in_sections(command.params).items()
+    }
+    classes = [settings for settings in SECTIONS.values() if settings is not None]
+    assert classes == [Settings, ServerSettings]
+    for section, settings in SECTIONS.items():
+        if settings is not None:
+            assert sections[section] == {field.name for field in fields(settings)}
+
+
+def test_the_defaults_are_those_of_the_classes() -> None:
+    defaults = {parameter.name: parameter.default for parameter in command.params}
+    for settings in (Settings, ServerSettings):
+        for field in fields(settings):
+            assert defaults[field.name] == field.default, field.name
