@@ -2,7 +2,8 @@
 
     ServiceError                                  never raised itself
     ├── ValidationException                       a request that breaks a rule
-    │   └── EmptyKey                              the same to clients, see there
+    │   ├── EmptyKey                              the same to clients, see there
+    │   └── RequestViolation                      the same to clients, see there
     ├── SerializationException                    JSON or a member of the wrong type
     ├── UnknownOperationException
     ├── MissingAuthenticationTokenException  IncompleteSignatureException
@@ -76,6 +77,26 @@ class EmptyKey(ValidationException):
     @property
     def code(self) -> str:
         return ValidationException.__name__
+
+
+class RequestViolation(ValidationException):
+    """A broken rule that the request alone shows, of the kinds that single-item writes report with a count.
+
+    `uncounted` is the text behind the count where it is not the message. Which kinds these are: [report]
+    dynoxide's changes of version 0.12.0, floci issue 2893, ministack issue 1038, extenddb issue 365.
+    """
+
+    def __init__(self, message: str, uncounted: str | None = None) -> None:
+        super().__init__(message)
+        self.uncounted = message if uncounted is None else uncounted
+
+    @property
+    def code(self) -> str:
+        return ValidationException.__name__
+
+    def counted(self) -> ValidationException:
+        """The error as a PutItem, UpdateItem or DeleteItem reports it, and a Query some of its own."""
+        return ValidationException(f"1 validation error detected: {self.uncounted}")
 
 
 class SerializationException(ServiceError):

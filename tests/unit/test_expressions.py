@@ -47,15 +47,15 @@ def test_there_are_573_reserved_words() -> None:
 def test_an_expression_has_at_most_4096_bytes() -> None:
     text = "a = " + "b" * (EXPRESSION_BYTES_MAX - 4)
     expressions.condition(text, Substitutions())
-    # [report] pynamodb issue 979
-    assert refusal(expressions.condition, text + "b", Substitutions(), "FilterExpression") == (
+    # [report] pynamodb issue 979, floci pull request 3447: only the filter of a Scan tells the size
+    with pytest.raises(ValidationException) as caught:
+        expressions.condition(text + "b", Substitutions(), "FilterExpression", tells_size=True)
+    assert caught.value.message == (
         "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; "
         "expression size: 4097"
     )
-    # [report] floci pull request 3447: writes have the envelope, and only a filter tells the size
     assert refusal(expressions.condition, text + "b", Substitutions()) == (
-        "1 validation error detected: Invalid ConditionExpression: "
-        "Expression size has exceeded the maximum allowed size;"
+        "Invalid ConditionExpression: Expression size has exceeded the maximum allowed size;"
     )
     assert refusal(expressions.projection, text + "b", Substitutions()) == (
         "Invalid ProjectionExpression: Expression size has exceeded the maximum allowed size;"
@@ -199,11 +199,11 @@ def test_an_update_shares_no_container_it_changes() -> None:
     assert after == {"m": {"M": {"l": {"L": [{"N": "2"}]}}}}
 
 
-def test_the_envelope_of_writes_can_be_left_out() -> None:
+def test_the_count_of_writes_is_left_to_operations() -> None:
     with pytest.raises(ValidationException, match=r"^Invalid UpdateExpression: The expression can not be"):
-        expressions.update("", Substitutions(), enveloped=False)
+        expressions.update("", Substitutions())
     with pytest.raises(ValidationException, match=r"^Invalid ConditionExpression: The expression can not"):
-        expressions.condition("", Substitutions(), enveloped=False)
+        expressions.condition("", Substitutions())
 
 
 def nested(levels: int) -> Any:

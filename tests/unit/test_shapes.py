@@ -97,11 +97,21 @@ def test_empty_table_name() -> None:
     )
 
 
-def test_empty_table_name_is_reported_among_others() -> None:
-    # [report] dynoxide issue 83: us-east-1 reports both
-    message = refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "SOME"})
-    assert message.startswith("2 validation errors detected: Value '' at 'tableName'")
-    assert "; Value 'SOME' at 'returnValues'" in message
+def test_empty_table_name_of_a_write_is_reported_alone() -> None:
+    # [report] dynoxide issue 83 and version 0.11.2
+    assert refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "SOME"}) == one(
+        "''", "tableName", "Member must have length greater than or equal to 1"
+    )
+
+
+def test_an_update_reports_its_first_violation_only() -> None:
+    # [report] dynoxide issue 83, floci pull request 3447; a put reports all
+    wrong = {"ReturnValues": "SOME", "ReturnConsumedCapacity": "YES"}
+    message = refused("UpdateItem", {"TableName": "music", "Key": {}, **wrong})
+    assert message.startswith("1 validation error detected: Value 'SOME' at 'returnValues'")
+    assert "returnConsumedCapacity" not in message
+    message = refused("PutItem", {"TableName": "music", "Item": {}, **wrong})
+    assert message.startswith("2 validation errors detected: ")
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "CreateTable", "DescribeTable", "Query"])

@@ -64,16 +64,13 @@ def condition(
     substitutions: Substitutions,
     parameter: str = "ConditionExpression",
     *,
-    enveloped: bool | None = None,
+    tells_size: bool = False,
 ) -> Condition:
-    """Prepare a condition or, with `parameter="FilterExpression"`, a filter.
+    """Prepare a condition or, with `parameter="FilterExpression"`, a filter. Raises ValidationException.
 
-    `enveloped` (see `preparing.prepare`) is true for a condition and false for a filter unless it is
-    given. Raises ValidationException.
+    `tells_size` as in `preparing.prepare`.
     """
-    if enveloped is None:
-        enveloped = parameter == "ConditionExpression"
-    compiled = prepare(_compile_cached, _compile, text, substitutions, parameter, enveloped)
+    compiled = prepare(_compile_cached, _compile, text, substitutions, parameter, tells_size)
     return Condition(compiled.program, substitutions.values, compiled.attributes)
 
 

@@ -3,7 +3,7 @@
 Rules: everything that the text and the names decide is compiled once and kept by (text, names); what
 depends on the values of a request is a check of the compiled expression, run per request. The order of
 complaints is: syntax, functions, reserved words, undefined names, undefined values, operands, paths.
-Here an ExpressionError becomes a ValidationException. Knows no grammar and no evaluation.
+Here an ExpressionError becomes a RequestViolation. Knows no grammar and no evaluation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from hashrange.errors import ValidationException
+from hashrange.errors import RequestViolation
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.paths import ResolvedPath
 from hashrange.expressions.reserved import RESERVED_WORDS
@@ -114,12 +114,12 @@ def prepare(
     text: str,
     substitutions: Substitutions,
     parameter: str,
-    enveloped: bool = False,
+    tells_size: bool = False,
 ) -> Compiled[Program]:
     """The compiled form of `text`, checked against the request's values and noted as their user.
 
-    `enveloped` leads a complaint with the count that constraint violations have: single-item writes do
-    ([report] extenddb issue 64, floci pull request 3447), reads do not.
+    `tells_size` makes the complaint about too long a text say how long it is: a Scan's filter does
+    ([report] floci pull request 3447).
     """
     values = substitutions.values
     try:
@@ -137,10 +137,7 @@ def prepare(
             check(values)
     except ExpressionError as error:
         prefix = f"Invalid {parameter}: " if error.prefixed else ""
-        if enveloped:
-            prefix = "1 validation error detected: " + prefix
-        # Only a filter's message tells the size ([report] pynamodb issue 979, floci pull request 3447).
-        detail = error.filter_detail if parameter == "FilterExpression" else ""
-        raise ValidationException(prefix + error.message + detail) from None
+        detail = error.filter_detail if tells_size else ""
+        raise RequestViolation(prefix + error.message + detail) from None
     substitutions.use(compiled.names, compiled.values)
     return compiled

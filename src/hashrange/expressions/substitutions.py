@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from hashrange.errors import INVALID, ServiceError, ValidationException
+from hashrange.errors import RequestViolation, ServiceError, ValidationException
 from hashrange.limits import (
     ATTRIBUTE_NAME_BYTES_MAX,
     EXPRESSION_SUBSTITUTION_BYTES_MAX,
@@ -30,7 +30,7 @@ class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
     `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
-    has no such member. Raises ValidationException for a map or member that breaks a rule.
+    has no such member. Raises RequestViolation for a map or member that breaks a rule.
     """
 
     __slots__ = ("_used_names", "_used_values", "cache_key", "names", "values")
@@ -51,7 +51,7 @@ class Substitutions:
         if values is not None:
             size += _admit_values(values)
         if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
-            raise ValidationException(
+            raise RequestViolation(
                 "The size of the expression attribute names and values has exceeded the maximum allowed "
                 f"size; size: {size}"
             )
@@ -75,22 +75,22 @@ _CACHED_NAMES_CHARS_MAX: Final = 16 * 1024
 
 def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> None:
     unused = ", ".join(key for key in given if key not in used)
-    raise ValidationException(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
+    raise RequestViolation(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
 
 
 def _admit_names(names: Mapping[str, Any]) -> int:
     """Check the names; their size in bytes (characters, where that decides nothing)."""
     if not names:
-        raise ValidationException(f"{_NAMES} must not be empty")
+        raise RequestViolation(f"{_NAMES} must not be empty")
     size = 0
     for key, name in names.items():
         _check_key(_NAMES, key)
         if not name:
-            raise ValidationException(f"{_NAMES} contains invalid value: Empty attribute name for key {key}")
+            raise RequestViolation(f"{_NAMES} contains invalid value: Empty attribute name for key {key}")
         length = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
         if length > ATTRIBUTE_NAME_BYTES_MAX:
-            raise ValidationException(
-                f"{INVALID}Attribute name is too large, must be less than "
+            raise RequestViolation(
+                f"Attribute name is too large, must be less than "
                 f"{ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
             )
         size += len(key) + length
@@ -100,7 +100,7 @@ def _admit_names(names: Mapping[str, Any]) -> int:
 def _admit_values(values: Mapping[str, AttributeValue]) -> int:
     """Check and normalise the values; their size in bytes."""
     if not values:
-        raise ValidationException(f"{_VALUES} must not be empty")
+        raise RequestViolation(f"{_VALUES} must not be empty")
     size = 0
     for key, value in values.items():
         _check_key(_VALUES, key)
@@ -112,16 +112,20 @@ def _admit_values(values: Mapping[str, AttributeValue]) -> int:
 
 
 def _invalid_value(key: str, error: ServiceError) -> ValidationException:
-    return ValidationException(f"{_VALUES} contains invalid value: {error.message} for key {key}")
+    message = f"{_VALUES} contains invalid value: {error.message} for key {key}"
+    if isinstance(error, RequestViolation):
+        # Single-item writes do not say where. [report] ministack issue 1038.
+        return RequestViolation(message, error.uncounted)
+    return ValidationException(message)
 
 
 @lru_cache(4096)
 def _check_key(member: str, key: str) -> None:
     """Refuse a key that is no placeholder of its member. Kept, since programs use the same few keys."""
     if not (_NAME_KEY if member == _NAMES else _VALUE_KEY)(key):
-        raise ValidationException(f'{member} contains invalid key: Syntax error; key: "{key}"')
+        raise RequestViolation(f'{member} contains invalid key: Syntax error; key: "{key}"')
     if len(key) > EXPRESSION_TOKEN_BYTES_MAX:
-        raise ValidationException(
+        raise RequestViolation(
             f"{member} contains invalid key: Key is too long, must be at most {EXPRESSION_TOKEN_BYTES_MAX} "
             f'bytes; key: "{key}"'
         )

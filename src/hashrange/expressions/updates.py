@@ -90,9 +90,9 @@ def _without_removals(changes: Trie) -> Trie:
     return result
 
 
-def update(text: str, substitutions: Substitutions, *, enveloped: bool = True) -> Update:
-    """Prepare an update expression; `enveloped` as in `preparing.prepare`. Raises ValidationException."""
-    compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression", enveloped)
+def update(text: str, substitutions: Substitutions) -> Update:
+    """Prepare an update expression. Raises ValidationException."""
+    compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression")
     return Update(compiled.program, substitutions.values, compiled.attributes)
 
 

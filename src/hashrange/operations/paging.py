@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hashrange import expressions
-from hashrange.errors import ValidationException
+from hashrange.errors import RequestViolation, ValidationException
 from hashrange.expressions import Condition, Projection, Substitutions, legacy
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Request
@@ -38,13 +38,18 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
     older = request.get(filter_parameter)
     test: Condition | None = None
     if text is not None:
-        test = expressions.condition(text, subs, "FilterExpression")
+        scans = filter_parameter == "ScanFilter"
+        test = expressions.condition(text, subs, "FilterExpression", tells_size=scans)
     else:
         parameters.check_operator(request, older)
         if older is not None:
             test = legacy.filters(older, request.get("ConditionalOperator"))
     project = parameters.projection(request, subs)
-    select = _select(request, project)
+    try:
+        select = _select(request, project)
+    except RequestViolation as error:
+        # [report] dynoxide issue 121, extenddb pull request 211: a Query counts it, a Scan does not.
+        raise error.counted() if filter_parameter == "QueryFilter" else error from None
     start = request.get("ExclusiveStartKey")
     if start is not None:
         try:
@@ -67,17 +72,17 @@ def _select(request: Request, project: Projection | None) -> str | None:
     select: str | None = request.get("Select")
     if project is not None and select not in (None, "SPECIFIC_ATTRIBUTES"):
         what = "AttributesToGet" if request.get("AttributesToGet") is not None else "ProjectionExpression"
-        raise ValidationException(
+        raise RequestViolation(
             f"Cannot specify the {what} when choosing to get "
             f"{'only the Count' if select == 'COUNT' else select}"
         )
     if select == "SPECIFIC_ATTRIBUTES" and project is None:
-        raise ValidationException(
+        raise RequestViolation(
             "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
             "SPECIFIC_ATTRIBUTES"
         )
     if select == "ALL_PROJECTED_ATTRIBUTES" and request.get("IndexName") is None:
-        raise ValidationException(
+        raise RequestViolation(
             "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
         )
     return select

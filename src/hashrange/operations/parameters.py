@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hashrange import expressions
-from hashrange.errors import ValidationException
+from hashrange.errors import RequestViolation
 from hashrange.expressions import Projection, Substitutions, legacy
 from hashrange.operations.context import Request
 from hashrange.values import Item
@@ -29,19 +29,19 @@ def check_styles(
         # Only its own successor excludes it.
         older_given.remove("KeyConditions")
     if expressions_given and older_given:
-        raise ValidationException(
+        raise RequestViolation(
             "Can not use both expression and non-expression parameters in the same request: "
             f"Non-expression parameters: {{{', '.join(older_given)}}} "
             f"Expression parameters: {{{', '.join(expressions_given)}}}"
         )
     if request.get("ExpressionAttributeNames") is not None and not expressions_given:
-        raise ValidationException("ExpressionAttributeNames can only be specified when using expressions")
+        raise RequestViolation("ExpressionAttributeNames can only be specified when using expressions")
     if (
         valued
         and request.get("ExpressionAttributeValues") is not None
         and not any(name in expressions_given for name in valued)
     ):
-        raise ValidationException(
+        raise RequestViolation(
             "ExpressionAttributeValues can only be specified when using expressions: "
             f"{' and '.join(valued)} {'is' if len(valued) == 1 else 'are'} null"
         )
@@ -78,8 +78,8 @@ def check_operator(request: Request, conditions: Mapping[str, Any] | None) -> No
     if request.get("ConditionalOperator") is None:
         return
     if not conditions:
-        raise ValidationException("ConditionalOperator cannot be used without Filter or Expected")
+        raise RequestViolation("ConditionalOperator cannot be used without Filter or Expected")
     if len(conditions) == 1:
-        raise ValidationException(
+        raise RequestViolation(
             "ConditionalOperator can only be used when Filter or Expected has two or more elements"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hashrange import expressions
-from hashrange.errors import ITEM_TOO_LARGE, ValidationException
+from hashrange.errors import ITEM_TOO_LARGE, RequestViolation, ValidationException
 from hashrange.expressions import legacy
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.operations import parameters
@@ -26,6 +26,17 @@ _UPDATE_LEGACY = ("AttributeUpdates", "Expected", "ConditionalOperator")
 
 _COLLECTION_STEP_GB = 1.0
 _GB = 1024**3
+
+
+def counted(make: Callable[[Request], Write], request: Request) -> Write:
+    """The write that `make` makes of a request which is an operation of its own, no member of a transaction.
+
+    Such a request has the broken rules that it shows itself reported as constraint violations are.
+    """
+    try:
+        return make(request)
+    except RequestViolation as error:
+        raise error.counted() from None
 
 
 def put(request: Request) -> Write:
@@ -146,7 +157,7 @@ def collection_metrics(txn: Transaction, write: Write, outcome: Outcome) -> Answ
 def _check_return_values(request: Request) -> None:
     """A put and a delete know nothing but the whole item."""
     if request.get("ReturnValues") not in (None, "NONE", "ALL_OLD"):
-        raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+        raise RequestViolation("ReturnValues can only be ALL_OLD or NONE")
 
 
 def whole_attributes(request: Request) -> Callable[[Outcome], object | None]:

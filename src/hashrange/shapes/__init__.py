@@ -50,6 +50,10 @@ _TESTS: Final = {operation: quick.structure_test(shape) for operation, shape in 
 _OWN_WORDS_FOR_NO_TABLE: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTable", "DeleteTable"))
 _NO_TABLE: Final = "The parameter 'TableName' is required but was not present in the request"
 
+# [report] dynoxide issue 83 and floci pull request 3447: one violation is all that an UpdateItem reports.
+_STOPS_EARLY: Final = "UpdateItem"
+_EMPTY_NAME_ALONE: Final = frozenset(("PutItem", "UpdateItem"))
+
 # Nearly all regions differ so between the two since August 2026. [report] dynoxide pull 198.
 _NO_ITEMS: Final = {
     "BatchGetItem": constraints.message(
@@ -81,7 +85,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
         raise ValidationException(_NO_ITEMS[operation])
     found = list(constraints.violations(shape, request))
     if found:
-        raise ValidationException(constraints.message(found))
+        raise ValidationException(constraints.message(found[:1] if operation == _STOPS_EARLY else found))
     _drop_nulls(shape, request)
 
 
@@ -97,8 +101,8 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any])
     name = request.get("TableName")
     if name is None and operation in _OWN_WORDS_FOR_NO_TABLE:
         raise ValidationException(_NO_TABLE)
-    if name:
-        # An empty name breaks the wide rule of the shape and is reported among the others.
+    if name or (name is not None and operation in _EMPTY_NAME_ALONE):
+        # Elsewhere an empty name breaks the wide rule of the shape and is reported among the others.
         found = list(constraints.violations(member, name, "tableName"))
         if found:
             raise ValidationException(constraints.message(found))

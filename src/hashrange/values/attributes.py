@@ -16,7 +16,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from typing import Any, Final
 
-from hashrange.errors import INVALID, TOO_DEEP, SerializationException, ValidationException
+from hashrange.errors import INVALID, TOO_DEEP, RequestViolation, SerializationException, ValidationException
 from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.values import numbers
 
@@ -139,7 +139,7 @@ def _admit_null(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not bool:
         raise SerializationException("Unexpected token received from parser")
     if not content:
-        raise ValidationException(INVALID + "Null attribute value types must have the value of true")
+        raise RequestViolation(INVALID + "Null attribute value types must have the value of true")
     return 1
 
 
@@ -169,7 +169,7 @@ def _members(content: Any, name: str) -> list[Any]:
     if type(content) is not list:
         raise SerializationException("Unexpected field type")
     if not content:
-        raise ValidationException(_EMPTY_SET[name])
+        raise RequestViolation(_EMPTY_SET[name])
     return content
 
 
@@ -177,7 +177,7 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     members = _members(content, "SS")
     total = sum(map(_text_size, members))
     if len(set(members)) != len(members):
-        raise ValidationException(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
+        raise RequestViolation(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
     return total
 
 
@@ -189,7 +189,7 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
             raise SerializationException("NUMBER_VALUE can not be converted to String")
         normal.append(numbers.normalise(member))
     if len(set(normal)) != len(normal):
-        raise ValidationException("Input collection contains duplicates")
+        raise RequestViolation("Input collection contains duplicates")
     value["NS"] = normal
     return sum(map(numbers.size, normal))
 
@@ -198,7 +198,7 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
     pairs = [_normal_binary(member) for member in _members(content, "BS")]
     normal = [text for text, _ in pairs]
     if len(set(normal)) != len(normal):
-        raise ValidationException(
+        raise RequestViolation(
             f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates."
         )
     value["BS"] = normal
