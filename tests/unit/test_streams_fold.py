@@ -1,0 +1,245 @@
+"""Folding the stream of a random history gives the table, whatever wrote it, on both engines, over restarts.
+
+The steps of a history write their number into the items, so the order of the records over all shards can be
+held against the order of the commits.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashrange.clock import ManualClock
+from hashrange.database import Database, Settings
+from hashrange.errors import ConditionalCheckFailedException, TransactionCanceledException
+from hashrange.storage.api import Engine
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.memory import MemoryEngine
+
+TABLE = "history"
+SHARD_SECONDS = 600.0
+
+keys = st.sampled_from("abcdefgh")
+values = st.sampled_from(
+    [
+        {"N": "1"},
+        {"N": "1.0"},
+        {"S": "x"},
+        {"SS": ["p", "q"]},
+        {"SS": ["q", "p"]},
+        {"M": {"k": {"N": "2.50"}}},
+    ]
+)
+lifetimes = st.one_of(st.none(), st.integers(-5, 400))
+write = st.one_of(
+    st.tuples(st.just("put"), keys, values, lifetimes),
+    st.tuples(st.just("update"), keys, values, st.none()),
+    st.tuples(st.just("delete"), keys, st.none(), st.none()),
+)
+step = st.one_of(
+    st.tuples(st.just("single"), st.lists(write, min_size=1, max_size=1)),
+    st.tuples(st.just("fails"), st.lists(write, min_size=1, max_size=1)),
+    st.tuples(st.just("batch"), st.lists(write, min_size=1, max_size=5)),
+    st.tuples(st.just("transaction"), st.lists(write, min_size=1, max_size=5)),
+    st.tuples(st.just("failing transaction"), st.lists(write, min_size=1, max_size=4)),
+    st.tuples(st.just("pass"), st.integers(1, 700)),
+    st.tuples(st.just("restart"), st.none()),
+)
+
+
+class History:
+    """A database to which a random history happens."""
+
+    def __init__(self, open_engine: Callable[[], Engine], shard_count: int, restarts: bool) -> None:
+        self.clock = ManualClock()
+        self.open_engine, self.restarts = open_engine, restarts
+        self.settings = Settings(stream_shards=shard_count, stream_shard_seconds=SHARD_SECONDS)
+        self.database = Database(open_engine(), settings=self.settings, clock=self.clock)
+        self.step = 0
+        self.execute(
+            "CreateTable",
+            TableName=TABLE,
+            AttributeDefinitions=[
+                {"AttributeName": "id", "AttributeType": "S"},
+                {"AttributeName": "v", "AttributeType": "N"},
+            ],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "by_step",
+                    "KeySchema": [
+                        {"AttributeName": "id", "KeyType": "HASH"},
+                        {"AttributeName": "v", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+            BillingMode="PAY_PER_REQUEST",
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        )
+        ttl = {"Enabled": True, "AttributeName": "ttl"}
+        self.execute("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
+
+    def execute(self, operation: str, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = orjson.loads(orjson.dumps(self.database.execute(operation, request)))
+        return answer
+
+    def happen(self, kind: str, content: Any) -> None:
+        self.step += 1
+        if kind == "pass":
+            self.clock.advance(content)
+            while self.database.sweep() == 0.0:
+                pass
+        elif kind == "restart":
+            if self.restarts:
+                self.database.close()
+                self.database = Database(self.open_engine(), settings=self.settings, clock=self.clock)
+        elif kind == "batch":
+            self._batch(content)
+        elif kind in ("single", "fails"):
+            self._single(*content[0], fails=kind == "fails")
+        else:
+            self._transaction(content, fails=kind == "failing transaction")
+
+    def _item(self, key: str, value: Any, lifetime: int | None) -> dict[str, Any]:
+        item = {"id": {"S": key}, "value": value, "v": {"N": str(self.step)}}
+        if lifetime is not None:
+            item["ttl"] = {"N": str(int(self.clock.now()) + lifetime)}
+        return item
+
+    def _request(self, action: str, key: str, value: Any, lifetime: int | None) -> tuple[str, dict[str, Any]]:
+        if action == "put":
+            return "Put", {"TableName": TABLE, "Item": self._item(key, value, lifetime)}
+        if action == "delete":
+            return "Delete", {"TableName": TABLE, "Key": {"id": {"S": key}}}
+        return "Update", {
+            "TableName": TABLE,
+            "Key": {"id": {"S": key}},
+            "UpdateExpression": "SET #value = :value, v = :step",
+            "ExpressionAttributeNames": {"#value": "value"},
+            "ExpressionAttributeValues": {":value": value, ":step": {"N": str(self.step)}},
+        }
+
+    def _single(self, action: str, key: str, value: Any, lifetime: int | None, *, fails: bool) -> None:
+        name, request = self._request(action, key, value, lifetime)
+        if fails:
+            request["ConditionExpression"] = "attribute_exists(nothing)"
+        with suppress(ConditionalCheckFailedException):
+            self.execute(f"{name}Item", **request)
+
+    def _batch(self, writes: list[Any]) -> None:
+        requests = {}
+        for action, key, value, lifetime in writes:
+            if action == "delete":
+                requests[key] = {"DeleteRequest": {"Key": {"id": {"S": key}}}}
+            else:
+                requests[key] = {"PutRequest": {"Item": self._item(key, value, lifetime)}}
+        self.execute("BatchWriteItem", RequestItems={TABLE: list(requests.values())})
+
+    def _transaction(self, writes: list[Any], *, fails: bool) -> None:
+        parts = {}
+        for action, key, value, lifetime in writes:
+            name, request = self._request(action, key, value, lifetime)
+            parts[key] = {name: request}
+        if fails:
+            check = {
+                "TableName": TABLE,
+                "Key": {"id": {"S": "none"}},
+                "ConditionExpression": "attribute_exists(id)",
+            }
+            parts["none"] = {"ConditionCheck": check}
+        with suppress(TransactionCanceledException):
+            self.execute("TransactWriteItems", TransactItems=list(parts.values()))
+
+    def shards(self) -> list[list[dict[str, Any]]]:
+        """The records of each shard."""
+        arn = self.execute("ListStreams")["Streams"][0]["StreamArn"]
+        found = []
+        for shard in self.execute("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]:
+            place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+            iterator = self.execute("GetShardIterator", **place)["ShardIterator"]
+            records: list[dict[str, Any]] = []
+            while iterator is not None:
+                page = self.execute("GetRecords", ShardIterator=iterator, Limit=7)
+                records += page["Records"]
+                iterator = page.get("NextShardIterator") if page["Records"] else None
+            found.append(records)
+        return found
+
+    def items(self) -> dict[str, Any]:
+        """The table, by key."""
+        return {item["id"]["S"]: item for item in self.execute("Scan", TableName=TABLE)["Items"]}
+
+
+def sequence(record: dict[str, Any]) -> int:
+    return int(record["dynamodb"]["SequenceNumber"])
+
+
+def fold(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The table that records make; each has to fit the ones before it."""
+    table: dict[str, Any] = {}
+    for record in records:
+        change = record["dynamodb"]
+        key = change["Keys"]["id"]["S"]
+        old, new = change.get("OldImage"), change.get("NewImage")
+        assert old == table.get(key)
+        assert old != new
+        assert record["eventName"] == ("INSERT" if old is None else "REMOVE" if new is None else "MODIFY")
+        if new is None:
+            del table[key]
+        else:
+            table[key] = new
+    return table
+
+
+def play(history: History, steps: list[Any]) -> None:
+    for kind, content in steps:
+        history.happen(kind, content)
+    shards = history.shards()
+    for records in shards:
+        numbers = [sequence(record) for record in records]
+        assert numbers == sorted(set(numbers))
+    records = sorted((record for records in shards for record in records), key=sequence)
+    assert len({sequence(record) for record in records}) == len(records)
+    assert fold(records) == history.items()
+    # In commit order over all shards: what a later step wrote comes later.
+    written = [
+        int(record["dynamodb"]["NewImage"]["v"]["N"])
+        for record in records
+        if "NewImage" in record["dynamodb"]
+    ]
+    assert written == sorted(written)
+    assert all(("userIdentity" in record) <= (record["eventName"] == "REMOVE") for record in records)
+    history.database.close()
+
+
+@given(steps=st.lists(step, max_size=40), shard_count=st.integers(1, 4))
+@settings(max_examples=60)
+def test_the_stream_folds_to_the_table_in_memory(steps: list[Any], shard_count: int) -> None:
+    play(History(MemoryEngine, shard_count, restarts=False), steps)
+
+
+@given(steps=st.lists(step, max_size=25), shard_count=st.integers(1, 3))
+@settings(max_examples=12)
+def test_the_stream_folds_to_the_table_on_disk(steps: list[Any], shard_count: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        play(History(lambda: EmbeddedEngine(path), shard_count, restarts=True), steps)
+
+
+def test_a_fold_notices_a_missing_record() -> None:
+    history = History(MemoryEngine, 1, restarts=False)
+    for kind in ("single", "single"):
+        history.happen(kind, [("put", "a", {"S": str(history.step)}, None)])
+    (records,) = history.shards()
+    assert fold(records) == history.items()
+    with pytest.raises(AssertionError):
+        fold(records[1:])
