@@ -1,7 +1,7 @@
 """What follows the clock: every feature that depends on time, moved by the clock and by nothing else.
 
-Each test runs in process, where the clock is an object and `Database.settle` does what is due, and over
-HTTP, where the admin plane does both.
+Each test runs in process and in memory, where the clock is an object and `Database.settle` does what is due,
+and over HTTP on the durable engine, where the admin plane does both.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from hashrange.client import connect
 from hashrange.clock import VirtualClock
 from hashrange.database import Database, Settings
 from hashrange.server import admin_url, bind_admin, running
+from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
 if TYPE_CHECKING:
@@ -49,10 +51,12 @@ def settings() -> Settings:
 
 
 @pytest.fixture(params=["in-process", "http"])
-def world(request: pytest.FixtureRequest, settings: Settings) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[World]:
     clock = VirtualClock(START, frozen=True)
-    database = Database(MemoryEngine(), settings=settings, clock=clock)
-    if request.param == "in-process":
+    in_process = request.param == "in-process"
+    engine = MemoryEngine() if in_process else EmbeddedEngine(tmp_path / "data")
+    database = Database(engine, settings=settings, clock=clock)
+    if in_process:
 
         def advance(seconds: float) -> None:
             clock.advance(seconds)
@@ -99,6 +103,12 @@ def expire(world: World, name: str) -> None:
     world.client.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
 
 
+def put_all(world: World, name: str, items: list[dict[str, Any]]) -> None:
+    for start in range(0, len(items), 25):
+        puts = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
+        world.database.execute("BatchWriteItem", {"RequestItems": {name: puts}})
+
+
 def keys(world: World, name: str) -> list[str]:
     return sorted(item["pk"]["S"] for item in world.client.scan(TableName=name)["Items"])
 
@@ -136,9 +146,7 @@ def test_items_expire(world: World) -> None:
 def test_however_many_expire_one_advance_is_enough(world: World) -> None:
     create(world, "table")
     expire(world, "table")
-    for n in range(1_010):
-        item = {"pk": {"S": str(n)}, "until": {"N": str(START + n)}}
-        world.database.execute("PutItem", {"TableName": "table", "Item": item})
+    put_all(world, "table", [{"pk": {"S": str(n)}, "until": {"N": str(START + n)}} for n in range(1_010)])
     world.advance(1_005)
     assert keys(world, "table") == ["1006", "1007", "1008", "1009"]
 
@@ -175,6 +183,20 @@ def test_stream_records_are_trimmed_after_a_day(world: World) -> None:
     world.advance(1)
     shown = world.streams.get_records(ShardIterator=iterator(world, "table"))["Records"]
     assert [record["dynamodb"]["Keys"]["pk"]["S"] for record in shown] == ["new"]
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(delete_seconds=HOUR)])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_stream_of_a_deleted_table_stays_for_a_day(
+    world: World, settings: Settings, steps: int
+) -> None:
+    create(world, "table", **STREAM)
+    world.client.delete_table(TableName="table")
+    for _ in range(steps):
+        world.advance((settings.delete_seconds + DAY) / steps)
+    assert len(world.streams.list_streams()["Streams"]) == 1
+    world.advance(1)
+    assert world.streams.list_streams()["Streams"] == []
 
 
 def test_shards_roll_over(world: World) -> None:
@@ -245,9 +267,7 @@ def test_global_indexes_lag(world: World) -> None:
     }
     attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "owner")]
     create(world, "table", AttributeDefinitions=attributes, GlobalSecondaryIndexes=[index])
-    for n in range(300):
-        item = {"pk": {"S": str(n)}, "owner": {"S": "ann"}}
-        world.database.execute("PutItem", {"TableName": "table", "Item": item})
+    put_all(world, "table", [{"pk": {"S": str(n)}, "owner": {"S": "ann"}} for n in range(300)])
 
     def count() -> int:
         return world.client.scan(TableName="table", IndexName="by-owner", Select="COUNT")["Count"]

@@ -47,7 +47,7 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     definitions = engine.read(lambda reader: list(catalog.definitions(reader)))
     for table in definitions:
         if table.gone_at is not None and now >= table.gone_at:
-            engine.write(partial(_remove, table=table, now=now))
+            engine.write(partial(_remove, table=table, gone_at=table.gone_at))
             continue
         for index in table.indexes:
             if index.backfilling:
@@ -72,10 +72,13 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     return 0.0 if more else max(wait, _WAIT_SECONDS_MIN)
 
 
-def _remove(txn: Transaction, table: Table, now: float) -> None:
-    """Remove a table whose time has come, unless a new one has its name by now."""
+def _remove(txn: Transaction, table: Table, gone_at: float) -> None:
+    """Remove a table whose time has come, unless a new one has its name by now.
+
+    Its stream ends when the table did, however late the sweep is: a clock may have jumped.
+    """
     if table in catalog.definitions(txn):
-        catalog.remove(txn, table, now)
+        catalog.remove(txn, table, gone_at)
 
 
 def _log_progress(event: str, fields: dict[str, str], done: tuple[float, float]) -> None:
