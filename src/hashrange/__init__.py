@@ -10,6 +10,7 @@ it refuses to know:
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
     operations   one module per API operation, and the registry of them
+    partiql      statements to the same reads and writes
     tables       what a table is; the one way items change, the one ordered read
     expressions  the four expression languages
     shapes       request shapes and their constraint errors

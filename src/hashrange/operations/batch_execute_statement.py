@@ -25,8 +25,8 @@ from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Write
 
-# [report] The service's own words, which name the operation; DynamoDB Local says "Only single item select is
-# supported" in a batch, and these words in a transaction.
+# The words of a transaction with the name of the batch, an assumption: DynamoDB Local says "Only single item
+# select is supported" here.
 _WHOLE_KEY = (
     "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
 )

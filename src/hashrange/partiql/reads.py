@@ -90,7 +90,7 @@ def select(
     kept, fetched_units = page.records, 0.0
     if project is not None and sources.missing_attributes(source, project.attributes):
         kept, fetched_units = sources.fetch(reader, source, kept, consistent=consistent)
-    units = sum(capacity.read_units(size, consistent=consistent) for size in sizes)
+    units = sum(capacity.read_units(size, consistent=consistent) for size in sizes or [0])
     last_key = None
     if page.last is not None:
         item = records.item_of(page.last)
