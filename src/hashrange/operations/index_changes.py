@@ -27,6 +27,7 @@ from hashrange.tables import backfill, catalog
 from hashrange.tables.sweeps import with_index
 from hashrange.tables.table import Index, KeyType, Table
 
+_ACTIONS = ("Update", "Create", "Delete")
 _AT_ONCE_ITEMS = 1_000
 _ONE_AT_A_TIME = (
     "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
@@ -45,7 +46,7 @@ def check(updates: list[Request]) -> None:
     slow = 0
     names: list[str] = []
     for update in updates:
-        given = [(action, part) for action, part in update.items() if part is not None]
+        given = [(action, update[action]) for action in _ACTIONS if update.get(action) is not None]
         if len(given) != 1:
             raise ValidationException(
                 f"{INVALID}One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
@@ -130,9 +131,9 @@ def _reprovision(table: Table, request: Request, now: float) -> Table:
             index.throughput, given, now, of=f"the index {index.name}"
         )
     if request.get("OnDemandThroughput") is not None:
-        changes["on_demand"] = request["OnDemandThroughput"]
+        changes["on_demand"] = definition.on_demand(request["OnDemandThroughput"])
     if request.get("WarmThroughput") is not None:
-        changes["warm"] = request["WarmThroughput"]
+        changes["warm"] = definition.warm(request["WarmThroughput"])
     return with_index(table, msgspec.structs.replace(index, **changes))
 
 

@@ -144,8 +144,8 @@ def global_index(
         kind,
         included,
         throughput(given),
-        on_demand=request.get("OnDemandThroughput"),
-        warm=request.get("WarmThroughput"),
+        on_demand=on_demand(request.get("OnDemandThroughput")),
+        warm=warm(request.get("WarmThroughput")),
     )
 
 
@@ -154,6 +154,22 @@ def throughput(given: Mapping[str, Any] | None) -> Throughput:
     if given is None:
         return Throughput()
     return Throughput(given["ReadCapacityUnits"], given["WriteCapacityUnits"])
+
+
+def on_demand(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """OnDemandThroughput, without members that the API does not know."""
+    return _known(given, ("MaxReadRequestUnits", "MaxWriteRequestUnits"))
+
+
+def warm(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """WarmThroughput, without members that the API does not know."""
+    return _known(given, ("ReadUnitsPerSecond", "WriteUnitsPerSecond"))
+
+
+def _known(given: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, int] | None:
+    if given is None:
+        return None
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def changed_throughput(

@@ -98,7 +98,7 @@ def _changed(table: Table, request: Request, context: Context) -> Table:
     if request.get("SSESpecification") is not None:
         changes["sse"] = definition.encryption(request["SSESpecification"], context.caller)
     if request.get("OnDemandThroughput") is not None:
-        changes["on_demand"] = request["OnDemandThroughput"]
+        changes["on_demand"] = definition.on_demand(request["OnDemandThroughput"])
     if request.get("WarmThroughput") is not None:
-        changes["warm"] = request["WarmThroughput"]
+        changes["warm"] = definition.warm(request["WarmThroughput"])
     return msgspec.structs.replace(table, **changes)
