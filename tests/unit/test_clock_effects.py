@@ -6,6 +6,7 @@ and over HTTP on the durable engine, where the admin plane does both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -300,3 +301,11 @@ def test_time_to_live_changes_once_an_hour(world: World) -> None:
         world.client.update_time_to_live(TableName="table", TimeToLiveSpecification=off)
     world.advance(1)
     world.client.update_time_to_live(TableName="table", TimeToLiveSpecification=off)
+
+
+def test_the_example_of_the_page_runs() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "clock.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    names: dict[str, Any] = {}
+    exec(compile(example, str(page), "exec"), names)
+    assert names["clock"].now() == START + 7 * DAY
