@@ -139,7 +139,7 @@ def _reads(reader: Reader, members: Sequence[_Member], occasion: Occasion, total
         totals.of(name).add(capacity.read_units(size, consistent=consistent))
         answer: Answer = {"TableName": name}
         if record is not None:
-            answer["Item"] = reads.shown([record], bound.prepared.projection)[0]
+            answer["Item"] = reads.shown_single(record, bound.prepared.projection)
         answers.append(answer)
     return answers
 

@@ -112,7 +112,7 @@ def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Call
             raise ValidationException(TOO_LARGE)
         answer: Answer = {
             "Responses": [
-                {} if record is None else {"Item": reads.shown([record], bound.prepared.projection)[0]}
+                {} if record is None else {"Item": reads.shown_single(record, bound.prepared.projection)}
                 for record, bound in zip(found, batch, strict=True)
             ]
         }

@@ -38,6 +38,7 @@ from hashrange.values import AttributeValue, Item
 
 KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"
 INCOMPLETE_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
+_REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
 
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLANS_MAX: Final = 2_048
@@ -59,7 +60,8 @@ class Access(NamedTuple):
 
     `partition` holds, for each attribute of the partition key, the values that it may have; it is empty for
     a scan. `equal` and `narrow` are terms on the sort key: leading equalities, then comparisons of the next
-    attribute. `rest` is the filter. `key` maps each key attribute to its value if all are bound by equality.
+    attribute. `rest` is the filter. `key` maps each key attribute to its value if all are bound by equality;
+    `repeated` is a key attribute that has two equalities.
     """
 
     partition: tuple[Alternatives, ...]
@@ -67,6 +69,7 @@ class Access(NamedTuple):
     narrow: tuple[Term, ...]
     rest: Test | None
     key: dict[str, str] | None
+    repeated: str | None
 
 
 class Spans(NamedTuple):
@@ -92,7 +95,7 @@ def plan(prepared: Prepared, key: KeySchema) -> Access:
     left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
     rest = compile_condition(reduce(And, left), prepared.names) if left else None
     whole = _whole_key(key, partition, equal, narrow) if chosen_by_equality else None
-    return Access(partition, tuple(equal), tuple(narrow), rest, whole)
+    return Access(partition, tuple(equal), tuple(narrow), rest, whole, _repeated(key, terms))
 
 
 def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
@@ -190,10 +193,18 @@ def _whole_key(
     return bound | {term.attribute: term.values[0] for term in equal}
 
 
+def _repeated(key: KeySchema, terms: Sequence[Term | None]) -> str | None:
+    """A key attribute with more than one equality."""
+    equal = [term.attribute for term in terms if term is not None and term.operator == "="]
+    return next((name for name, _ in key.attributes() if equal.count(name) > 1), None)
+
+
 def key_of(access: Access, schema: KeySchema, values: Values) -> Item:
     """The primary key that a statement names. Raises `ValidationException` if it does not name all of it."""
     if access.key is None:
         raise ValidationException(INCOMPLETE_KEY)
+    if access.repeated is not None:
+        raise ValidationException(_REPEATED.format(access.repeated))
     key = {attribute.name: values[access.key[attribute.name]] for attribute in schema.attributes()}
     for attribute in schema.attributes():
         check_type(attribute, key[attribute.name])

@@ -83,6 +83,7 @@ _IS_TYPES: Final = (
     "Unsupported data type for IS operator: {}. Supported data types are [MISSING, NULL, BOOLEAN, BLOB, "
     "STRING, NUMERIC, STRUCT, TUPLE, LIST]"
 )
+EMPTY_NAME: Final = "Path component cannot be an empty string"
 _IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
 
 
@@ -249,6 +250,11 @@ class ExpressionParser:
             return node
         if token.kind == "word" and cursor.peek().text == "(":
             return self._call(is_sum=is_sum)
+        if is_sum and token.kind == "symbol" and token.text in ("+", "-"):
+            raise ExpressionError(
+                "Incorrect number of operands for operator or function; "
+                f"operator or function: {token.text}, number of operands: 1"
+            )
         if cursor.keyword() == "MISSING":
             raise ExpressionError("MISSING must be compared using IS operator")
         if not cursor.at_name():
@@ -310,6 +316,8 @@ class ExpressionParser:
                 cursor.demand("]")
             else:
                 break
+        if "" in elements:
+            raise ExpressionError(EMPTY_NAME)
         if len(elements) > NESTING_LEVELS_MAX:
             raise ExpressionError(
                 f"The document path has too many nesting elements; nesting levels: {len(elements)}"

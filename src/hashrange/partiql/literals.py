@@ -22,6 +22,12 @@ _WORDS: Final[dict[str, AttributeValue]] = {
     "NULL": {"NULL": True},
 }
 _OPENING: Final = ("[", "{", "<<")
+_KEY_KINDS: Final = {
+    "parameter": "Parameter",
+    "number": "Literal",
+    "word": "VariableReference",
+    "quoted": "VariableReference",
+}
 _TOO_PRECISE: Final = "DynamoDB only supports precision up to 38 digits"
 _BAG_TYPES: Final = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 
@@ -90,7 +96,9 @@ class _Members:
             raise StopIteration
         token = cursor.token
         if token.kind != "string":
-            kind = {"parameter": "Parameter", "number": "Literal"}.get(token.kind, "VariableReference")
+            kind = _KEY_KINDS.get(token.kind)
+            if kind is None:
+                raise malformed("Unexpected term")
             raise ExpressionError(
                 f"Tuple keys must be of type String. Actual type: {kind} under {self._where} "
                 f"{cursor.place(token)}"

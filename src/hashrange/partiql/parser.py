@@ -30,7 +30,7 @@ from hashrange.expressions.tree import (
     Set,
     Value,
 )
-from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
+from hashrange.partiql.conditions import EMPTY_NAME, SET_FUNCTIONS, ExpressionParser
 from hashrange.partiql.literals import members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
@@ -212,6 +212,8 @@ class _Parser:
                 cursor.refuse_term()
             raise ExpressionError(f"{_STRUCT} {cursor.place(token)}")
         item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, "root")]
+        if any(not name for name, _ in item):
+            raise ExpressionError(EMPTY_NAME)
         if cursor.keyword() == "RETURNING":
             raise ExpressionError("RETURNING is not supported in INSERT")
         return Insert(table, tuple(item), *self._values())

@@ -36,9 +36,11 @@ _PARAMETER_COUNT: Final = "Number of parameters in request and statement don't m
 
 
 class Projection(NamedTuple):
-    """What a SELECT shows: names of the answer and the paths that they show; and the top-level names read."""
+    """What a SELECT shows: names of the answer and the paths that they show, the paths together as a
+    projection expression has them, and the top-level names read."""
 
     columns: tuple[tuple[str, ResolvedPath], ...]
+    paths: Trie
     attributes: frozenset[str]
 
 
@@ -187,5 +189,5 @@ def _projection(selected: tuple[Path, ...]) -> Projection:
             raise ExpressionError(f"Duplicate identifiers in select clause: {name}")
         columns[name] = path.elements
     # The same rule as for a projection expression: no path may lead to or through another.
-    paths.grow((path, None) for path in columns.values())
-    return Projection(tuple(columns.items()), frozenset(str(path[0]) for path in columns.values()))
+    together = paths.grow((path, None) for path in columns.values())
+    return Projection(tuple(columns.items()), together, frozenset(str(path[0]) for path in columns.values()))

@@ -190,6 +190,16 @@ def _order(statement: Select, access: Access, key: KeySchema) -> _Order:
     return _Order(partitions, items)
 
 
+def shown_single(record: bytes, project: Projection | None) -> Any:
+    """What a SELECT in a batch or transaction shows: there the parts of an item stay where they are.
+
+    Source: observed on DynamoDB Local.
+    """
+    if project is None:
+        return records.fragment_of(record)
+    return paths.pick(records.item_of(record), project.paths)
+
+
 def shown(found: list[bytes], project: Projection | None) -> list[Any]:
     """What a SELECT shows of records."""
     if project is None:
