@@ -13,6 +13,8 @@ DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 BENCH    ?=
 PYTEST   ?=
+NODE     := tests/clients/node
+CLIENTS  := $(VENV)/aioboto3/.installed $(NODE)/node_modules/.installed
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -32,7 +34,7 @@ types: $(VENV)/.develop  ## Check the types
 layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
-pytest: $(VENV)/.develop  ## Run the tests only (PYTEST="-k name")
+pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 	$(BIN)/python -m pytest -n auto $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
@@ -42,7 +44,7 @@ bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -not -path './$(VENV)/*' -exec rm -rf {} +
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
@@ -54,6 +56,20 @@ $(VENV)/.develop: pyproject.toml | $(BIN)/python
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]'
 	@touch $@
+
+# Other people's clients that cannot be installed beside the rest; their tests are skipped without them.
+
+$(VENV)/aioboto3/.installed: tests/clients/aioboto3/requirements.txt | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/aioboto3
+	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+$(NODE)/node_modules/.installed: $(NODE)/package-lock.json
+	@if node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' 2>/dev/null && npm --version >/dev/null; then \
+	    cd $(NODE) && npm ci --loglevel=error && touch node_modules/.installed; \
+	else \
+	    echo "No Node.js 20 or newer with npm was found: the tests of its clients are skipped"; \
+	fi
 
 # The candidates run before they are believed: a version manager's shim exists for versions it cannot start.
 $(BIN)/python:

@@ -1,0 +1,74 @@
+"""Fixtures of the tests of other people's clients: programs of theirs that run in processes of their own.
+
+The Python clients that can live beside the newest boto3 are imported by their tests. The others (those of
+Node.js, and aioboto3, which needs an older botocore) are programs in `node/` and `aioboto3/`: a test runs one
+and gives it the name of a table that it may create, and asserts the JSON that it prints last. They find
+Hashrange by the environment variables that AWS documents and by nothing else: they are configured as for AWS
+itself.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLIENTS = Path(__file__).resolve().parent
+NODE = CLIENTS / "node"
+AIOBOTO3 = CLIENTS / "aioboto3"
+PROGRAM_SECONDS_MAX = 120.0
+
+RunProgram = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def client_environment(command_environment: dict[str, str], endpoint: str) -> dict[str, str]:
+    """The environment in which any AWS SDK reaches `endpoint`, for items and for streams."""
+    return {
+        **command_environment,
+        "AWS_REGION": command_environment["AWS_DEFAULT_REGION"],
+        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": endpoint.replace("://dynamodb.", "://streams.dynamodb."),
+    }
+
+
+@pytest.fixture
+def run_node(client_environment: dict[str, str]) -> RunProgram:
+    """Run a program of `node/` with the given arguments; what it printed, from JSON."""
+    node = shutil.which("node")
+    if node is None or not (NODE / "node_modules" / ".installed").exists():
+        pytest.skip("the Node.js clients are not installed: `make test` does it with Node.js 20 or newer")
+
+    def run_node(program: str, *arguments: str) -> dict[str, Any]:
+        return _run([node, str(NODE / program), *arguments], client_environment)
+
+    return run_node
+
+
+@pytest.fixture
+def run_aioboto3(client_environment: dict[str, str]) -> RunProgram:
+    """Run a program of `aioboto3/` with the given arguments; what it printed, from JSON."""
+    # The Makefile puts that environment into the one the tests run in.
+    python = Path(sys.prefix) / "aioboto3" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("aioboto3 is not installed: `make test` gives it an environment of its own")
+
+    def run_aioboto3(program: str, *arguments: str) -> dict[str, Any]:
+        return _run([str(python), str(AIOBOTO3 / program), *arguments], client_environment)
+
+    return run_aioboto3
+
+
+def _run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    """The JSON on the last line of a program's output; if it fails, the test does so with its errors."""
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX, check=False
+    )
+    assert ended.returncode == 0, f"{command} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}"
+    printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return printed
