@@ -171,6 +171,33 @@ def test_one_index_at_a_time(database: Database) -> None:
         call(database, "UpdateTable", TableName="songs", GlobalSecondaryIndexUpdates=updates)
 
 
+def test_an_attribute_keeps_its_type(database: Database) -> None:
+    make_table(database, 3)
+    before = call(database, "DescribeTable", TableName="songs")
+    create = {
+        "IndexName": "by-genre",
+        "KeySchema": [{"AttributeName": "genre", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    with pytest.raises(ValidationException) as caught:
+        call(
+            database,
+            "UpdateTable",
+            TableName="songs",
+            AttributeDefinitions=[
+                {"AttributeName": "genre", "AttributeType": "S"},
+                {"AttributeName": "id", "AttributeType": "S"},
+            ],
+            GlobalSecondaryIndexUpdates=[{"Create": create}],
+        )
+    assert caught.value.message == (  # [report] of many users who met it with CloudFormation
+        "One or more parameter values were invalid: Attributes cannot be redefined. Please check that your "
+        "attribute has the same type as previously defined. Existing schema: "
+        "Schema:[SchemaElement: key{id:N:HASH}] New schema: Schema:[SchemaElement: key{id:S:HASH}]"
+    )
+    assert call(database, "DescribeTable", TableName="songs") == before
+
+
 def test_a_lagging_index_shows_changes_after_the_delay() -> None:
     clock = ManualClock()
     database = Database(MemoryEngine(), settings=Settings(gsi_delay_seconds=5), clock=clock)

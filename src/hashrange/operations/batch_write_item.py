@@ -7,6 +7,7 @@ Source: API reference, BatchWriteItem.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hashrange.errors import ITEM_TOO_LARGE, TransactionConflictException, ValidationException
@@ -41,8 +42,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         tables = {given: catalog.open_active(txn, table_name(given), occasion.now) for given in batches}
-        for given, batch in batches.items():
-            _check_distinct(tables[given], batch)
+        _check_distinct((tables[given], write) for given, batch in batches.items() for write in batch)
         consumed: list[Answer] = []
         collections: dict[str, list[Any]] = {}
         unprocessed: dict[str, list[Request]] = {}
@@ -88,11 +88,14 @@ def _write(name: str, request: Request) -> Write:
     return Write("delete", name, delete["Key"])
 
 
-def _check_distinct(table: Table, batch: list[Write]) -> None:
-    addresses = set()
-    for write in batch:
+def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
+    """Refuse two writes of one item, also of a table that is named in two ways."""
+    seen: set[tuple[int, bytes, bytes]] = set()
+    for table, write in batch:
         # Puts too get the errors of a Key here, unlike PutItem's.
         key = {name: write.key[name] for name in table.key_names if name in write.key}
-        addresses.add(keys.address_of_key(table.key, key if write.action == "put" else write.key))
-    if len(addresses) != len(batch):
-        raise ValidationException(_DUPLICATES)
+        key = key if write.action == "put" else write.key
+        address = (table.space, *keys.address_of_key(table.key, key))
+        if address in seen:
+            raise ValidationException(_DUPLICATES)
+        seen.add(address)

@@ -8,6 +8,7 @@ Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,7 @@ from hashrange.operations.context import Request
 from hashrange.storage.api import Transaction
 from hashrange.tables import backfill, catalog
 from hashrange.tables.sweeps import with_index
-from hashrange.tables.table import Index, KeyType, Table
+from hashrange.tables.table import Index, KeySchema, KeyType, Table
 
 _ACTIONS = ("Update", "Create", "Delete")
 _AT_ONCE_ITEMS = 1_000
@@ -69,6 +70,7 @@ def apply(txn: Transaction, table: Table, request: Request, *, at_once: bool, no
     """Change the indexes of `table` as a checked request says."""
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
     types: dict[str, KeyType] = {**table.attribute_types, **given}
+    _check_same_types(table, types)
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
         if update.get("Create") is not None:
@@ -94,6 +96,24 @@ def apply(txn: Transaction, table: Table, request: Request, *, at_once: bool, no
         msgspec.structs.replace(stored, attribute_types=kept),
         msgspec.structs.replace(shown, attribute_types=types if stored is not shown else kept),
     )
+
+
+def _check_same_types(table: Table, types: dict[str, KeyType]) -> None:
+    """Refuse a request that gives an attribute of the table another type."""
+    for schema in (table.key, *(index.key for index in table.indexes)):
+        attributes = schema.attributes()
+        if any(types[attribute.name] != attribute.type for attribute in attributes):
+            old, new = _shown(schema, {one.name: one.type for one in attributes}), _shown(schema, types)
+            raise ValidationException(
+                f"{INVALID}Attributes cannot be redefined. Please check that your attribute has the same "
+                f"type as previously defined. Existing schema: {old} New schema: {new}"
+            )
+
+
+def _shown(schema: KeySchema, types: Mapping[str, KeyType]) -> str:
+    elements = [(one.name, "HASH") for one in schema.partition] + [(one.name, "RANGE") for one in schema.sort]
+    shown = ", ".join(f"SchemaElement: key{{{name}:{types[name]}:{kind}}}" for name, kind in elements)
+    return f"Schema:[{shown}]"
 
 
 def _create(
