@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -27,3 +28,11 @@ def world(settings: Settings) -> Iterator[World]:
     world.create_table()
     yield world
     database.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port that nobody listens on right now, for a server that has to come back under its old address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
