@@ -14,7 +14,6 @@ from hashrange.clock import SystemClock
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _COLOURS: Final[dict[str, dict[str, Any]]] = {
-    "": {},
     "time": {"dim": True},
     "event": {"bold": True},
     "key": {"fg": "cyan"},
@@ -100,5 +99,5 @@ def _print(record: dict[str, Any], *, as_json: bool, colour: bool | None) -> Non
         click.echo(orjson.dumps(record))
         return
     for line in differences.lines_of(record):
-        styled = "".join(click.style(text, **_COLOURS[role]) for role, text in line)
+        styled = "".join(click.style(text, **_COLOURS[role]) if role else text for role, text in line)
         click.echo(styled, color=colour)
