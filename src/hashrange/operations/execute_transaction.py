@@ -45,6 +45,7 @@ def reads_only(request: Request) -> bool:
 def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     """The body of an ExecuteTransaction."""
     statements: list[Request] = request["TransactStatements"]
+    # A token of its own kind: each operation remembers its own [report, dynoxide pull request 125].
     token = request.get("ClientRequestToken")
     # Before the parameters are normalised: the same request must give the same bytes again.
     payload = orjson.dumps(statements, option=orjson.OPT_SORT_KEYS) if token is not None else b""
@@ -60,7 +61,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     occasion = Occasion(context.now, context.settings)
     if batch[0].prepared.reads:
         return _read_body(batch, occasion, mode)
-    claim = None if token is None else Claim(context.caller.account_id, token, payload)
+    claim = None if token is None else Claim(context.caller.account_id, f"PartiQL {token}", payload)
     shown = [one.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" for one in statements]
     return _write_body(batch, shown, claim, occasion, mode)
 

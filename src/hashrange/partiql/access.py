@@ -10,7 +10,7 @@ Source: Developer Guide, "PartiQL select statements for DynamoDB".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
@@ -29,7 +29,9 @@ from hashrange.expressions.tree import (
     Or,
     Path,
     Value,
+    walk,
 )
+from hashrange.limits import PARTIQL_IN_KEYS_MAX
 from hashrange.partiql.prepared import Prepared, Values
 from hashrange.tables import keys, ranges
 from hashrange.tables.ranges import Source
@@ -38,6 +40,7 @@ from hashrange.values import AttributeValue, Item
 
 KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"
 INCOMPLETE_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
+_TOO_MANY_KEYS: Final = "The IN operator is provided with too many operands; number of operands: {}"
 _REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
 
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -45,7 +48,8 @@ _PLANS_MAX: Final = 2_048
 
 
 class Term(NamedTuple):
-    """A comparison of a top-level attribute with values. `operator` is as in a key condition, or IN."""
+    """A comparison of a top-level attribute with values. `operator` is as in a key condition, or IN
+    or OR, both of which take one of several values."""
 
     attribute: str
     operator: str
@@ -60,16 +64,19 @@ class Access(NamedTuple):
 
     `partition` holds, for each attribute of the partition key, the values that it may have; it is empty for
     a scan. `equal` and `narrow` are terms on the sort key: leading equalities, then comparisons of the next
-    attribute. `rest` is the filter. `key` maps each key attribute to its value if all are bound by equality;
-    `repeated` is a key attribute that has two equalities.
+    attribute. `rest` is the filter, `filtered` the
+    attributes that it uses. `key` maps each key attribute to its value if all are bound by equality;
+    `repeated` is a key attribute that has two equalities, `has_in` tells of an IN on the partition key.
     """
 
     partition: tuple[Alternatives, ...]
     equal: tuple[Term, ...]
     narrow: tuple[Term, ...]
     rest: Test | None
+    filtered: frozenset[str]
     key: dict[str, str] | None
     repeated: str | None
+    has_in: bool
 
 
 class Spans(NamedTuple):
@@ -87,15 +94,29 @@ def plan(prepared: Prepared, key: KeySchema) -> Access:
     terms = [_term(conjunct) for conjunct in conjuncts]
     used: set[int] = set()
     partition = _bind_partition(key, terms, used)
-    chosen_by_equality = not any(term and term.operator == "IN" for term in (terms[one] for one in used))
+    operators = {term.operator for term in (terms[number] for number in used) if term is not None}
     equal: list[Term] = []
     narrow: list[Term] = []
     if partition:
         _bind_sort(key, terms, used, equal, narrow)
     left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
-    rest = compile_condition(reduce(And, left), prepared.names) if left else None
-    whole = _whole_key(key, partition, equal, narrow) if chosen_by_equality else None
-    return Access(partition, tuple(equal), tuple(narrow), rest, whole, _repeated(key, terms))
+    return Access(
+        partition,
+        tuple(equal),
+        tuple(narrow),
+        compile_condition(reduce(And, left), prepared.names) if left else None,
+        frozenset(name for conjunct in left for name in _attributes(conjunct)),
+        _whole_key(key, partition, equal, narrow) if operators == {"="} else None,
+        _repeated(key, terms),
+        "IN" in operators,
+    )
+
+
+def _attributes(tree: ConditionTree) -> Iterator[str]:
+    """The attributes that a condition uses."""
+    for node in walk(tree):
+        if isinstance(node, Path):
+            yield str(node.elements[0])
 
 
 def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
@@ -126,11 +147,11 @@ def _term(node: ConditionTree) -> Term | None:
             parts = [_term(part) for part in _flatten(node, Or)]
             first = parts[0]
             if first is not None and all(
-                part is not None and part.attribute == first.attribute and part.operator in ("=", "IN")
+                part is not None and part.attribute == first.attribute and part.operator in ("=", "IN", "OR")
                 for part in parts
             ):
                 return Term(
-                    first.attribute, "IN", tuple(name for part in parts if part for name in part.values)
+                    first.attribute, "OR", tuple(name for part in parts if part for name in part.values)
                 )
     return None
 
@@ -146,7 +167,7 @@ def _bind_partition(key: KeySchema, terms: Sequence[Term | None], used: set[int]
     for attribute in key.partition:
         number = _find(terms, attribute.name, ("=",))
         if number is None:
-            number = _find(terms, attribute.name, ("IN",))
+            number = _find(terms, attribute.name, ("IN", "OR"))
         if number is None:
             return ()
         term = terms[number]
@@ -176,7 +197,7 @@ def _bind_sort(
             used.add(number)
             continue
         for number, term in enumerate(terms):
-            if term is not None and term.attribute == attribute.name and term.operator != "IN":
+            if term is not None and term.attribute == attribute.name and term.operator not in ("IN", "OR"):
                 narrow.append(term)
                 used.add(number)
         return
@@ -219,6 +240,8 @@ def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
 
 def spans(source: Source, access: Access, values: Values) -> Spans:
     """Where the records of a query lie. Raises `ValidationException` for values that are no keys."""
+    if access.has_in and any(len(names) > PARTIQL_IN_KEYS_MAX for names in access.partition):
+        raise ValidationException(_TOO_MANY_KEYS.format(max(map(len, access.partition))))
     choices = [
         _key_values(attribute, [values[name] for name in names])
         for attribute, names in zip(source.key.partition, access.partition, strict=True)
