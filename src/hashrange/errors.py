@@ -212,4 +212,7 @@ TOO_DEEP: Final = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
 )
+# [report] extenddb issue 365; the other as seen of DynamoDB Local.
+NAME_TOO_LONG: Final = "Attribute name is too large, must be less than 65536 bytes"
+NAME_EMPTY: Final = "Empty attribute name"
 INTERNAL: Final = "Internal server error"

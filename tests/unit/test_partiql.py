@@ -52,7 +52,7 @@ LITERALS = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
         st.builds(lambda members: {"L": members}, st.lists(inner, max_size=3)),
-        st.builds(lambda members: {"M": members}, st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+        st.builds(lambda members: {"M": members}, st.dictionaries(st.text(min_size=1, max_size=3), inner, max_size=3)),
     ),
     max_leaves=5,
 )

@@ -134,7 +134,7 @@ def _simple_term(operator: str, operands: Iterable[Operand], names: dict[str, st
             case Path(elements):
                 if len(elements) > 1:
                     raise ExpressionError(
-                        "KeyConditionExpressions cannot have conditions on nested attributes", prefixed=False
+                        "KeyConditionExpressions cannot have conditions on nested attributes"
                     )
                 attributes.append((position, str(resolve(operand, names)[0])))
             case Value(name):

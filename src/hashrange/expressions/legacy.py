@@ -20,7 +20,7 @@ from hashrange.expressions.paths import Leaf, Trie
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.projections import Projection
 from hashrange.expressions.updates import Change, Update, add, delete, remove
-from hashrange.values import AttributeValue, Item, admit_value, equal, kind, order
+from hashrange.values import AttributeValue, Item, admit_value, check_names, equal, kind, order
 
 _ARGUMENT_COUNTS: Final = {"NULL": 0, "NOT_NULL": 0, "BETWEEN": 2}
 """The others take one, and IN takes one or more."""
@@ -54,6 +54,7 @@ _NO_VALUES: Final[Mapping[str, AttributeValue]] = {}
 
 def expected(members: Mapping[str, Mapping[str, Any]], conditional_operator: str | None = None) -> Condition:
     """The condition of an `Expected` parameter. Raises ValidationException."""
+    check_names(members)
     tests = []
     for attribute, entry in members.items():
         operator = entry.get("ComparisonOperator")
@@ -86,6 +87,7 @@ def filters(
     conditional_operator: str | None = None,
 ) -> Condition:
     """The condition of a `QueryFilter` or `ScanFilter`. Raises ValidationException."""
+    check_names(members)
     tests = [
         _comparison(attribute, entry["ComparisonOperator"], entry.get("AttributeValueList") or [])
         for attribute, entry in members.items()
@@ -95,6 +97,7 @@ def filters(
 
 def key_conditions(members: Mapping[str, Mapping[str, Any]]) -> list[KeyComparison]:
     """The comparisons of a `KeyConditions` parameter. Raises ValidationException."""
+    check_names(members)
     result = []
     for attribute, entry in members.items():
         operator = entry["ComparisonOperator"]
@@ -110,6 +113,8 @@ def attributes_to_get(names: Iterable[str]) -> Projection:
     """The projection of an `AttributesToGet` parameter. Raises ValidationException."""
     leaf = Leaf()
     paths: Trie = {}
+    names = list(names)
+    check_names(names)
     for name in names:
         if name in paths:
             raise _invalid(f"Duplicate value in attribute name: {name}")
@@ -119,6 +124,7 @@ def attributes_to_get(names: Iterable[str]) -> Projection:
 
 def attribute_updates(members: Mapping[str, Mapping[str, Any]]) -> Update:
     """The update of an `AttributeUpdates` parameter. Raises ValidationException."""
+    check_names(members)
     return Update(
         {attribute: Leaf(_update_change(entry)) for attribute, entry in members.items()},
         _NO_VALUES,
@@ -180,6 +186,12 @@ def _test_not_member(
     return value is None or not holds(value, argument)
 
 
+def _test_without(attribute: str, argument: AttributeValue, item: Item, values: Values) -> bool:
+    """NOT_CONTAINS: unlike NE, false where there is no attribute (seen of DynamoDB Local)."""
+    value = item.get(attribute)
+    return value is not None and not contains(value, argument)
+
+
 def _comparison(attribute: str, operator: str, arguments: list[AttributeValue]) -> Test:
     _check_arguments(operator, arguments)
     match operator:
@@ -194,7 +206,7 @@ def _comparison(attribute: str, operator: str, arguments: list[AttributeValue]) 
         case "CONTAINS":
             return partial(_test_member, attribute, contains, arguments[0])
         case "NOT_CONTAINS":
-            return partial(_test_not_member, attribute, contains, arguments[0])
+            return partial(_test_without, attribute, arguments[0])
         case "BEGINS_WITH":
             return partial(_test_member, attribute, begins_with, arguments[0])
         case "IN":

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from hashrange.errors import RequestViolation, ServiceError, ValidationException
+from hashrange.errors import NAME_EMPTY, NAME_TOO_LONG, RequestViolation, ServiceError, ValidationException
 from hashrange.limits import (
     ATTRIBUTE_NAME_BYTES_MAX,
     EXPRESSION_SUBSTITUTION_BYTES_MAX,
@@ -86,13 +86,10 @@ def _admit_names(names: Mapping[str, Any]) -> int:
     for key, name in names.items():
         _check_key(_NAMES, key)
         if not name:
-            raise RequestViolation(f"{_NAMES} contains invalid value: Empty attribute name for key {key}")
+            raise RequestViolation(f"{_NAMES} contains invalid value: {NAME_EMPTY} for key {key}")
         length = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
         if length > ATTRIBUTE_NAME_BYTES_MAX:
-            raise RequestViolation(
-                f"Attribute name is too large, must be less than "
-                f"{ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
-            )
+            raise RequestViolation(NAME_TOO_LONG)
         size += len(key) + length
     return size
 

@@ -105,9 +105,10 @@ def open_source(table: Table, reading: Reading) -> Source:
 
 
 def check_filter(source: Source, reading: Reading, parameter: str) -> None:
-    """A Query's filter may not use the attributes of the key that it reads by."""
+    """A Query's filter may use neither the key that it reads by nor what its index does not project."""
     if reading.test is None:
         return
+    sources.check_filter(source, reading.test.attributes)
     for attribute in source.key.attributes():
         if attribute.name in reading.test.attributes:
             raise ValidationException(

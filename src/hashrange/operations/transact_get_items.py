@@ -96,4 +96,6 @@ def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
         return {}
     if project is None:
         return {"Item": records.fragment_of(record)}
-    return {"Item": project.apply(records.item_of(record))}
+    shown = project.apply(records.item_of(record))
+    # [report] extenddb issue 74: unlike a GetItem's, an item of which nothing is left is not there.
+    return {"Item": shown} if shown else {}

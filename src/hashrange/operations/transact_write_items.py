@@ -9,7 +9,6 @@ Source: API reference, TransactWriteItems; Developer Guide, "Amazon DynamoDB Tra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -70,7 +69,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
-        _check_distinct(tables, batch)
+        check_distinct(_addresses(tables, batch))
         attempts = [
             partial(writes.perform, txn, table, write, occasion)
             for write, table in zip(batch, tables, strict=True)
@@ -132,13 +131,27 @@ def _write(member: Request) -> tuple[Write, str]:
     return _MEMBERS[name](part), part["TableName"]
 
 
-def _check_distinct(tables: list[Table], batch: list[Write]) -> None:
+def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes, bytes]]:
+    """Where the items of all members lie.
+
+    A key that does not fit its table cancels the transaction before anything else of it is looked at, and
+    the first such member alone has a reason; an empty key is no reason but an error of the request.
+    [report] floci pull request 3674.
+    """
     addresses: list[tuple[int, bytes, bytes]] = []
+    reasons: list[dict[str, Any]] = []
     for table, write in zip(tables, batch, strict=True):
-        # A key that does not fit is the reason of its own member, when it is tried.
-        with suppress(ValidationException):
+        reason = {"Code": "None"}
+        try:
             addresses.append((table.space, *writes.address_of(table, write)))
-    check_distinct(addresses)
+        except ValidationException as error:
+            found = _reason(error)
+            if len(addresses) == len(reasons):
+                reason = found
+        reasons.append(reason)
+    if len(addresses) < len(batch):
+        raise _cancelled(reasons)
+    return addresses
 
 
 def check_distinct(addresses: list[tuple[int, bytes, bytes]]) -> None:
@@ -176,12 +189,16 @@ def _outcomes(attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
         except ServiceError as error:
             reasons.append(_reason(error))
     if len(outcomes) != len(attempts):
-        codes = ", ".join(reason["Code"] for reason in reasons)
-        raise TransactionCanceledException(
-            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
-            CancellationReasons=reasons,
-        )
+        raise _cancelled(reasons)
     return outcomes
+
+
+def _cancelled(reasons: list[dict[str, Any]]) -> TransactionCanceledException:
+    codes = ", ".join(reason["Code"] for reason in reasons)
+    return TransactionCanceledException(
+        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+        CancellationReasons=reasons,
+    )
 
 
 def _reason(error: ServiceError) -> dict[str, Any]:

@@ -49,6 +49,21 @@ def check_projected(source: Source, attributes: frozenset[str]) -> None:
             )
 
 
+def check_filter(source: Source, attributes: frozenset[str]) -> None:
+    """Raise `ValidationException` if `source` is an index, of either kind, that does not project what a
+    filter uses.
+
+    So it is for reads of one partition only; a filter on all of an index finds nothing where there is
+    nothing. [report] dynoxide, statements that read an index; DynamoDB Local says the same of a Query.
+    """
+    missing = missing_attributes(source, attributes)
+    if missing and source.index is not None:
+        raise ValidationException(
+            f"{INVALID}Secondary index {source.index.name} does not project one or more filter attributes: "
+            f"[{', '.join(missing)}]"
+        )
+
+
 def fetch(
     reader: Reader, source: Source, found: list[bytes], *, consistent: bool
 ) -> tuple[list[bytes], float]:

@@ -14,10 +14,19 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
 from typing import Any, Final
 
-from hashrange.errors import INVALID, TOO_DEEP, RequestViolation, SerializationException, ValidationException
-from hashrange.limits import NESTING_LEVELS_MAX
+from hashrange.errors import (
+    INVALID,
+    NAME_EMPTY,
+    NAME_TOO_LONG,
+    TOO_DEEP,
+    RequestViolation,
+    SerializationException,
+    ValidationException,
+)
+from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.values import numbers
 
 AttributeValue = dict[str, Any]
@@ -58,7 +67,18 @@ def admit_item(item: Item) -> int:
                 total += len(text) if text.isascii() else len(text.encode())
                 continue
         total += _admit(value, 1)
+    if "" in item or total > ATTRIBUTE_NAME_BYTES_MAX:
+        check_names(item)
     return total
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `RequestViolation` for an attribute name that is empty or too long."""
+    for name in names:
+        if not name:
+            raise RequestViolation(NAME_EMPTY)
+        if len(name) * 4 > ATTRIBUTE_NAME_BYTES_MAX and len(name.encode()) > ATTRIBUTE_NAME_BYTES_MAX:
+            raise RequestViolation(NAME_TOO_LONG)
 
 
 def admit_value(value: AttributeValue) -> int:
@@ -162,6 +182,8 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
     total = 3 + len(content)
     for name, member in content.items():
         total += (len(name) if name.isascii() else len(name.encode())) + _admit(member, level + 1)
+    if "" in content or total > ATTRIBUTE_NAME_BYTES_MAX:
+        check_names(content)
     return total
 
 
