@@ -41,7 +41,7 @@ from hashrange.values import AttributeValue, Item
 KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"
 INCOMPLETE_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
 _TOO_MANY_KEYS: Final = "The IN operator is provided with too many operands; number of operands: {}"
-_REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
+REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
 
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLANS_MAX: Final = 2_048
@@ -224,8 +224,6 @@ def key_of(access: Access, schema: KeySchema, values: Values) -> Item:
     """The primary key that a statement names. Raises `ValidationException` if it does not name all of it."""
     if access.key is None:
         raise ValidationException(INCOMPLETE_KEY)
-    if access.repeated is not None:
-        raise ValidationException(_REPEATED.format(access.repeated))
     key = {attribute.name: values[access.key[attribute.name]] for attribute in schema.attributes()}
     for attribute in schema.attributes():
         check_type(attribute, key[attribute.name])

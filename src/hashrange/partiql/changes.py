@@ -41,6 +41,8 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
         return _insert(table, bound, statement)
     access = accesses.plan(bound.prepared, table.key)
     key = accesses.key_of(access, table.key, bound.values)
+    if access.repeated is not None:
+        raise ValidationException(accesses.REPEATED.format(access.repeated))
     test = _bound_test(access, bound)
     match statement:
         case Update():

@@ -26,7 +26,7 @@ from hashrange.partiql.access import Access, Spans
 from hashrange.partiql.prepared import Bound, Prepared, Projection
 from hashrange.partiql.statements import Select, show
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, ranges, records, sources
+from hashrange.tables import capacity, keys, ranges, records, sources
 from hashrange.tables.capacity import Consumed
 from hashrange.tables.ranges import Source
 from hashrange.tables.table import KeySchema, Table
@@ -96,10 +96,14 @@ def select(
     if project is not None:
         sources.check_projected(source, project.attributes)
     access = accesses.plan(prepared, source.key)
+    if access.partition:
+        sources.check_filter(source, access.filtered)
     order = _order(statement, access, source.key)
     start = _start(token, bound, source)
     walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None)
-    if access.partition:
+    if access.key is not None and source.index is None:
+        found = _one(reader, source, accesses.key_of(access, source.key, bound.values), start, walk)
+    elif access.partition:
         found = _query(reader, source, accesses.spans(source, access, bound.values), order, start, walk)
     else:
         found = _scan(reader, source, start, walk)
@@ -194,6 +198,17 @@ def _walk_partitions(
             seen, last = seen + 1, record
             walk.sizes[-1] += records.size_of(record)
             yield record
+
+
+def _one(
+    reader: Reader, source: Source, key: Item, start: tuple[bytes, bytes] | None, walk: _Walk
+) -> Iterator[bytes]:
+    """The record of a whole key: a query that needs no scan."""
+    address = keys.address_of_key(source.key, key)
+    record = reader.get(source.space, *address) if start is None else None
+    if record is not None:
+        walk.sizes.append(records.size_of(record))
+        yield record
 
 
 def _scan(reader: Reader, source: Source, start: tuple[bytes, bytes] | None, walk: _Walk) -> Iterator[bytes]:
