@@ -228,7 +228,8 @@ def test_a_token_is_good_for_its_statement_and_parameters_only(events: Database)
         answer = run(events, "ExecuteStatement", Statement=good, Parameters=[{"S": "p3"}], NextToken=token)
         assert len(answer["Items"]) == 11
     for bad, parameter in ((statement, "p2"), ("SELECT pk FROM Events WHERE pk = ?", "p3")):
-        with pytest.raises(ValidationException, match=r"^Invalid NextToken$"):  # [report] local
+        # [report] aws-sdk-js-v3 issue 4424
+        with pytest.raises(ValidationException, match=r"^NextToken does not match request$"):
             run(events, "ExecuteStatement", Statement=bad, Parameters=[{"S": parameter}], NextToken=token)
 
 

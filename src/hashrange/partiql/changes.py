@@ -124,5 +124,6 @@ def returned(bound: Bound, write: Write, outcome: Outcome) -> Any | None:
         case "MODIFIED OLD" if write.update is not None:
             return write.update.changed_paths(outcome.old_item or {}) or None
         case "MODIFIED NEW" if write.update is not None:
-            return write.update.changed_paths(outcome.new_item or {}, after=True) or None
+            # Of the new item what is at the paths now, also where a removed list element was.
+            return write.update.changed_paths(outcome.new_item or {}) or None
     return None

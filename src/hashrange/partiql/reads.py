@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from hashrange.errors import ValidationException
+from hashrange.errors import SerializationException, ValidationException
 from hashrange.expressions import paths
 from hashrange.limits import PARTIQL_IN_PAGE_ITEMS_MAX
 from hashrange.partiql import access as accesses
@@ -33,6 +33,7 @@ from hashrange.tables.table import KeySchema, Table
 from hashrange.values import AttributeValue, Item, admit_item
 
 INVALID_TOKEN: Final = "Invalid NextToken"
+_OTHER_TOKEN: Final = "NextToken does not match request"
 _NO_INDEX: Final = "The table does not have the specified index"
 _GSI_CONSISTENT: Final = "Strongly consistent read is not supported on Global Secondary Indexes"
 _NO_WHERE: Final = "Must have WHERE clause in the statement when using ORDER BY clause."
@@ -288,11 +289,13 @@ def _start(token: str | None, bound: Bound, source: Source) -> tuple[bytes, byte
         return None
     try:
         content = _decode_token(urlsafe_b64decode(token.encode()))
-        if content.version != _TOKEN_VERSION or content.statement != _digest(bound):
-            raise ValidationException(INVALID_TOKEN)
         admit_item(content.key)
-        return ranges.start_position(source, content.key)
+        is_known = content.version == _TOKEN_VERSION
+        matches = content.statement == _digest(bound)
+        if is_known and matches:
+            return ranges.start_position(source, content.key)
     except (Base64Error, UnicodeError, ValueError, msgspec.DecodeError):
         raise ValidationException(INVALID_TOKEN) from None
-    except ValidationException:
+    except (SerializationException, ValidationException):
         raise ValidationException(INVALID_TOKEN) from None
+    raise ValidationException(_OTHER_TOKEN if is_known else INVALID_TOKEN)
