@@ -30,6 +30,7 @@ def test_guide(
         "first": [["starmie02", "starmie03"], {"pk": "TRAINER#misty", "sk": "POKEMON#starmie03"}],
         "all": 11,
         "index": ["102", "103", "104"],
+        "levels": ["starmie03"],
         "scanned": 12,
         "written": 200,
         "transacted": [50, 1],

@@ -5,7 +5,9 @@ import { refusal } from "./refusal.mjs";
 import { createSingleTable } from "./single_table.mjs";
 
 const table = process.argv[2];
-const client = await createSingleTable(table);
+const client = await createSingleTable(table, {
+  partition: { team: "S", status: "S" }, sort: { project: "S", points: "N" },
+});
 const configuration = { client, table };
 const seen = {};
 
@@ -44,6 +46,10 @@ const Task = new Entity({
     team: {
       index: "gsi1", collection: "assignments",
       pk: { field: "gsi1pk", composite: ["team"] }, sk: { field: "gsi1sk", composite: ["status", "task"] },
+    },
+    effort: {
+      index: "gsi2", type: "composite",
+      pk: { composite: ["team", "status"] }, sk: { composite: ["project", "points"] },
     },
   },
 }, configuration);
@@ -84,6 +90,9 @@ async function queries() {
   seen.filtered = all.data.map((task) => task.points);
   const open = await Task.query.team({ team: "site", status: "open" }).lt({ task: "006" }).go();
   seen.open = open.data.map((task) => task.task);
+  const effort = Task.query.effort({ team: "site", status: "open", project: "web" });
+  seen.effort = (await effort.between({ points: 30 }, { points: 34 }).go({ order: "desc" })).data.map((task) => task.points);
+  seen.projects = (await Task.query.effort({ team: "core", status: "open" }).begins({ project: "b" }).go()).data.length;
   const together = await taskApp.collections.assignments({ team: "core" }).go({ pages: "all" });
   seen.collection = [together.data.employees.map((one) => one.employee).sort(), together.data.tasks.length];
   const several = await Task.get([key, { project: "web", task: "003" }]).go({ preserveOrder: true });

@@ -10,7 +10,7 @@ import { refusal } from "./refusal.mjs";
 import { createSingleTable } from "./single_table.mjs";
 
 const name = process.argv[2];
-const client = await createSingleTable(name);
+const client = await createSingleTable(name, { partition: { gsi1pk: "S", level: "N" }, sort: { gsi1sk: "S" } });
 const seen = {};
 
 const PokeTable = new Table({
@@ -21,6 +21,10 @@ const PokeTable = new Table({
   indexes: {
     gsi1: {
       type: "global", partitionKey: { name: "gsi1pk", type: "string" }, sortKey: { name: "gsi1sk", type: "string" },
+    },
+    gsi2: {
+      type: "global", sortKeys: [{ name: "gsi1sk", type: "string" }],
+      partitionKeys: [{ name: "gsi1pk", type: "string" }, { name: "level", type: "number" }],
     },
   },
 });
@@ -84,6 +88,9 @@ async function queries() {
   const index = await PokeTable.build(QueryCommand).entities(Pokemon)
     .query({ index: "gsi1", partition: "water", range: { between: ["102", "104"] } }).send();
   seen.index = index.Items.map((found) => found.code);
+  const levels = await PokeTable.build(QueryCommand).entities(Pokemon)
+    .query({ index: "gsi2", partition: ["water", 3], range: [{ gte: "100" }] }).send();
+  seen.levels = levels.Items.map((found) => found.name);
   const scanned = await PokeTable.build(ScanCommand).entities(Pokemon).options({ maxPages: Infinity, limit: 5 }).send();
   seen.scanned = scanned.Items.length;
 }
