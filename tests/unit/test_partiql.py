@@ -52,7 +52,9 @@ LITERALS = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
         st.builds(lambda members: {"L": members}, st.lists(inner, max_size=3)),
-        st.builds(lambda members: {"M": members}, st.dictionaries(st.text(min_size=1, max_size=3), inner, max_size=3)),
+        st.dictionaries(st.text(min_size=1, max_size=3), inner, max_size=3).map(
+            lambda members: {"M": members}
+        ),
     ),
     max_leaves=5,
 )
