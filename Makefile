@@ -3,7 +3,7 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint types layers pytest crash bench clean
+.PHONY: help serve test lint types layers pytest crash trigger-kills bench clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -17,8 +17,8 @@ NODE     := tests/clients/node
 CLIENTS  := $(VENV)/aioboto3/.installed $(NODE)/node_modules/.installed
 
 help:  ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
-	    while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
+	    while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data)
 	@exec $(BIN)/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
@@ -39,6 +39,9 @@ pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
+
+trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
+	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
 
 bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)

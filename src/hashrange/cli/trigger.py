@@ -58,8 +58,6 @@ def connection(function: Any) -> Any:
 def connect(endpoint_url: str, region: str | None) -> Clients:
     """Clients of the server that the options of `connection` name. Raises `ClickException`."""
     try:
-        from botocore.exceptions import BotoCoreError
-
         from hashrange import triggers
     except ImportError as error:
         raise click.ClickException(
@@ -67,22 +65,20 @@ def connect(endpoint_url: str, region: str | None) -> Clients:
         ) from error
     try:
         return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
-    except (BotoCoreError, ValueError) as error:
+    except (*triggers.SERVICE_ERRORS, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
 
 def attempt(work: Callable[[], Any]) -> Any:
     """What `work` returns; what goes wrong is a `ClickException` of one line."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from hashrange.triggers import InvalidPattern, TriggerError
+    from hashrange.triggers import SERVICE_ERRORS, InvalidPattern, TriggerError
     from hashrange.triggers.source import explain
 
     try:
         return work()
     except (TriggerError, InvalidPattern) as error:
         raise click.ClickException(str(error)) from error
-    except (BotoCoreError, ClientError) as error:
+    except SERVICE_ERRORS as error:
         raise click.ClickException(explain(error)) from error
 
 

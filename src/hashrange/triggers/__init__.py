@@ -35,11 +35,12 @@ from hashrange.triggers.events import Context, Event
 from hashrange.triggers.filters import InvalidPattern
 from hashrange.triggers.functions import adapt, load
 from hashrange.triggers.shard import Batching
-from hashrange.triggers.source import Clients, TriggerError, connect
+from hashrange.triggers.source import SERVICE_ERRORS, Clients, TriggerError, connect
 from hashrange.triggers.worker import Options, Totals, Worker
 
 __all__ = [
     "DEFAULT_TABLE",
+    "SERVICE_ERRORS",
     "Batching",
     "Clients",
     "Context",

@@ -26,6 +26,8 @@ from hashrange.triggers.events import Record, created_at, record_of, sequence_of
 _log = logging.getLogger("hashrange.triggers")
 
 PAGE_RECORDS_MAX: Final = 1_000
+SERVICE_ERRORS: Final = (BotoCoreError, ClientError)
+"""What boto3 raises where the service refuses, or cannot be reached."""
 
 Start = Literal["TRIM_HORIZON", "LATEST"]
 
@@ -219,7 +221,7 @@ class Cursor:
             request |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": moment}
         try:
             answer = self.clients.streams.get_shard_iterator(**request)
-        except (ClientError, BotoCoreError) as error:
+        except SERVICE_ERRORS as error:
             if error_code(error) == "TrimmedDataAccessException":
                 self._lose()
             elif request["ShardIteratorType"] == "AT_TIMESTAMP" and not is_transient(error):
