@@ -32,7 +32,7 @@ from hashrange.expressions.tree import (
     Value,
 )
 from hashrange.limits import EXPRESSION_OPERATORS_MAX, NESTING_LEVELS_MAX
-from hashrange.partiql.literals import begins_literal, literal, text_of
+from hashrange.partiql.literals import EMPTY_NAME, begins_literal, literal, text_of
 from hashrange.partiql.reserved import RESERVED_WORDS
 from hashrange.partiql.tokens import StatementCursor, malformed
 from hashrange.values import AttributeValue
@@ -83,7 +83,6 @@ _IS_TYPES: Final = (
     "Unsupported data type for IS operator: {}. Supported data types are [MISSING, NULL, BOOLEAN, BLOB, "
     "STRING, NUMERIC, STRUCT, TUPLE, LIST]"
 )
-EMPTY_NAME: Final = "Path component cannot be an empty string"
 _IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
 
 

@@ -22,6 +22,7 @@ _WORDS: Final[dict[str, AttributeValue]] = {
     "NULL": {"NULL": True},
 }
 _OPENING: Final = ("[", "{", "<<")
+EMPTY_NAME: Final = "Path component cannot be an empty string"
 _KEY_KINDS: Final = {
     "parameter": "Parameter",
     "number": "Literal",
@@ -104,6 +105,8 @@ class _Members:
                 f"{cursor.place(token)}"
             )
         name = text_of(cursor.take())
+        if not name:
+            raise ExpressionError(EMPTY_NAME)
         if name in self._seen:
             raise ExpressionError(
                 f"Duplicate keys in tuple. Key: {name} under {self._where} {cursor.place(token)}"

@@ -30,7 +30,7 @@ from hashrange.expressions.tree import (
     Set,
     Value,
 )
-from hashrange.partiql.conditions import EMPTY_NAME, SET_FUNCTIONS, ExpressionParser
+from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
 from hashrange.partiql.literals import members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
@@ -106,7 +106,7 @@ class _Parser:
         where = self._where()
         self._refuse_clause("GROUP", "GROUP BY", "HAVING", "LET")
         order = self._order()
-        self._refuse_clause("LIMIT", "OFFSET")
+        self._refuse_clause("LIMIT")
         return Select(table, index, paths, where, order, *self._values())
 
     def _values(self) -> tuple[Constants, int]:
@@ -117,7 +117,7 @@ class _Parser:
         if keyword not in clauses:
             return
         self.cursor.take()
-        if keyword in ("LIMIT", "OFFSET"):
+        if keyword in ("LIMIT", "HAVING"):
             place = self.cursor.place(self.cursor.token)
             raise ExpressionError(f"Unsupported clause: {keyword} {place}")
         raise ExpressionError(f"Unsupported clause: {'GROUP BY' if keyword == 'GROUP' else keyword}")
@@ -212,8 +212,6 @@ class _Parser:
                 cursor.refuse_term()
             raise ExpressionError(f"{_STRUCT} {cursor.place(token)}")
         item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, "root")]
-        if any(not name for name, _ in item):
-            raise ExpressionError(EMPTY_NAME)
         if cursor.keyword() == "RETURNING":
             raise ExpressionError("RETURNING is not supported in INSERT")
         return Insert(table, tuple(item), *self._values())
