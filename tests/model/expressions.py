@@ -28,12 +28,19 @@ Action = tuple[Any, ...]
 
 
 class Refused(Exception):
-    """The request is answered with one of these error codes; a transaction with one of each reason's."""
+    """The request is answered with one of these error codes; a transaction with one of each reason's.
 
-    def __init__(self, *codes: str, reasons: list[tuple[str, ...]] | None = None) -> None:
+    `empty_key` is whether an empty index key is the cause, which no transaction gives as a reason; None
+    where there are two causes, and no document says which one is found first.
+    """
+
+    def __init__(
+        self, *codes: str, reasons: list[tuple[str, ...]] | None = None, empty_key: bool | None = False
+    ) -> None:
         super().__init__(*codes)
         self.codes = codes
         self.reasons = reasons
+        self.empty_key = empty_key
 
 
 def token(value: AttributeValue) -> tuple[str, Any] | None:

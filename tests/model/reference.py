@@ -119,13 +119,16 @@ class Table:
 
     def check_index_keys(self, item: Item) -> None:
         names = {attribute.name for attribute in self.definition.key_attributes()}
+        empty: set[bool] = set()
         for index in self.definition.indexes:
             for name, type_ in index.partition + index.sort:
                 value = item.get(name)
                 if name in names or value is None:
                     continue
                 if type_ not in value or (type_ != "N" and not value[type_]):
-                    raise Refused("ValidationException")
+                    empty.add(type_ in value)
+        if empty:
+            raise Refused("ValidationException", empty_key=empty.pop() if len(empty) == 1 else None)
 
     def projected(self, index: IndexDefinition, item: Item) -> Item | None:
         """What an index holds of an item, or None."""
@@ -150,9 +153,10 @@ class Table:
                 codes.append("ConditionalCheckFailedException")
             try:
                 self.check_index_keys(write.item)
-            except Refused:
+            except Refused as refused:
                 # Which of the two is found first, no document says.
-                raise Refused(*codes) from None
+                empty_key = None if refused.empty_key and len(codes) > 1 else refused.empty_key
+                raise Refused(*codes, empty_key=empty_key) from None
         if write.condition is not None and not holds(write.condition, before or {}):
             raise Refused("ConditionalCheckFailedException")
         if write.action == "check":
@@ -286,16 +290,21 @@ class Model:
             keys.add(key)
         saved = {name: dict(table.items) for name, table in self.tables.items()}
         reasons: list[tuple[str, ...]] = []
+        empty_keys: set[bool | None] = set()
         for write in writes:
             try:
                 self.tables[write.table].write(write)
                 reasons.append(("None",))
             except Refused as refused:
                 reasons.append(tuple(_REASONS[code] for code in refused.codes))
+                empty_keys.add(refused.empty_key)
         if set(reasons) != {("None",)}:
             for name, items in saved.items():
                 self.tables[name].items = items
-            raise Refused("TransactionCanceledException", reasons=reasons)
+            if True in empty_keys:
+                raise Refused("ValidationException")
+            also = ["ValidationException"] if None in empty_keys else []
+            raise Refused("TransactionCanceledException", *also, reasons=reasons)
         if token_ is not None:
             self.tokens[token_] = (payload, int(now) + TOKEN_SECONDS)
         return True

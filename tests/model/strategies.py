@@ -245,9 +245,18 @@ conditions: st.SearchStrategy[Condition] = st.recursive(
 )
 
 
-def filters(excluded: set[str]) -> st.SearchStrategy[Condition]:
-    """Conditions that do not use the attributes of a key."""
+def filters(excluded: set[str], only: tuple[str, ...] | None) -> st.SearchStrategy[Condition]:
+    """Conditions that do not use the attributes of a key, or use `only` some attributes."""
+    if only is not None:
+        return st.builds(_about, conditions, st.sampled_from(only))
     return conditions.filter(lambda tree: not _uses(tree, excluded))
+
+
+def _about(tree: Condition, name: str) -> Condition:
+    """A condition with all its paths led into one attribute."""
+    if tree[0] in ("not", "and", "or"):
+        return (tree[0], *(_about(inner, name) for inner in tree[1:]))
+    return (tree[0], (name, *tree[1][1:]), *tree[2:])
 
 
 def _uses(tree: Condition, names: set[str]) -> bool:
