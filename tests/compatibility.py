@@ -40,7 +40,7 @@ GROUPS = {
 }
 
 # The order of evidence: what a user would notice first. Two files of a kind are enough.
-KINDS = ("api", "golden", "e2e", "model", "unit")
+KINDS = ("api", "golden", "e2e", "clients", "model", "unit")
 FILES_OF_A_KIND_MAX = 2
 FILES_MAX = 4
 # These name operations without calling them.
