@@ -214,6 +214,75 @@ def test_partitions_come_one_after_the_other(
     assert [item for items, _ in found for item in items] == expected
 
 
+@pytest.fixture(scope="module")
+def matches() -> Iterator[Database]:
+    """A global index with two partition key and two sort key attributes."""
+    database = Database(MemoryEngine(), clock=ManualClock())
+    names = {"id": "S", "cup": "S", "region": "S", "round": "N", "player": "S"}
+    request = {
+        "TableName": "Matches",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": n, "AttributeType": t} for n, t in names.items()],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": "byCup",
+                "KeySchema": [
+                    {"AttributeName": "cup", "KeyType": "HASH"},
+                    {"AttributeName": "region", "KeyType": "HASH"},
+                    {"AttributeName": "round", "KeyType": "RANGE"},
+                    {"AttributeName": "player", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    }
+    database.execute("CreateTable", request)
+    for number in range(40):
+        item = {
+            "id": {"S": f"m{number}"},
+            "cup": {"S": f"c{number % 2}"},
+            "region": {"S": f"r{number // 2 % 2}"},
+            "round": {"N": str(number // 4 % 4)},
+            "player": {"S": f"p{number % 3}"},
+        }
+        run(database, "PutItem", TableName="Matches", Item=item)
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("descends", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "narrow"),
+    [
+        ("", ""),
+        (" AND round = 1", " AND #r = :one"),
+        (" AND round > 1", " AND #r > :one"),
+        (" AND round = 1 AND player = 'p1'", " AND #r = :one AND player = :p"),
+        (" AND round = 1 AND player >= 'p1'", " AND #r = :one AND player >= :p"),
+        (" AND begins_with(player, 'p1') AND round = 1", " AND #r = :one AND begins_with(player, :p)"),
+    ],
+)
+def test_keys_of_several_attributes(matches: Database, condition: str, narrow: str, descends: bool) -> None:
+    statement = f"SELECT * FROM Matches.byCup WHERE region = 'r1' AND cup = 'c1'{condition}"
+    if descends:
+        statement += " ORDER BY round DESC"
+    found = pages(matches, Statement=statement, Limit=2)
+    values = {":c": {"S": "c1"}, ":g": {"S": "r1"}, ":one": {"N": "1"}, ":p": {"S": "p1"}}
+    key = f"cup = :c AND #g = :g{narrow}"
+    request: dict[str, Any] = {
+        "TableName": "Matches",
+        "IndexName": "byCup",
+        "KeyConditionExpression": key,
+        "ExpressionAttributeNames": {n: m for n, m in {"#r": "round", "#g": "region"}.items() if n in key},
+        "ExpressionAttributeValues": {n: v for n, v in values.items() if n in key},
+        "ScanIndexForward": not descends,
+    }
+    expected = run(matches, "Query", **request)["Items"]
+    assert expected
+    assert [item for items, _ in found for item in items] == expected
+
+
 def test_conditions_on_the_sort_key_that_exclude_each_other_read_nothing(events: Database) -> None:
     statement = "SELECT * FROM Events WHERE pk = 'p3' AND sk > 3 AND sk < 2"
     assert pages(events, Statement=statement) == [([], 0.5)]

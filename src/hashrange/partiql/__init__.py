@@ -11,6 +11,11 @@
     reads       SELECT, by `tables.ranges`
     changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.writes`
 
+The life of a statement: `prepare` parses and compiles its text, once; `bind` checks the parameters of a
+request and puts them in; in the engine's body `access.plan` matches the WHERE clause with the key of the
+table or index, and `reads.select` reads a page, or `changes.write_of` makes the write that `changes.perform`
+runs.
+
 There is one evaluator: conditions and updates compile with `expressions`. All of these raise
 `ServiceError` and nothing else, whatever the text.
 """

@@ -11,7 +11,7 @@ Source: Developer Guide, "PartiQL select statements for DynamoDB".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
@@ -44,7 +44,7 @@ _TOO_MANY_KEYS: Final = "The IN operator is provided with too many operands; num
 REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
 
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_PLANS_MAX: Final = 2_048
+_PLANS_MAX: Final = 8
 
 
 class Term(NamedTuple):
@@ -87,9 +87,17 @@ class Spans(NamedTuple):
     high: bytes | None
 
 
-@lru_cache(_PLANS_MAX)
 def plan(prepared: Prepared, key: KeySchema) -> Access:
-    """How a statement with a condition reads what has this key."""
+    """How a statement with a condition reads what has this key; kept with the statement."""
+    found: Access | None = prepared.plans.get(key)
+    if found is None:
+        if len(prepared.plans) >= _PLANS_MAX:
+            prepared.plans.clear()
+        found = prepared.plans[key] = _plan(prepared, key)
+    return found
+
+
+def _plan(prepared: Prepared, key: KeySchema) -> Access:
     conjuncts = [] if prepared.where is None else _flatten(prepared.where, And)
     terms = [_term(conjunct) for conjunct in conjuncts]
     used: set[int] = set()

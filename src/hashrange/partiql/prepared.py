@@ -8,9 +8,9 @@ each request. Here an ExpressionError becomes a ValidationException, and nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hashrange.errors import SerializationException, ValidationException
 from hashrange.expressions import paths
@@ -28,10 +28,12 @@ from hashrange.expressions.updates import compile_update
 from hashrange.partiql.conditions import SET_FUNCTIONS
 from hashrange.partiql.parser import SETS, not_a_set, parse
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
+from hashrange.tables.table import KeySchema
 from hashrange.values import AttributeValue, admit_value, kind
 
 Values: TypeAlias = Mapping[str, AttributeValue]
 
+_CACHED_CHARS_MAX: Final = 2_048
 _PARAMETER_COUNT: Final = "Number of parameters in request and statement don't match."
 
 
@@ -48,6 +50,7 @@ class Projection(NamedTuple):
 class Prepared:
     """A statement, compiled; good for every request with the same text.
 
+    `plans` is filled by `access.plan`: how the statement reads a table or index with a given key.
     `names` is what the trees resolve their names with: a statement has no placeholders, but an attribute
     may be called like one. `changes` are those of an UPDATE.
     """
@@ -58,6 +61,7 @@ class Prepared:
     checks: tuple[ValueCheck, ...]
     projection: Projection | None = None
     changes: Trie | None = None
+    plans: dict[KeySchema, Any] = field(default_factory=dict)
 
     @property
     def where(self) -> ConditionTree | None:
@@ -78,13 +82,20 @@ class Bound(NamedTuple):
     values: Values
 
 
-@lru_cache(CACHED_EXPRESSIONS_MAX)
 def prepare(text: str) -> Prepared:
     """The compiled statement. Raises `ValidationException`."""
+    # A long statement is full of literals, so that it hardly comes again, and its tree is large.
+    return _prepare_cached(text) if len(text) <= _CACHED_CHARS_MAX else _prepare(text)
+
+
+def _prepare(text: str) -> Prepared:
     try:
         return _compile(parse(text))
     except ExpressionError as error:
         raise ValidationException(error.message) from None
+
+
+_prepare_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_prepare)
 
 
 def bind(prepared: Prepared, parameters: Sequence[AttributeValue] | None) -> Bound:
