@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
 
 from hashrange.triggers.events import Record, created_at, record_of, sequence_of
 
@@ -91,8 +91,9 @@ def connect(endpoint_url: str | None = None, region: str | None = None) -> Clien
 def is_transient(error: Exception) -> bool:
     """Whether the same request may succeed later."""
     if isinstance(error, ClientError):
-        return error_code(error) in _TRANSIENT
-    return isinstance(error, HTTPClientError)
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= 500 or error_code(error) in _TRANSIENT
+    return isinstance(error, ConnectionError | HTTPClientError)
 
 
 def error_code(error: Exception) -> str:

@@ -164,17 +164,16 @@ class Worker:
     def _settle(self, shard: _Running, future: Future[float], now: float) -> None:
         """Take the outcome of a shard's step: when it is due again, or that it is read to its end."""
         shard.future = None
-        error = future.exception()
-        if error is None:
-            shard.troubles = 0
+        try:
             shard.due = now + future.result()
             if shard.run.finished:
                 self._finish(shard, now)
-            return
-        if not isinstance(error, Exception) or not source.is_transient(error):
-            raise error
-        shard.troubles += 1
-        shard.due = now + self._pause(shard.place, error, shard.troubles)
+            shard.troubles = 0
+        except Exception as error:
+            if not source.is_transient(error):
+                raise
+            shard.troubles += 1
+            shard.due = now + self._pause(shard.place, error, shard.troubles)
 
     def _pause(self, where: str, error: Exception, times: int) -> float:
         seconds = min(0.5 * 2.0 ** min(times, 10), _PAUSE_SECONDS_MAX)

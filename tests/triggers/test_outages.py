@@ -1,0 +1,107 @@
+"""A service that now and then does not answer: nothing is lost, and the items stay in order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from hashrange import triggers
+from hashrange.database import Settings
+from triggers.world import TABLE, World, keys_of
+
+FAILURES = (
+    EndpointConnectionError(endpoint_url="http://nowhere"),
+    ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "Any"),
+    ClientError({"Error": {"Code": "InternalServerError", "Message": "oh"}}, "Any"),
+)
+
+
+class Flaky:
+    """A client of which a share of the calls fail, before or after they took effect."""
+
+    def __init__(self, client: Any, chance: random.Random) -> None:
+        self._client, self._chance = client, chance
+        self.share = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._client, name)
+        if not callable(found) or name in ("get_paginator", "get_waiter"):
+            return found
+
+        def call(**request: Any) -> Any:
+            if self._chance.random() < self.share / 2:
+                raise self._chance.choice(FAILURES)
+            answer = found(**request)
+            if self._chance.random() < self.share / 2:
+                raise self._chance.choice(FAILURES)
+            return answer
+
+        return call
+
+
+class TestOutages:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        return Settings(stream_shards=2, stream_shard_seconds=600.0)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_every_change_is_delivered_in_order(self, world: World, seed: int) -> None:
+        chance = random.Random(seed)
+        flaky = [Flaky(client, chance) for client in (world.clients.dynamodb, world.clients.streams)]
+        world_clients = world.clients
+        world.clients = triggers.Clients(*flaky)
+        batching = triggers.Batching(batch_size=3, parallelization_factor=1 + seed % 2, poll_interval=1.0)
+        worker = world.worker(batching=batching)
+        for client in flaky:
+            client.share = 0.2
+        for number in range(60):
+            item = {"id": {"S": chance.choice("abcde")}, "n": {"N": str(number)}}
+            world_clients.dynamodb.put_item(TableName=TABLE, Item=item)
+            world.clock.advance(20)
+            if number % 10 == 0:
+                world.sweep()
+                world.work(worker)
+        for client in flaky:
+            client.share = 0.0
+        world.pass_time(worker, 120)
+
+        seen: dict[str, list[int]] = {}
+        for record in world.seen:
+            change = record["dynamodb"]
+            numbers = seen.setdefault(change["Keys"]["id"]["S"], [])
+            if int(change["NewImage"]["n"]["N"]) not in numbers:
+                numbers.append(int(change["NewImage"]["n"]["N"]))
+        assert all(numbers == sorted(numbers) for numbers in seen.values())
+        assert sorted(number for numbers in seen.values() for number in numbers) == list(range(60))
+        # All is noted: another worker of the same trigger finds nothing left.
+        world.seen.clear()
+        world.work(world.worker())
+        assert world.seen == []
+
+
+def test_an_error_that_will_not_pass_ends_the_worker(world: World) -> None:
+    worker = world.worker()
+    world.work(worker)
+    world.clients.dynamodb.delete_table(TableName=TABLE)
+    world.clock.advance(10)
+    with pytest.raises(triggers.TriggerError, match="There is no table orders"):
+        worker.cycle()
+
+
+def test_a_destination_that_fails_keeps_the_batch(world: World) -> None:
+    def fail(event: triggers.Event) -> None:
+        raise RuntimeError("no")
+
+    worker = world.worker(
+        triggers.functions.adapt(fail), policy=triggers.Policy(retries=0), on_failure="table:given-up"
+    )
+    world.put("1")
+    world.clients.dynamodb.delete_table(TableName="given-up")
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        worker.cycle()
+    # Nothing was given up, so the next worker gets it.
+    world.work(world.worker())
+    assert keys_of({"Records": world.seen}) == ["1"]
