@@ -20,7 +20,7 @@ const Book = dynamoose.model("Book", schema);
 // Created, waited for and given its TTL by `initialize`.
 const options = {
   initialize: false, waitForActive: { enabled: true, check: { frequency: 100 } },
-  expires: { ttl: 86_400, attribute: "expires" }, update: true, throughput: "ON_DEMAND",
+  expires: { ttl: 86_400_000, attribute: "expires" }, update: true, throughput: "ON_DEMAND",
 };
 const library = new dynamoose.Table(name, [Book], options);
 const key = { author: "Le Guin", title: "Earthsea" };
