@@ -86,7 +86,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
 
     nothing: Test = _never
     program, checks = judge(build, nothing)
-    return Compiled(program, used.attributes, used.names, used.values, checks)
+    return Compiled(program, used.attributes, used.nested, used.names, used.values, checks)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

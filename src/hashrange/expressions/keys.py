@@ -82,7 +82,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
 
     nothing: tuple[_Term, ...] = ()
     terms, checks = judge(build, nothing)
-    return Compiled(terms, used.attributes, used.names, used.values, checks)
+    return Compiled(terms, used.attributes, used.nested, used.names, used.values, checks)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -34,6 +34,7 @@ class Compiled(Generic[Program]):
 
     program: Program
     attributes: frozenset[str]
+    nested: frozenset[str]
     names: frozenset[str]
     values: frozenset[str]
     checks: tuple[ValueCheck, ...]
@@ -41,11 +42,15 @@ class Compiled(Generic[Program]):
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """The placeholders that a tree uses, and the attributes that its paths begin with."""
+    """The placeholders that a tree uses, and the attributes that its paths begin with.
+
+    `nested` are those of the attributes that a path goes into.
+    """
 
     names: frozenset[str]
     values: frozenset[str]
     attributes: frozenset[str]
+    nested: frozenset[str]
 
 
 def placeholders(tree: Node, names: Mapping[str, str]) -> Placeholders:
@@ -66,6 +71,7 @@ def placeholders(tree: Node, names: Mapping[str, str]) -> Placeholders:
         frozenset(used),
         frozenset(node.name for node in walk(tree) if isinstance(node, Value)),
         frozenset(str(resolve(path, names)[0]) for path in paths),
+        frozenset(str(resolve(path, names)[0]) for path in paths if len(path.elements) > 1),
     )
 
 
@@ -139,5 +145,5 @@ def prepare(
         prefix = f"Invalid {parameter}: " if error.prefixed else ""
         detail = error.filter_detail if tells_size else ""
         raise RequestViolation(prefix + error.message + detail) from None
-    substitutions.use(compiled.names, compiled.values)
+    substitutions.use(compiled.names, compiled.values, compiled.nested)
     return compiled

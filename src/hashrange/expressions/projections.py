@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hashrange.expressions.parser import parse_projection
-from hashrange.expressions.paths import Trie, grow, pick
+from hashrange.expressions.paths import Leaf, Trie, grow, pick
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
@@ -29,6 +29,13 @@ class Projection(NamedTuple):
     paths: Trie
     attributes: frozenset[str]
     is_top_level: bool
+
+    @property
+    def nested(self) -> frozenset[str]:
+        """The top-level names that paths go into."""
+        if self.is_top_level:
+            return frozenset()
+        return frozenset(str(name) for name, node in self.paths.items() if not isinstance(node, Leaf))
 
     def apply(self, item: Item) -> Item:
         """The projected copy of `item`; values are shared with it."""
@@ -50,7 +57,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Projection]:
     program = Projection(
         grow((path, None) for path in paths), used.attributes, all(len(path) == 1 for path in paths)
     )
-    return Compiled(program, used.attributes, used.names, used.values, ())
+    return Compiled(program, used.attributes, used.nested, used.names, used.values, ())
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

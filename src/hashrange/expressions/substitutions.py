@@ -29,11 +29,13 @@ _VALUES: Final = "ExpressionAttributeValues"
 class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
+    `nested` are the attributes that paths of the expressions go into, which may be no keys.
+
     `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
     has no such member. Raises RequestViolation for a map or member that breaks a rule.
     """
 
-    __slots__ = ("_used_names", "_used_values", "cache_key", "names", "values")
+    __slots__ = ("_used_names", "_used_values", "cache_key", "names", "nested", "values")
 
     def __init__(
         self, names: Mapping[str, str] | None = None, values: Mapping[str, AttributeValue] | None = None
@@ -42,6 +44,7 @@ class Substitutions:
         self.values: Mapping[str, AttributeValue] = {} if values is None else values
         self._used_names: frozenset[str] = frozenset()
         self._used_values: frozenset[str] = frozenset()
+        self.nested: frozenset[str] = frozenset()
         # What compiled expressions are kept under; None where it is too big to keep.
         self.cache_key: tuple[tuple[str, str], ...] | None = ()
         size = 0
@@ -56,10 +59,11 @@ class Substitutions:
                 f"size; size: {size}"
             )
 
-    def use(self, names: frozenset[str], values: frozenset[str]) -> None:
-        """Note that an expression uses these placeholders."""
+    def use(self, names: frozenset[str], values: frozenset[str], nested: frozenset[str]) -> None:
+        """Note that an expression uses these placeholders, and goes into these attributes."""
         self._used_names |= names
         self._used_values |= values
+        self.nested |= nested
 
     def check_all_used(self) -> None:
         """Raise ValidationException if no expression used a placeholder. To be called after the last one."""

@@ -109,7 +109,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
     nothing: Trie = {}
     changes, checks = judge(build, nothing)
     changed = frozenset(str(name) for name in changes)
-    return Compiled(changes, changed, used.names, used.values, checks)
+    return Compiled(changes, changed, used.nested, used.names, used.values, checks)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

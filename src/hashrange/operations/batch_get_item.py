@@ -38,6 +38,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
         budget = BATCH_GET_BYTES_MAX
         for given, table_request in wanted.items():
             table = catalog.open_active(reader, table_name(given), now)
+            project = projections[given]
+            if project is not None:
+                keys.check_scalars(table, project.nested)
             addresses = [
                 (table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]
             ]
@@ -46,7 +49,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
                 budget, found, consistent=table_request.get("ConsistentRead") is True
             )
             budget -= used
-            responses[given] = _shown(found[:kept], projections[given])
+            responses[given] = _shown(found[:kept], project)
             if kept < len(found):
                 unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
             if mode is not None:

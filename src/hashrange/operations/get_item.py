@@ -18,10 +18,12 @@ def prepare(request: Request, context: Context) -> ReadBody:
     key = request["Key"]
     admit_item(key)
     project = None
+    nested: frozenset[str] = frozenset()
     if len(request) > 2:
         subs = parameters.substitutions(request)
         project = parameters.projection(request, subs)
         subs.check_all_used()
+        nested = subs.nested
     name = table_name(request["TableName"])
     consistent = request.get("ConsistentRead") is True
     mode = capacity.wanted(request)
@@ -29,6 +31,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_active(reader, name, now)
+        keys.check_scalars(table, nested)
         record = reader.get(table.space, *keys.address_of_key(table.key, key))
         answer: Answer = {}
         if record is not None:

@@ -11,7 +11,7 @@ from hashrange.expressions import KeyComparison, Substitutions, legacy
 from hashrange.operations import key_conditions, paging, parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog, ranges
+from hashrange.tables import catalog, keys, ranges
 
 _EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
 _LEGACY = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
@@ -24,8 +24,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Query."""
     parameters.check_styles(request, _EXPRESSIONS, _LEGACY, valued=_VALUED)
     subs = parameters.substitutions(request)
-    comparisons = _comparisons(request, subs)
     reading = paging.prepare(request, subs, "QueryFilter")
+    comparisons = _comparisons(request, subs)
     subs.check_all_used()
     name = table_name(request["TableName"])
     reverse = request.get("ScanIndexForward") is False
@@ -35,6 +35,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_active(reader, name, now)
+        keys.check_scalars(table, subs.nested)
         source = paging.open_source(table, reading)
         selected = key_conditions.match(source, comparisons)
         paging.check_filter(source, reading, filter_parameter)

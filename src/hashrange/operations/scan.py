@@ -9,7 +9,7 @@ from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.operations import paging, parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog, ranges
+from hashrange.tables import catalog, keys, ranges
 
 _EXPRESSIONS = ("ProjectionExpression", "FilterExpression")
 _LEGACY = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
@@ -28,6 +28,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_active(reader, name, now)
+        keys.check_scalars(table, subs.nested)
         source = paging.open_source(table, reading)
         start: tuple[bytes, bytes] | None = None
         if reading.start is not None:

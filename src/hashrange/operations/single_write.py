@@ -48,10 +48,12 @@ def put(request: Request) -> Write:
     if size > ITEM_BYTES_MAX:
         raise ValidationException(ITEM_TOO_LARGE)
     condition = None
+    nested: frozenset[str] = frozenset()
     if len(request) > 2:
         subs = parameters.substitutions(request)
         condition = parameters.write_condition(request, subs)
         subs.check_all_used()
+        nested = subs.nested
     return Write(
         "put",
         table_name(request["TableName"]),
@@ -60,6 +62,7 @@ def put(request: Request) -> Write:
         condition,
         None,
         request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+        nested,
     )
 
 
@@ -88,6 +91,7 @@ def _keyed(action: str, request: Request) -> Write:
         condition,
         None,
         request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+        subs.nested,
     )
 
 
@@ -111,6 +115,7 @@ def update(request: Request) -> Write:
         condition,
         change,
         request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+        subs.nested,
     )
 
 
@@ -127,6 +132,7 @@ def run(
 
     def body(txn: Transaction) -> Answer:
         table = catalog.open_active(txn, write.table_name, occasion.now)
+        writes.check_paths(table, write)
         outcome = writes.perform(txn, table, write, occasion)
         answer: Answer = {}
         returned = attributes(outcome)

@@ -14,6 +14,7 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
 from hashrange.tables import capacity, catalog, holds, keys, records
+from hashrange.tables.table import Table
 from hashrange.values import admit_item
 
 _REPEATED = "Transaction request cannot include multiple operations on one item"
@@ -30,7 +31,11 @@ def prepare(request: Request, context: Context) -> ReadBody:
     check_holds = context.settings.transaction_seconds > 0
 
     def body(reader: Reader) -> Answer:
-        found = reader.get_many(_addresses(reader, gets, now, check_holds=check_holds))
+        tables = [catalog.open_active(reader, table_name(get["TableName"]), now) for get in gets]
+        for table, project in zip(tables, projections, strict=True):
+            if project is not None:
+                keys.check_scalars(table, project.nested)
+        found = reader.get_many(_addresses(reader, tables, gets, now, check_holds=check_holds))
         if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
             raise ValidationException(_TOO_LARGE)
         answer: Answer = {
@@ -64,12 +69,11 @@ def _prepare_get(get: Request) -> Projection | None:
 
 
 def _addresses(
-    reader: Reader, gets: list[Request], now: float, *, check_holds: bool
+    reader: Reader, tables: list[Table], gets: list[Request], now: float, *, check_holds: bool
 ) -> list[tuple[int, bytes, bytes]]:
     addresses: list[tuple[int, bytes, bytes]] = []
     reasons: list[dict[str, Any]] = []
-    for get in gets:
-        table = catalog.open_active(reader, table_name(get["TableName"]), now)
+    for table, get in zip(tables, gets, strict=True):
         try:
             address = (table.space, *keys.address_of_key(table.key, get["Key"]))
             if check_holds:

@@ -69,6 +69,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
+        for table, write in zip(tables, batch, strict=True):
+            writes.check_paths(table, write)
         check_distinct(_addresses(tables, batch))
         attempts = [
             partial(writes.perform, txn, table, write, occasion)

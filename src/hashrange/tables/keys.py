@@ -9,13 +9,15 @@ from __future__ import annotations
 from hashrange import encoding
 from hashrange.errors import INVALID, KEY_MISMATCH, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from hashrange.tables.table import KeyAttribute, KeySchema
+from hashrange.tables.table import KeyAttribute, KeySchema, Table
 from hashrange.values import AttributeValue, Item, kind, value_size
 
 _EMPTY_KEY = (
     "One or more parameter values are not valid. "
     "The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {name}"
 )
+
+_NOT_SCALAR = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed:"
 
 
 def address_of_key(schema: KeySchema, key: Item) -> tuple[bytes, bytes]:
@@ -45,6 +47,22 @@ def address_of_item(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
     if not schema.sort:
         return partition, b""
     return partition, encoding.pack_sort(_required(item, schema.sort[0], is_sort=True))
+
+
+def check_scalars(table: Table, nested: frozenset[str]) -> None:
+    """Raise `ValidationException` if an expression's path goes into a key attribute of the table or an index.
+
+    The wording is that of DynamoDB Local; [report] dynoxide's list of what the service checks.
+    """
+    if not nested:
+        return
+    for attribute in table.key.attributes():
+        if attribute.name in nested:
+            raise ValidationException(f"{_NOT_SCALAR} Key: {attribute.name}")
+    for index in table.indexes:
+        for attribute in index.key.attributes():
+            if attribute.name in nested:
+                raise ValidationException(f"{_NOT_SCALAR} IndexKey: {attribute.name}")
 
 
 def key_of(schema: KeySchema, item: Item) -> Item:

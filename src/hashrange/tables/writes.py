@@ -50,6 +50,7 @@ class Write:
 
     `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
     tests the item as it is (empty if absent). `update` is None for an update that changes nothing.
+    `nested` are the attributes that its expressions' paths go into.
     """
 
     action: Literal["put", "update", "delete", "check"]
@@ -59,6 +60,7 @@ class Write:
     condition: Callable[[Item], bool] | None = None
     update: Update | None = None
     return_item_on_failure: bool = False
+    nested: frozenset[str] = frozenset()
 
 
 class Outcome(NamedTuple):
@@ -84,6 +86,15 @@ def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
     return keys.address_of_key(table.key, write.key)
 
 
+def check_paths(table: Table, write: Write) -> None:
+    """Raise `ValidationException` if an expression goes into a key; `perform` refuses updates of the key."""
+    nested = write.nested
+    if nested:
+        if write.update is not None:
+            nested -= write.update.attributes & table.key_names
+        keys.check_scalars(table, nested)
+
+
 def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) -> Outcome:
     """Run `write` on `table`.
 
@@ -91,6 +102,9 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
     `TransactionConflictException`.
     """
     partition, sort = address_of(table, write)
+    if table.indexes and write.action == "put":
+        # What the request alone shows comes before its condition.
+        indexes.check_item(table, write.key)
     if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
         raise ValidationException(_key_update_message(table, write.update))
     if occasion.settings.transaction_seconds > 0:
@@ -111,8 +125,6 @@ def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) ->
         new, new_item = _updated(write, old, old_item)
         if table.indexes:
             indexes.check_update(table, old_item or {}, new_item)
-    elif table.indexes and write.action == "put":
-        indexes.check_item(table, new_item)
     if write.action == "delete":
         new, new_item = None, None  # type: ignore[assignment]
     units = items.apply(
