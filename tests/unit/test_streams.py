@@ -159,7 +159,7 @@ def test_trimming_is_known_when_no_record_is_left(log: Log) -> None:
 
 
 def test_more_records_than_a_sweep_bites_off_are_trimmed(log: Log) -> None:
-    log.put(*map(str, range(500)))
+    log.put(*map(str, range(2500)))
     log.clock.advance(DAY + 1)
     log.sweep()
     assert log.page(log.iterator("TRIM_HORIZON"))[0] == []

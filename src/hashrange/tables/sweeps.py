@@ -30,6 +30,8 @@ from hashrange.tables.table import Index, Table, TimeToLive
 
 # Steps are bites of this many items, so that no request waits long behind one.
 BITE_ITEMS = 200
+# Deleting a record of a stream touches nothing else.
+BITE_RECORDS = 1_000
 
 # 0 means that more is due, so it is never the answer when nothing is.
 _WAIT_SECONDS_MIN = 0.001
@@ -173,12 +175,12 @@ def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> 
     oldest = min((shard.created for shard in stream.shards if shard.end is None), default=now)
     if now - oldest >= occasion.settings.stream_shard_seconds:
         engine.write(partial(_roll_over, name=stream.table, label=stream.label, now=now))
-    return trimmed == BITE_ITEMS
+    return trimmed == BITE_RECORDS
 
 
 def _trim(txn: Transaction, table: str, label: str, now: float) -> int:
     stream = streams.find(txn, table, label)
-    return streams.trim(txn, stream, now, BITE_ITEMS) if stream is not None else 0
+    return streams.trim(txn, stream, now, BITE_RECORDS) if stream is not None else 0
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
