@@ -50,6 +50,8 @@ step = st.one_of(
     st.tuples(st.just("batch"), st.lists(write, min_size=1, max_size=5)),
     st.tuples(st.just("transaction"), st.lists(write, min_size=1, max_size=5)),
     st.tuples(st.just("failing transaction"), st.lists(write, min_size=1, max_size=4)),
+    st.tuples(st.just("statements"), st.lists(write, min_size=1, max_size=3)),
+    st.tuples(st.just("statement transaction"), st.lists(write, min_size=1, max_size=3)),
     st.tuples(st.just("pass"), st.integers(1, 700)),
     st.tuples(st.just("restart"), st.none()),
 )
@@ -104,6 +106,12 @@ class History:
                 self.database = Database(self.open_engine(), settings=self.settings, clock=self.clock)
         elif kind == "batch":
             self._batch(content)
+        elif kind == "statements":
+            # Those that fail, as an insert of a key that is there, are answered beside the others.
+            self.execute("BatchExecuteStatement", Statements=self._statements(content))
+        elif kind == "statement transaction":
+            with suppress(TransactionCanceledException):
+                self.execute("ExecuteTransaction", TransactStatements=self._statements(content))
         elif kind in ("single", "fails"):
             self._single(*content[0], fails=kind == "fails")
         else:
@@ -143,6 +151,21 @@ class History:
             else:
                 requests[key] = {"PutRequest": {"Item": self._item(key, value, lifetime)}}
         self.execute("BatchWriteItem", RequestItems={TABLE: list(requests.values())})
+
+    def _statements(self, writes: list[Any]) -> list[dict[str, Any]]:
+        statements = {}
+        for action, key, value, lifetime in writes:
+            if action == "put":
+                item = self._item(key, value, lifetime)
+                members = ", ".join(f"'{name}': ?" for name in item)
+                text, parameters = f"INSERT INTO {TABLE} VALUE {{{members}}}", list(item.values())
+            elif action == "delete":
+                text, parameters = f"DELETE FROM {TABLE} WHERE id = ?", [{"S": key}]
+            else:
+                text = f'UPDATE {TABLE} SET "value" = ? SET v = ? WHERE id = ?'
+                parameters = [value, {"N": str(self.step)}, {"S": key}]
+            statements[key] = {"Statement": text, "Parameters": parameters}
+        return list(statements.values())
 
     def _transaction(self, writes: list[Any], *, fails: bool) -> None:
         parts = {}
