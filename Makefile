@@ -40,6 +40,7 @@ pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
 
+trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
 

@@ -244,14 +244,14 @@ def play(history: History, steps: list[Any]) -> None:
     history.database.close()
 
 
-@given(steps=st.lists(step, max_size=40), shard_count=st.integers(1, 4))
-@settings(max_examples=60)
+@given(steps=st.lists(step, min_size=25, max_size=60), shard_count=st.integers(1, 4))
+@settings(max_examples=150)
 def test_the_stream_folds_to_the_table_in_memory(steps: list[Any], shard_count: int) -> None:
     play(History(MemoryEngine, shard_count, restarts=False), steps)
 
 
-@given(steps=st.lists(step, max_size=25), shard_count=st.integers(1, 3))
-@settings(max_examples=12)
+@given(steps=st.lists(step, min_size=15, max_size=40), shard_count=st.integers(1, 3))
+@settings(max_examples=25)
 def test_the_stream_folds_to_the_table_on_disk(steps: list[Any], shard_count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
