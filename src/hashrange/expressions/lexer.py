@@ -125,7 +125,6 @@ class Cursor:
 
     def refusal(self) -> ExpressionError:
         """The syntax error at the current token, with the text from its left to its right neighbour."""
-        left = self._tokens[max(self._index - 1, 0)].start
+        left = self._tokens[self._index - 1].start if self._index else 0
         right = self._tokens[min(self._index + 1, len(self._tokens) - 1)].stop
-        near = self.text[left:right].rstrip() if self.token.kind == "end" else self.text[left:right]
-        return ExpressionError(f'Syntax error; token: "{self.token.text}", near: "{near}"')
+        return ExpressionError(f'Syntax error; token: "{self.token.text}", near: "{self.text[left:right]}"')

@@ -80,7 +80,7 @@ class _Parser:
     __slots__ = ("_depth", "_group", "_operators", "_redundant", "cursor")
 
     def __init__(self, text: str) -> None:
-        if not text.strip(" \t\r\n\f\v"):
+        if not text:
             raise ExpressionError("The expression can not be empty;")
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > EXPRESSION_BYTES_MAX:
