@@ -321,8 +321,9 @@ def test_deletes_by_expiry_are_the_services(log: Log) -> None:
 
 def test_forged_iterators_are_refused(log: Log) -> None:
     honest = log.iterator("TRIM_HORIZON")
-    for after in (-1, 2**64, 10**30):
-        forged = stream_reads._iterator(log.arn, stream_reads._Position(log.shard, after, log.clock.now()))
+    now = log.clock.now()
+    for after, issued in ((-1, now), (2**64, now), (10**30, now), (1, -1.0), (1, 1e300)):
+        forged = stream_reads._iterator(log.arn, stream_reads._Position(log.shard, after, issued))
         with pytest.raises(ValidationException, match="Invalid ShardIterator"):
             log.page(forged)
     with pytest.raises(ValidationException, match="Invalid ShardIterator"):

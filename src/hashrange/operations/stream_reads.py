@@ -36,9 +36,10 @@ _PAGE_BYTES: Final = 1024 * 1024
 _STREAMS_MAX: Final = 100
 _SHARDS_MAX: Final = 100
 _SEQUENCE_MAX: Final = 2**64 - 2
+_TIME_MAX: Final = 1e11
 
 _STREAM_ARN: Final = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
+    r"arn:aws[a-z-]*:dynamodb:[^:]*:[^:]*:table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
     r"/stream/(?P<label>[0-9T:.-]+)"
 )
 _TRIMMED: Final = "The data you are trying to access has been trimmed"
@@ -70,7 +71,8 @@ def _position(iterator: str, now: float) -> tuple[str, _Position]:
         position = _DECODE.decode(urlsafe_b64decode(token))
     except (ValueError, msgspec.DecodeError):
         raise ValidationException("Invalid ShardIterator") from None
-    if not _STREAM_ARN.fullmatch(arn) or not 0 <= position.after <= _SEQUENCE_MAX:
+    possible = 0 <= position.after <= _SEQUENCE_MAX and 0 <= position.issued <= _TIME_MAX
+    if not possible or not _STREAM_ARN.fullmatch(arn):
         raise ValidationException("Invalid ShardIterator")
     if now - position.issued > _ITERATOR_SECONDS:
         raise ExpiredIteratorException(
