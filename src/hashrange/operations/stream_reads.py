@@ -225,8 +225,13 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
 
 def prepare_records(request: Request, context: Context) -> ReadBody:
     """The body of a GetRecords."""
+    limit = request.get("Limit") or _PAGE_RECORDS
+    if limit > _PAGE_RECORDS:
+        raise ValidationException(
+            f"1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member "
+            f"must have value less than or equal to {_PAGE_RECORDS}"
+        )
     arn, position = _position(request["ShardIterator"], context.now)
-    limit = min(request.get("Limit") or _PAGE_RECORDS, _PAGE_RECORDS)
     region = context.caller.region
 
     def body(reader: Reader) -> Answer:

@@ -9,8 +9,8 @@ hold. All fields of a pattern have to match, and of several patterns one.
     operator = "exists" | "prefix" | "suffix" | "equals-ignore-case" | "wildcard" | "numeric" | "anything-but"
     "$or"    = a list of patterns in place of a field, of which one has to match
 
-One difference: DynamoDB sends a number as a text, on which Lambda's `numeric` never holds; here it compares
-the number. A pattern is compiled once; nothing here knows where records come from.
+One difference: DynamoDB sends a number as a text, and here `numeric` compares the number that it is; Lambda
+documents that for JSON numbers only. A pattern is compiled once; nothing here knows where records come from.
 
 Source: Lambda Developer Guide, "Filter rule syntax"; EventBridge User Guide, "Comparison operators".
 """
