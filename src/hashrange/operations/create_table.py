@@ -19,6 +19,8 @@ from hashrange.storage.api import Transaction
 from hashrange.tables import catalog
 from hashrange.tables.table import Table
 
+_NO_CEILINGS = "cannot be specified when table BillingMode is PROVISIONED."
+
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
@@ -44,6 +46,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
     """Check the request; the answer makes the table once it is given a source of spaces."""
     billing_mode: Any = request.get("BillingMode") or "PROVISIONED"
     definition.check_billing(billing_mode, request.get("ProvisionedThroughput"))
+    definition.check_on_demand(request.get("OnDemandThroughput"), billing_mode, _NO_CEILINGS)
     types = definition.attribute_types(request["AttributeDefinitions"])
     key = definition.key_schema(request["KeySchema"], types)
     local, global_ = request.get("LocalSecondaryIndexes"), request.get("GlobalSecondaryIndexes")
@@ -73,7 +76,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
             billing_mode=billing_mode,
             billing_changed=now if billing_mode == "PAY_PER_REQUEST" else None,
             throughput=definition.throughput(request.get("ProvisionedThroughput")),
-            on_demand=definition.on_demand(request.get("OnDemandThroughput")),
+            on_demand=definition.on_demand(request.get("OnDemandThroughput")) or None,
             warm=definition.warm(request.get("WarmThroughput")),
             table_class=request.get("TableClass"),
             deletion_protection=request.get("DeletionProtectionEnabled") is True,

@@ -100,6 +100,9 @@ def projection(request: Request) -> tuple[Any, tuple[str, ...]]:
         raise ValidationException(
             f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
         )
+    if included and len(set(included)) < len(included):
+        # As seen of DynamoDB Local.
+        raise ValidationException("Cannot have two attributes with the same name")
     return kind, tuple(included or ())
 
 
@@ -159,6 +162,30 @@ def throughput(given: Mapping[str, Any] | None) -> Throughput:
 def on_demand(given: Mapping[str, Any] | None) -> dict[str, int] | None:
     """OnDemandThroughput, without members that the API does not know."""
     return _known(given, ("MaxReadRequestUnits", "MaxWriteRequestUnits"))
+
+
+def check_on_demand(
+    given: Mapping[str, Any] | None, billing_mode: str, refusal: str, *, removable: bool = False
+) -> None:
+    """Refuse ceilings of a PROVISIONED table, in the words of `refusal`, and such as are below 1.
+
+    `removable` allows -1, which takes a ceiling away. [report] dynoxide issue 159; the wording of the range
+    is [assumed].
+    """
+    ceilings = on_demand(given) or {}
+    for name in ceilings:
+        if billing_mode == "PROVISIONED":
+            raise ValidationException(f"{INVALID}{name} for OnDemandThroughput {refusal}")
+    for name, units in ceilings.items():
+        if units < 1 and not (removable and units == -1):
+            raise ValidationException(f"{INVALID}{name} for OnDemandThroughput must be at least 1")
+
+
+def changed_on_demand(current: Mapping[str, int] | None, given: Mapping[str, Any]) -> dict[str, int] | None:
+    """The ceilings after an update, which changes those that it names and takes away those that it sets
+    to -1. [report] dynoxide issue 159."""
+    merged = {**(current or {}), **(on_demand(given) or {})}
+    return {name: units for name, units in merged.items() if units != -1} or None
 
 
 def warm(given: Mapping[str, Any] | None) -> dict[str, int] | None:
