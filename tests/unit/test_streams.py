@@ -341,3 +341,14 @@ def test_sequence_numbers_are_of_one_length_and_order_as_texts() -> None:
     assert {len(text) for text in shown} == {21}
     assert shown == sorted(shown)
     assert [streams.parse_sequence(text) for text in shown] == [1, 9, 10, 2**63, 2**64 - 2]
+
+
+@pytest.mark.parametrize("kind", ["SS", "NS", "BS"])
+def test_a_set_in_another_order_is_no_change_at_any_depth(log: Log, kind: str) -> None:
+    members = {"SS": ["a", "b"], "NS": ["1", "2"], "BS": ["YQ==", "Yg=="]}[kind]
+    for order in (members, members[::-1]):
+        log.put("1", deep={"L": [{"M": {"set": {kind: list(order)}}}]}, text={"S": 'S":["'})
+    log.put("1", deep={"L": [{"M": {"set": {kind: members[:1]}}}]}, text={"S": 'S":["'})
+    log.put("1", deep={"L": [{"S": "a"}, {"S": "b"}]})
+    log.put("1", deep={"L": [{"S": "b"}, {"S": "a"}]})
+    assert len(log.sequences(log.iterator("TRIM_HORIZON"))) == 4
