@@ -300,3 +300,20 @@ def test_a_disk_that_takes_no_more_and_recovers(tmp_path: Path) -> None:
         + "failed " * (3 - kept)
         + f"{names} ok {([*names, b'e'], kept + 2)} {[*names, b'e']}"
     )
+
+
+def test_a_program_that_forgets_to_close_ends_well(tmp_path: Path) -> None:
+    """Its commit thread is not left inside RocksDB when the interpreter ends, and nothing is lost."""
+    script = """
+        import sys
+        from hashrange.storage.embedded import EmbeddedEngine
+
+        engine = EmbeddedEngine(sys.argv[1])
+        for n in range(200):
+            engine.submit(lambda txn, n=n: txn.put(1, b"", b"%d" % n, bytes(1000)), lambda *outcome: None)
+        print("end")
+    """
+    assert run_child(script, str(tmp_path / "data")).strip() == "end"
+    engine = EmbeddedEngine(tmp_path / "data")
+    assert engine.read(lambda r: len(list(r.scan(1, b"")))) == 200
+    engine.close()

@@ -158,12 +158,12 @@ def check_deferred_commits(opener: Opener) -> None:
             engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
         if deferred:  # an engine without commits to wait for has told the outcomes already
             assert not outcomes.results
-            for callback in deferred:
-                callback()
+            while deferred:  # an engine may wait for another round while more comes in
+                deferred.pop()()
             assert arrived.wait(30)
             for callback in deliveries:
                 callback()
-            assert len(deferred) == len(deliveries) == 1
+            assert len(deliveries) == 1
         outcomes.wait()
         assert len(outcomes.results) == 3
 

@@ -30,6 +30,7 @@ Refuses to know: what records mean.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import time
@@ -50,6 +51,7 @@ from hashrange.storage.api import (
     Totals,
     Transaction,
 )
+from hashrange.storage.embedded_gathering import Gathering
 from hashrange.storage.embedded_keys import (
     BATCH_KEY,
     CLEARING,
@@ -141,6 +143,7 @@ class EmbeddedEngine:
         self._work = Condition(self._lock)  # the commit thread waits for a batch
         self._idle = Condition(self._lock)  # others wait for the end of a commit
         self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._gathering = Gathering()
         self._defer: Callable[[Callable[[], None]], object] | None = None
         self._collecting = _Batch()
         self._committing: _Batch | None = None
@@ -157,6 +160,8 @@ class EmbeddedEngine:
         self._start(self._db)
         self._thread = Thread(target=self._run, name="hashrange-commit", daemon=True)
         self._thread.start()
+        # A thread that is inside RocksDB when the interpreter ends would abort the process.
+        atexit.register(self.close)
 
     def read(self, body: Callable[[Reader], T]) -> T:
         while True:
@@ -221,9 +226,13 @@ class EmbeddedEngine:
         self._deliver, self._defer = deliver, defer
 
     def _start_commit(self) -> None:
-        """Wake the commit thread for what was collected."""
+        """Wake the commit thread for what was collected, once nothing more comes in."""
         with self._lock:
-            self._work.notify()
+            defer = self._defer
+            if defer is None or not self._gathering.goes_on(self._collecting.bodies):
+                self._work.notify()
+                return
+        defer(self._start_commit)
 
     def checkpoint(self, directory: str) -> None:
         with self._lock:
@@ -245,6 +254,7 @@ class EmbeddedEngine:
                 return
             self._closed = True
             self._work.notify()
+        atexit.unregister(self.close)
         self._thread.join()
         with self._lock:
             while self._committing is not None:
@@ -412,15 +422,17 @@ class EmbeddedEngine:
                 old = weakref.ref(self._view)
                 self._clearing += [(old, space) for space in batch.cleared]
             self._view = view
-            self._end_commit()
+            self._end_commit(batch)
             if self._clearing:
                 self._drop_cleared()
 
-    def _end_commit(self) -> None:
-        """Let the next batch go; under the lock."""
+    def _end_commit(self, batch: _Batch | None = None) -> None:
+        """Let the next batch go; under the lock. Where outcomes are delivered to a loop that defers commits,
+        the next one begins from there: the answers bring new requests, which it can hold as well."""
         self._committing = None
         self._idle.notify_all()
-        if self._collecting.bodies or self._closed:
+        deferred = self._defer is not None and batch is not None and batch.outcomes
+        if self._closed or (self._collecting.bodies and not deferred):
             self._work.notify()
 
     def _drop_cleared(self) -> None:
@@ -470,11 +482,15 @@ class EmbeddedEngine:
                     done(result, error)
                 except Exception:  # the others are to hear of theirs all the same
                     _log.exception("the receiver of an outcome failed")
+            if self._defer is not None and self._collecting.bodies:
+                self._defer(self._start_commit)
 
         try:
             self._deliver(deliver)
         except Exception:  # a closed event loop: nobody is left to hear, but the store goes on
             _log.exception("outcomes could not be delivered", extra={"outcomes": len(outcomes)})
+            with self._lock:
+                self._work.notify()
 
     # Opening; under the lock, or alone.
 
