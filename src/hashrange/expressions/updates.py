@@ -77,6 +77,24 @@ class Update(NamedTuple):
         return pick(item, kept) if kept else {}
 
 
+    def action_counts(self) -> tuple[int, int]:
+        """How many of its actions leave a value, and how many are removals."""
+        return _counts(self.changes)
+
+
+def _counts(changes: Trie) -> tuple[int, int]:
+    writes = removals = 0
+    for node in changes.values():
+        if isinstance(node, Leaf):
+            removals += node.content is remove
+            writes += node.content is not remove
+        else:
+            more_writes, more_removals = _counts(node)
+            writes += more_writes
+            removals += more_removals
+    return writes, removals
+
+
 def _without_removals(changes: Trie) -> Trie:
     result: Trie = {}
     for element, node in changes.items():
