@@ -32,9 +32,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
         source = paging.open_source(table, reading)
         start: tuple[bytes, bytes] | None = None
         if reading.start is not None:
-            start = ranges.start_position(
-                source, reading.start, misfit=f"{ranges.INVALID_START}: {KEY_MISMATCH}"
-            )
+            # [report] extenddb pull request 86: only a Scan of the table says what is wrong.
+            detail = f": {KEY_MISMATCH}" if source.index is None else ""
+            start = ranges.start_position(source, reading.start, misfit=ranges.INVALID_START + detail)
             if ranges.segment_of(start[0], segments) != segment:
                 raise ValidationException(
                     "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "

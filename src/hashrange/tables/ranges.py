@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hashrange import encoding
-from hashrange.errors import ValidationException
+from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
 from hashrange.storage.api import Reader
 from hashrange.tables import indexes, keys, records
@@ -104,14 +104,15 @@ def start_position(source: Source, key: Item, *, misfit: str = INVALID_START) ->
     """The `(partition, sort)` of the record that an exclusive start key names.
 
     Raises `ValidationException` where the key does not fit the table or index; `misfit` is its text where
-    the key has other attributes than it must.
+    the key has other attributes than it must, or of other types.
     """
     if key.keys() != set(source.start_names()):
         raise ValidationException(misfit)
     try:
         partition, sort = keys.address_of_key(source.table.key, keys.key_of(source.table.key, key))
     except ValidationException as error:
-        raise ValidationException(f"{INVALID_START}: {error.message}") from None
+        text = misfit if error.message == KEY_MISMATCH else f"{INVALID_START}: {error.message}"
+        raise ValidationException(text) from None
     if source.index is None:
         return partition, sort
     if not indexes.fits(source.index, key):
