@@ -29,16 +29,20 @@ _VALUES: Final = "ExpressionAttributeValues"
 class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
-    `nested` are the attributes that paths of the expressions go into, which may be no keys.
-
     `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
-    has no such member. Raises RequestViolation for a map or member that breaks a rule.
+    has no such member. `level` is that of the values, as in `values.admit_value`. `nested` are the attributes
+    that paths of the expressions go into, which may be no keys. Raises RequestViolation for a map or member
+    that breaks a rule.
     """
 
     __slots__ = ("_used_names", "_used_values", "cache_key", "names", "nested", "values")
 
     def __init__(
-        self, names: Mapping[str, str] | None = None, values: Mapping[str, AttributeValue] | None = None
+        self,
+        names: Mapping[str, str] | None = None,
+        values: Mapping[str, AttributeValue] | None = None,
+        *,
+        level: int = 1,
     ) -> None:
         self.names: Mapping[str, str] = {} if names is None else names
         self.values: Mapping[str, AttributeValue] = {} if values is None else values
@@ -52,7 +56,7 @@ class Substitutions:
             size = _admit_names(names)
             self.cache_key = tuple(names.items()) if size <= _CACHED_NAMES_CHARS_MAX else None
         if values is not None:
-            size += _admit_values(values)
+            size += _admit_values(values, level)
         if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
             raise RequestViolation(
                 "The size of the expression attribute names and values has exceeded the maximum allowed "
@@ -98,7 +102,7 @@ def _admit_names(names: Mapping[str, Any]) -> int:
     return size
 
 
-def _admit_values(values: Mapping[str, AttributeValue]) -> int:
+def _admit_values(values: Mapping[str, AttributeValue], level: int) -> int:
     """Check and normalise the values; their size in bytes."""
     if not values:
         raise RequestViolation(f"{_VALUES} must not be empty")
@@ -106,7 +110,7 @@ def _admit_values(values: Mapping[str, AttributeValue]) -> int:
     for key, value in values.items():
         _check_key(_VALUES, key)
         try:
-            size += len(key) + admit_value(value)
+            size += len(key) + admit_value(value, level=level)
         except ValidationException as error:
             raise _invalid_value(key, error) from None
     return size

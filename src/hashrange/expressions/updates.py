@@ -42,7 +42,7 @@ from hashrange.expressions.tree import (
     Value,
 )
 from hashrange.limits import NESTING_LEVELS_MAX
-from hashrange.values import AttributeValue, Item, numbers
+from hashrange.values import AttributeValue, Item, levels, numbers
 
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
@@ -160,20 +160,11 @@ def _set_nested(compute: Compute, level: int) -> Change:
 
     def run(old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
         value = compute(item, values)
-        if value is not None and level - 1 + _levels(value) > NESTING_LEVELS_MAX:
+        if value is not None and level - 1 + levels(value) > NESTING_LEVELS_MAX:
             raise ValidationException(TOO_DEEP)
         return value
 
     return run
-
-
-def _levels(value: AttributeValue) -> int:
-    """How many values lie in each other in `value`, itself counted."""
-    if "M" in value:
-        return 1 + max(map(_levels, value["M"].values()), default=0)
-    if "L" in value:
-        return 1 + max(map(_levels, value["L"]), default=0)
-    return 1
 
 
 def _operand(operand: Operand, names: dict[str, str]) -> Compute:

@@ -47,9 +47,10 @@ def check_styles(
         )
 
 
-def substitutions(request: Request) -> Substitutions:
-    """The placeholders of a request, checked."""
-    return Substitutions(request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues"))
+def substitutions(request: Request, *, level: int = 1) -> Substitutions:
+    """The placeholders of a request, checked; `level` as in `Substitutions`."""
+    names, values = request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")
+    return Substitutions(names, values, level=level)
 
 
 def projection(request: Request, subs: Substitutions) -> Projection | None:

@@ -39,8 +39,8 @@ def counted(make: Callable[[Request], Write], request: Request) -> Write:
         raise error.counted() from None
 
 
-def put(request: Request) -> Write:
-    """The write of a PutItem or of a transaction's Put."""
+def put(request: Request, level: int = 1) -> Write:
+    """The write of a PutItem or of a transaction's Put; `level` is that of the expressions' values."""
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     item = request["Item"]
     size = admit_item(item)
@@ -50,7 +50,7 @@ def put(request: Request) -> Write:
     condition = None
     nested: frozenset[str] = frozenset()
     if len(request) > 2:
-        subs = parameters.substitutions(request)
+        subs = parameters.substitutions(request, level=level)
         condition = parameters.write_condition(request, subs)
         subs.check_all_used()
         nested = subs.nested
@@ -66,21 +66,21 @@ def put(request: Request) -> Write:
     )
 
 
-def delete(request: Request) -> Write:
+def delete(request: Request, level: int = 1) -> Write:
     """The write of a DeleteItem or of a transaction's Delete."""
-    return _keyed("delete", request)
+    return _keyed("delete", request, level)
 
 
-def check(request: Request) -> Write:
+def check(request: Request, level: int = 1) -> Write:
     """The write of a transaction's ConditionCheck, which changes nothing."""
-    return _keyed("check", request)
+    return _keyed("check", request, level)
 
 
-def _keyed(action: str, request: Request) -> Write:
+def _keyed(action: str, request: Request, level: int) -> Write:
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     admit_item(request["Key"])
     _check_return_values(request)
-    subs = parameters.substitutions(request)
+    subs = parameters.substitutions(request, level=level)
     condition = parameters.write_condition(request, subs)
     subs.check_all_used()
     return Write(
@@ -95,11 +95,11 @@ def _keyed(action: str, request: Request) -> Write:
     )
 
 
-def update(request: Request) -> Write:
+def update(request: Request, level: int = 1) -> Write:
     """The write of an UpdateItem or of a transaction's Update."""
     parameters.check_styles(request, _UPDATE, _UPDATE_LEGACY, valued=_UPDATE)
     admit_item(request["Key"])
-    subs = parameters.substitutions(request)
+    subs = parameters.substitutions(request, level=level)
     change: writes.Update | None = None
     if request.get("UpdateExpression") is not None:
         change = expressions.update(request["UpdateExpression"], subs)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from hashrange.errors import (
+    TOO_DEEP,
     ConditionalCheckFailedException,
     DuplicateItemException,
     EmptyKey,
@@ -24,7 +25,7 @@ from hashrange.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from hashrange.limits import TRANSACT_BYTES_MAX
+from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
@@ -32,9 +33,9 @@ from hashrange.tables import capacity, catalog, holds, records, tokens, writes
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Outcome, Write
-from hashrange.values import item_size
+from hashrange.values import UNLEVELLED, item_size, levels
 
-_MEMBERS: dict[str, Callable[[Request], Write]] = {
+_MEMBERS: dict[str, Callable[[Request, int], Write]] = {
     "ConditionCheck": single_write.check,
     "Put": single_write.put,
     "Delete": single_write.delete,
@@ -59,6 +60,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         write, given = _write(member)
         batch.append(write)
         given_names.append(given)
+    too_deep = [_goes_too_deep(member) for member in members]
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
@@ -73,8 +75,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
             writes.check_paths(table, write)
         check_distinct(_addresses(tables, batch))
         attempts = [
-            partial(writes.perform, txn, table, write, occasion)
-            for write, table in zip(batch, tables, strict=True)
+            partial(_refuse, TOO_DEEP) if deep else partial(writes.perform, txn, table, write, occasion)
+            for write, table, deep in zip(batch, tables, too_deep, strict=True)
         ]
         outcomes = run_all(txn, attempts, claim, occasion)
         answer: Answer = {}
@@ -130,7 +132,22 @@ def _write(member: Request) -> tuple[Write, str]:
     if len(given) != 1:
         raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
     name, part = given[0]
-    return _MEMBERS[name](part), part["TableName"]
+    return _MEMBERS[name](part, UNLEVELLED), part["TableName"]
+
+
+def _goes_too_deep(member: Request) -> bool:
+    """Whether an Update has a value that no item may hold: the reason for which it is cancelled.
+
+    The values of the other members may go as deep as they like. [report] dynamodb-conformance pull
+    request 178.
+    """
+    update = member.get("Update")
+    given = update.get("ExpressionAttributeValues") if update is not None else None
+    return any(levels(value) > NESTING_LEVELS_MAX for value in (given or {}).values())
+
+
+def _refuse(message: str) -> Outcome:
+    raise ValidationException(message)
 
 
 def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes, bytes]]:

@@ -11,6 +11,7 @@ A value is a dict with one member, whose name is the type: ``{"S": "x"}``, ``{"N
 
 from hashrange.values import numbers
 from hashrange.values.attributes import (
+    UNLEVELLED,
     AttributeValue,
     Item,
     admit_item,
@@ -19,11 +20,13 @@ from hashrange.values.attributes import (
     decode_binary,
     item_size,
     kind,
+    levels,
     value_size,
 )
 from hashrange.values.compare import equal, order
 
 __all__ = [
+    "UNLEVELLED",
     "AttributeValue",
     "Item",
     "admit_item",
@@ -33,6 +36,7 @@ __all__ = [
     "equal",
     "item_size",
     "kind",
+    "levels",
     "numbers",
     "order",
     "value_size",

@@ -81,9 +81,25 @@ def check_names(names: Iterable[str]) -> None:
             raise RequestViolation(NAME_TOO_LONG)
 
 
-def admit_value(value: AttributeValue) -> int:
-    """Check and normalise one value in place; its size in bytes, without a name."""
-    return _admit(value, 1)
+def admit_value(value: AttributeValue, *, level: int = 1) -> int:
+    """Check and normalise one value in place; its size in bytes, without a name.
+
+    `level` is the level at which it will lie; `UNLEVELLED` where it will lie nowhere.
+    """
+    return _admit(value, level)
+
+
+UNLEVELLED: Final = -100
+"""A level from which a value may go deeper than any item, and yet not so deep as to exhaust the stack."""
+
+
+def levels(value: AttributeValue) -> int:
+    """How many values lie in each other in `value`, itself counted."""
+    if "M" in value:
+        return 1 + max(map(levels, value["M"].values()), default=0)
+    if "L" in value:
+        return 1 + max(map(levels, value["L"]), default=0)
+    return 1
 
 
 def _admit(value: Any, level: int) -> int:
