@@ -80,6 +80,7 @@ maps = st.builds(
 large = st.builds(lambda n: {"S": "x" * n}, st.integers(900, 5_000))
 values = st.one_of(scalars, sets, lists, maps)
 
+_times = st.builds(lambda n: {"N": str(START + n)}, st.integers(-10, 100))
 # Attributes that no index uses, with the values that they mostly have.
 _FREE: dict[str, st.SearchStrategy[AttributeValue]] = {
     "v": values,
@@ -88,7 +89,7 @@ _FREE: dict[str, st.SearchStrategy[AttributeValue]] = {
     "m": maps,
     "q": sets,
     "x": scalars | large,
-    TTL_ATTRIBUTE: st.builds(lambda n: {"N": str(START + n)}, st.integers(-10, 300)) | scalars,
+    TTL_ATTRIBUTE: _times | _times | scalars,
 }
 # Attributes that indexes use, with their types.
 _INDEXED = {"g": "S", "h": "N", "b": "B"}
@@ -201,7 +202,7 @@ def items(draw: st.DrawFn, definition: TableDefinition) -> Item:
             item[name] = {type_: draw(st.sampled_from(common))} if choice > 9 else draw(keys(type_))
         elif choice == 0:
             item[name] = draw(scalars)
-    for name in draw(st.lists(st.sampled_from(sorted(_FREE)), max_size=4, unique=True)):
+    for name in draw(st.sets(st.sampled_from([*sorted(_FREE), TTL_ATTRIBUTE, TTL_ATTRIBUTE]), max_size=4)):
         item[name] = draw(_FREE[name])
     return item
 
