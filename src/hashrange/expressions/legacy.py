@@ -33,8 +33,9 @@ _ARGUMENT_TYPES: Final = {
     "GE": _ORDERED,
     "BETWEEN": _ORDERED,
     "IN": _ORDERED,
-    "CONTAINS": _ORDERED,
-    "NOT_CONTAINS": _ORDERED,
+    # Booleans and nulls too, as DynamoDB Local takes them: a list may hold them.
+    "CONTAINS": _ORDERED | {"BOOL", "NULL"},
+    "NOT_CONTAINS": _ORDERED | {"BOOL", "NULL"},
     "BEGINS_WITH": frozenset({"S", "B"}),
 }
 _KEY_OPERATORS: Final = {

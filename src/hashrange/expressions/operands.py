@@ -51,7 +51,6 @@ ARGUMENT_COUNTS: Final = {
 }
 _ORDERED: Final = frozenset({"S", "N", "B"})
 _TEXTUAL: Final = frozenset({"S", "B"})
-_CONTAINERS: Final = frozenset({"S", "B", "SS", "NS", "BS", "L"})
 _SIZED: Final = frozenset({"S", "B", "SS", "NS", "BS", "L", "M"})
 _NUMBER: Final = frozenset({"N"})
 _LIST: Final = frozenset({"L"})
@@ -131,7 +130,8 @@ def _call_checks(node: Call, names: Mapping[str, str]) -> list[ValueCheck]:
     _check_distinct(function, first, (second,), names)
     if function == "begins_with":
         return _type_checks(function, arguments, _TEXTUAL)
-    return _type_checks(function, (first,), _CONTAINERS)
+    # contains takes anything; what cannot contain does not.
+    return []
 
 
 def update_checks(tree: UpdateTree) -> list[ValueCheck]:
