@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from hashrange import expressions
 from hashrange.errors import RequestViolation, ValidationException
@@ -18,8 +19,7 @@ from hashrange.tables.table import Table
 from hashrange.values import Item, admit_item
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What a Query or Scan asks for, beside where it reads."""
 
     request: Request
@@ -41,9 +41,9 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
         scans = filter_parameter == "ScanFilter"
         test = expressions.condition(text, subs, "FilterExpression", tells_size=scans)
     else:
-        parameters.check_operator(request, older)
         if older is not None:
             test = legacy.filters(older, request.get("ConditionalOperator"))
+        parameters.check_operator(request, older)
     project = parameters.projection(request, subs)
     try:
         select = _select(request, project)

@@ -68,10 +68,11 @@ def write_condition(request: Request, subs: Substitutions) -> Callable[[Item], b
     if text is not None:
         return expressions.condition(text, subs, "ConditionExpression").test
     expected = request.get("Expected")
-    check_operator(request, expected)
+    test = None
     if expected is not None:
-        return legacy.expected(expected, request.get("ConditionalOperator")).test
-    return None
+        test = legacy.expected(expected, request.get("ConditionalOperator")).test
+    check_operator(request, expected)
+    return test
 
 
 def check_operator(request: Request, conditions: Mapping[str, Any] | None) -> None:

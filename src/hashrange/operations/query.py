@@ -24,8 +24,12 @@ def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Query."""
     parameters.check_styles(request, _EXPRESSIONS, _LEGACY, valued=_VALUED)
     subs = parameters.substitutions(request)
+    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it.
+    older = request.get("KeyConditionExpression") is None
+    comparisons = _comparisons(request, subs) if older else []
     reading = paging.prepare(request, subs, "QueryFilter")
-    comparisons = _comparisons(request, subs)
+    if not older:
+        comparisons = _comparisons(request, subs)
     subs.check_all_used()
     name = table_name(request["TableName"])
     reverse = request.get("ScanIndexForward") is False

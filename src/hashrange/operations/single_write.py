@@ -103,9 +103,9 @@ def update(request: Request, level: int = 1) -> Write:
     change: writes.Update | None = None
     if request.get("UpdateExpression") is not None:
         change = expressions.update(request["UpdateExpression"], subs)
-    elif request.get("AttributeUpdates") is not None:
-        change = legacy.attribute_updates(request["AttributeUpdates"])
     condition = parameters.write_condition(request, subs)
+    if request.get("AttributeUpdates") is not None:
+        change = legacy.attribute_updates(request["AttributeUpdates"])
     subs.check_all_used()
     return Write(
         "update",
