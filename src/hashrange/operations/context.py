@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from hashrange.errors import ValidationException
 from hashrange.settings import Settings
@@ -17,8 +18,7 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who calls: region and account appear in ARNs, the access key in nothing yet."""
 
     region: str = "us-east-1"

@@ -7,8 +7,9 @@ TransactWrite and the expiry sweep all end here. Conditions, updates and answers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
@@ -22,8 +23,7 @@ from hashrange.values import Item, equal
 _COLLECTION_TOO_LARGE = "Collection size exceeded."
 
 
-@dataclass(frozen=True, slots=True)
-class Occasion:
+class Occasion(msgspec.Struct, frozen=True):
     """When and why items change: the time (epoch seconds), the settings in force, who does it."""
 
     now: float

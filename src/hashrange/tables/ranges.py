@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from hashrange import encoding
 from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
@@ -23,8 +25,7 @@ from hashrange.values import AttributeValue, Item
 INVALID_START = "The provided starting key is invalid"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """What is read: a table, or one of its indexes."""
 
     table: Table

@@ -7,7 +7,6 @@ the store whole. Nobody waits for a sweep but the things that it does.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -119,7 +118,7 @@ def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) 
         return True
     places = engine.read(partial(expiry.due, ttl=ttl, now=occasion.now, limit=BITE_ITEMS))
     if places:
-        by_expiry = replace(occasion, by_expiry=True)
+        by_expiry = msgspec.structs.replace(occasion, by_expiry=True)
         engine.write(partial(_expire, name=table.name, ttl=ttl, places=places, occasion=by_expiry))
     return len(places) == BITE_ITEMS
 

@@ -8,8 +8,9 @@ all go through it, and it ends in `items.apply`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+import msgspec
 
 from hashrange.errors import (
     CONDITION_FAILED,
@@ -52,8 +53,7 @@ class Update(Protocol):
 _UPDATE_BYTES, _WRITE_BYTES, _REMOVAL_BYTES = 3, 19, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """What one write asks for.
 
     `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
@@ -184,7 +184,12 @@ def _charge(table: Table, update: Update, after: Item) -> int:
 
 
 def _size_of(item: Item, names: frozenset[str] | Item) -> int:
-    return sum(len(name.encode()) + value_size(item[name]) for name in names if name in item)
+    size = 0
+    for name in names:
+        value = item.get(name)
+        if value is not None:
+            size += (len(name) if name.isascii() else len(name.encode())) + value_size(value)
+    return size
 
 
 def _key_update_message(table: Table, update: Update) -> str:
