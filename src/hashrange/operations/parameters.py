@@ -47,6 +47,17 @@ def check_styles(
         )
 
 
+def without_placeholders(member: Request) -> Request:
+    """A transaction's member that has no expression: its placeholders do no harm.
+
+    [report] extenddb pull request 169; DynamoDB Local refuses them.
+    """
+    return {name: value for name, value in member.items() if name not in _PLACEHOLDERS}
+
+
+_PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
+
+
 def substitutions(request: Request, *, level: int = 1) -> Substitutions:
     """The placeholders of a request, checked; `level` as in `Substitutions`."""
     names, values = request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")

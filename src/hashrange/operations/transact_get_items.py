@@ -60,8 +60,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _prepare_get(get: Request) -> Projection | None:
-    parameters.check_styles(get, ("ProjectionExpression",), ())
     admit_item(get["Key"])
+    if get.get("ProjectionExpression") is None:
+        get = parameters.without_placeholders(get)
     subs = parameters.substitutions(get)
     project = parameters.projection(get, subs)
     subs.check_all_used()

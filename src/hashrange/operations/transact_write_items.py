@@ -26,7 +26,7 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
-from hashrange.operations import single_write
+from hashrange.operations import parameters, single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, holds, records, tokens, writes
@@ -132,6 +132,8 @@ def _write(member: Request) -> tuple[Write, str]:
     if len(given) != 1:
         raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
     name, part = given[0]
+    if part.get("ConditionExpression") is None and name != "Update":
+        part = parameters.without_placeholders(part)
     return _MEMBERS[name](part, UNLEVELLED), part["TableName"]
 
 
