@@ -158,7 +158,10 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     options.set_bottommost_compression_type(DBCompressionType.zstd())
     # A crash replays at most the log of the buffers: this bounds both memory and the time of the next start.
     options.set_write_buffer_size(write_buffer_bytes)
-    options.set_max_write_buffer_number(4)
+    # Bursts are taken into buffers rather than held up: the bodies that wait for a commit are bounded anyway.
+    options.set_max_write_buffer_number(6)
+    options.set_level_zero_slowdown_writes_trigger(40)
+    options.set_level_zero_stop_writes_trigger(64)
     options.set_max_total_wal_size(4 * write_buffer_bytes)
     options.set_max_background_jobs(max(2, min(4, os.cpu_count() or 2)))
     options.set_bytes_per_sync(_MIB)
