@@ -72,20 +72,17 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _write(name: str, request: Request) -> Write:
-    put, delete = request.get("PutRequest"), request.get("DeleteRequest")
-    if put is not None and delete is not None:
+    put = request.get("PutRequest")
+    if (put is None) == (request.get("DeleteRequest") is None):
         raise ValidationException(_ONE_OF)
     if put is not None:
         size = admit_item(put["Item"])
         if size > ITEM_BYTES_MAX:
             raise ValidationException(ITEM_TOO_LARGE)
         return Write("put", name, put["Item"], records.pack(put["Item"], size))
-    if delete is None:
-        raise ValidationException(
-            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-        )
-    admit_item(delete["Key"])
-    return Write("delete", name, delete["Key"])
+    key = request["DeleteRequest"]["Key"]
+    admit_item(key)
+    return Write("delete", name, key)
 
 
 def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
