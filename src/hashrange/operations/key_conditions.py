@@ -21,6 +21,7 @@ from hashrange.values import AttributeValue
 
 WRONG_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
+_NOT_VALID = "One or more parameter values are not valid. "
 _TYPE_MISMATCH = INVALID + "Condition parameter type does not match schema type"
 
 
@@ -92,9 +93,12 @@ def _operand(
         raise ValidationException(_TYPE_MISMATCH)
     if attribute.type != "N" and not value[attribute.type]:
         what = "string" if attribute.type == "S" else "binary"
+        empty = f"The AttributeValue for a key attribute cannot contain an empty {what} value."
+        if source.index is None:
+            raise ValidationException(f"{_NOT_VALID}{empty} Key: {attribute.name}")
         raise ValidationException(
-            "One or more parameter values are not valid. The AttributeValue for a key attribute cannot "
-            f"contain an empty {what} value. Key: {attribute.name}"
+            f"{_NOT_VALID}A value specified for a secondary index key is not supported. {empty} "
+            f"IndexName: {source.index.name}, IndexKey: {attribute.name}"
         )
     keys.check_key_size(value, is_sort=is_sort)
     return value
