@@ -9,10 +9,17 @@ Source: API reference, CreateTable; Developer Guide, "Constraints in Amazon Dyna
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from hashrange.errors import INVALID, ValidationException
-from hashrange.limits import GSI_MAX, INDEX_NON_KEY_ATTRIBUTES_MAX, LSI_MAX
+from hashrange.errors import INVALID, LimitExceededException, ValidationException
+from hashrange.limits import (
+    DECREASE_INTERVAL_SECONDS,
+    DECREASES_FREELY_MAX,
+    GSI_MAX,
+    INDEX_NON_KEY_ATTRIBUTES_MAX,
+    LSI_MAX,
+)
 from hashrange.operations.context import Caller, Request
 from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType, Throughput
 
@@ -208,13 +215,33 @@ def changed_throughput(
         raise ValidationException(_NO_CHANGE.format(of=of, read=read, write=write))
     lower = read < current.read_units or write < current.write_units
     higher = read > current.read_units or write > current.write_units
+    if lower:
+        _check_decrease(current, now)
     return Throughput(
         read,
         write,
-        current.decreases_today + lower,
+        current.decreases_today(now) + lower,
         now if higher else current.last_increase,
         now if lower else current.last_decrease,
     )
+
+
+def _check_decrease(current: Throughput, now: float) -> None:
+    """After the first four of a day, one decrease an hour. Source: Developer Guide, "Quotas"."""
+    last, today = current.last_decrease, current.decreases_today(now)
+    if last is None or today < DECREASES_FREELY_MAX or now - last >= DECREASE_INTERVAL_SECONDS:
+        return
+    raise LimitExceededException(
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. "
+        f"After the first {DECREASES_FREELY_MAX} decreases, each subsequent decrease in the same UTC day can "
+        f"be performed at most once every {DECREASE_INTERVAL_SECONDS} seconds. Number of decreases today: "
+        f"{today}. Last decrease at {_moment(last)}. Next decrease can be made at "
+        f"{_moment(last + DECREASE_INTERVAL_SECONDS)}"
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%A, %B %d, %Y at %I:%M:%S %p UTC")
 
 
 def check_indexes(indexes: Sequence[Index]) -> None:

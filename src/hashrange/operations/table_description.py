@@ -27,7 +27,7 @@ def describe(
         "KeySchema": _key_schema(table.key),
         "TableStatus": status,
         "CreationDateTime": table.created,
-        "ProvisionedThroughput": _throughput(table.throughput),
+        "ProvisionedThroughput": _throughput(table.throughput, now),
         "TableSizeBytes": totals.bytes,
         "ItemCount": totals.records,
         "TableArn": arn,
@@ -42,7 +42,7 @@ def describe(
     if local:
         shown["LocalSecondaryIndexes"] = local
     globals_ = [
-        _global_index(reader, table, index, arn, status) for index in table.indexes if index.is_global
+        _global_index(reader, table, index, arn, status, now) for index in table.indexes if index.is_global
     ]
     if globals_:
         shown["GlobalSecondaryIndexes"] = globals_
@@ -71,13 +71,13 @@ def _key_schema(schema: KeySchema) -> list[dict[str, str]]:
     ]
 
 
-def _throughput(throughput: Throughput) -> dict[str, Any]:
+def _throughput(throughput: Throughput, now: float) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     if throughput.last_increase is not None:
         shown["LastIncreaseDateTime"] = throughput.last_increase
     if throughput.last_decrease is not None:
         shown["LastDecreaseDateTime"] = throughput.last_decrease
-    shown["NumberOfDecreasesToday"] = throughput.decreases_today
+    shown["NumberOfDecreasesToday"] = throughput.decreases_today(now)
     shown["ReadCapacityUnits"] = throughput.read_units
     shown["WriteCapacityUnits"] = throughput.write_units
     return shown
@@ -99,7 +99,7 @@ def _index(reader: Reader, index: Index, table_arn_: str) -> dict[str, Any]:
 
 
 def _global_index(
-    reader: Reader, table: Table, index: Index, table_arn_: str, table_status: str
+    reader: Reader, table: Table, index: Index, table_arn_: str, table_status: str, now: float
 ) -> dict[str, Any]:
     shown = _index(reader, index, table_arn_)
     # The indexes of a new table come to life with it.
@@ -107,7 +107,7 @@ def _global_index(
     shown["IndexStatus"] = status
     if index.status == "CREATING":
         shown["Backfilling"] = index.backfilling
-    shown["ProvisionedThroughput"] = _throughput(index.throughput)
+    shown["ProvisionedThroughput"] = _throughput(index.throughput, now)
     if index.on_demand is not None:
         shown["OnDemandThroughput"] = index.on_demand
     shown["WarmThroughput"] = _warm(index.warm, index.throughput, table.billing_mode, status)

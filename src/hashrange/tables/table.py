@@ -14,6 +14,8 @@ import msgspec
 
 from hashrange.tables.streams import Stream
 
+_DAY_SECONDS = 24 * 3600
+
 KeyType = Literal["S", "N", "B"]
 
 
@@ -36,13 +38,21 @@ class KeySchema(msgspec.Struct, frozen=True):
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """Provisioned capacity, in units per second, and the times of its changes (epoch seconds)."""
+    """Provisioned capacity, in units per second, and the times of its changes (epoch seconds).
+
+    `decreases` are those on the day of the last one; days begin at midnight UTC.
+    """
 
     read_units: int = 0
     write_units: int = 0
-    decreases_today: int = 0
+    decreases: int = 0
     last_increase: float | None = None
     last_decrease: float | None = None
+
+    def decreases_today(self, now: float) -> int:
+        """How often it was decreased on the day of the time `now`."""
+        last = self.last_decrease
+        return self.decreases if last is not None and last // _DAY_SECONDS == now // _DAY_SECONDS else 0
 
 
 class Index(msgspec.Struct, frozen=True):
