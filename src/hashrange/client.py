@@ -5,8 +5,8 @@
 
 botocore builds each request as always and offers it to the handlers of its `before-send` event before it
 opens a connection; ours answers. So parameters, results, errors, paginators and waiters are botocore's
-own, and the request and the answer pass through `protocol` as they would over HTTP. Thread-safe, as
-botocore's clients are.
+own, and the request and the answer pass through `protocol` as they would over HTTP. Background work that
+is due is done before a request, as no server does it. Thread-safe, as botocore's clients are.
 
 boto3 is an optional dependency: the extra `hashrange[client]`. Refuses to know what an operation does.
 """
@@ -133,6 +133,7 @@ class _Transport:
         if not isinstance(outcome, Call):
             return outcome
         try:
+            self._database.tend()
             result = self._database.execute(outcome.operation, outcome.request, outcome.caller)
         except Exception as error:
             return protocol.answer(None, error, outcome.form)

@@ -49,6 +49,7 @@ class Database:
         self.engine = engine
         self.settings = settings
         self.clock = clock
+        self._next_sweep = 0.0
 
     def execute(self, operation: str, request: Request, caller: Caller = _ANYONE) -> Answer:
         """Run one operation and return its answer; what it wrote is durable then.
@@ -127,6 +128,16 @@ class Database:
     def overview(self) -> list[dict[str, Any]]:
         """The tables as an operator sees them: state, sizes, and how far builds under way are."""
         return self.engine.read(lambda reader: overview.tables(reader, self.clock.now()))
+
+    def tend(self) -> None:
+        """Sweep if it is time to: for a program without a server, which calls this now and then.
+
+        The in-process client does so before every request.
+        """
+        now = self.clock.now()
+        # A clock that was set back must not put the background work off.
+        if not now < self._next_sweep <= now + self.settings.sweep_seconds:
+            self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
         """Close the engine. Idempotent."""

@@ -191,3 +191,30 @@ def test_a_client_for_streams(database: Database) -> None:
         streams.describe_stream(
             StreamArn="arn:aws:dynamodb:us-east-1:000000000000:table/no/stream/2026-01-01T00:00:00.000"
         )
+
+
+def test_background_work_is_done_before_a_request_once_it_is_due() -> None:
+    clock = ManualClock()
+    database = Database(MemoryEngine(), clock=clock)
+    client = in_process.connect(database)
+    client.create_table(
+        TableName="things",
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    clock.advance(7200)
+    client.update_time_to_live(
+        TableName="things", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True}
+    )
+    expires = str(int(clock.now()) + 60)
+    client.put_item(TableName="things", Item={"pk": {"S": "a"}, "ttl": {"N": expires}})
+    assert client.scan(TableName="things")["Count"] == 1
+    clock.advance(61)
+    assert client.scan(TableName="things")["Count"] == 0
+    # A clock that goes back does not put the next sweep off.
+    clock.advance(-3600)
+    client.put_item(TableName="things", Item={"pk": {"S": "a"}, "ttl": {"N": str(int(clock.now()) + 1)}})
+    clock.advance(2)
+    assert client.scan(TableName="things")["Count"] == 0
+    database.close()

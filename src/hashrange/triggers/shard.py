@@ -83,8 +83,13 @@ class ShardRun:
     @property
     def finished(self) -> bool:
         """Whether the shard was read to its end and all its records are done with."""
-        idle = not self._buffer and not self._lanes and self._saved == self._reached
+        idle = not self._buffer and not self._lanes and not self._unsaved
         return self._reader.exhausted and idle
+
+    @property
+    def _unsaved(self) -> bool:
+        # There is nothing to note where all records were trimmed before the first was read.
+        return self._reached is not None and self._reached != self._saved
 
     def close(self) -> None:
         """Release the threads."""
@@ -93,7 +98,7 @@ class ShardRun:
 
     def save(self) -> None:
         """Note how far the work has come, unless it is noted."""
-        if self._reached is not None and self._reached != self._saved:
+        if self._reached is not None and self._unsaved:
             self._save(self._reached)
             self._saved = self._reached
 
