@@ -34,7 +34,7 @@ from hashrange.server.settings import ServerSettings
 _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
-_SWEEP_SECONDS_MIN: Final = 0.02
+_SWEEP_REST_SECONDS_MIN: Final = 0.001
 _SWEEP_SECONDS_MAX: Final = 60.0
 _SWEEP_RETRY_SECONDS: Final = 5.0
 _DRAIN_POLL_SECONDS: Final = 0.01
@@ -138,12 +138,15 @@ class Server:
 
     async def _sweep(self) -> None:
         while not self._stopping.is_set():
+            began = self._loop.time()
             try:
                 wait_seconds = await self._loop.run_in_executor(self._sweeper, self._database.sweep)
             except Exception:
                 _log.exception("background work failed")
                 wait_seconds = _SWEEP_RETRY_SECONDS
-            wait_seconds = min(max(wait_seconds, _SWEEP_SECONDS_MIN), _SWEEP_SECONDS_MAX)
+            # While more is due, it gets half of the time at most: the rest is for requests.
+            rest_seconds = max(self._loop.time() - began, _SWEEP_REST_SECONDS_MIN)
+            wait_seconds = min(max(wait_seconds, rest_seconds), _SWEEP_SECONDS_MAX)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), wait_seconds)
 
