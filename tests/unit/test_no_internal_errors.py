@@ -17,14 +17,13 @@ from typing import Any
 import orjson
 import pytest
 
+from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import ServiceError
-from hashrange.operations import REGISTRY
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.check import check
 
-SCRIPTS = sorted((Path(__file__).parent.parent / "golden" / "operations").glob("*.txt"))
 ROUNDS = int(os.environ.get("HASHRANGE_FUZZ_ROUNDS", "3"))
 
 JUNK: list[Any] = [
@@ -36,13 +35,9 @@ JUNK: list[Any] = [
 ]  # fmt: skip
 
 
-def steps(script: Path) -> Iterator[tuple[str, Any]]:
-    """The requests of a script, as (operation, request)."""
-    for block in script.read_text().split("\n\n"):
-        for line in block.partition("\n---")[0].splitlines():
-            name, _, rest = line.partition(" ")
-            if name in REGISTRY:
-                yield name, orjson.loads(rest)
+def is_control(lines: list[str]) -> bool:
+    """Whether a step is none of the API's."""
+    return lines[0].partition(" ")[0] in ("settings", "advance", "sweep")
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -77,13 +72,14 @@ def broken(request: Any, chance: random.Random) -> Any:
     return request
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}-{script.stem}")
 def test_broken_requests_get_errors_of_the_api(script: Path) -> None:
     chance = random.Random(script.stem)
     engine = MemoryEngine()
     clock = ManualClock()
     database = Database(engine, clock=clock)
-    for operation, request in steps(script):
+    found = (lines for _, _, lines in steps(script.read_text()))
+    for operation, request in (request_of(lines) for lines in found if lines and not is_control(lines)):
         for attempt in [*(broken(request, chance) for _ in range(ROUNDS)), request]:
             sent = orjson.dumps(attempt)
             try:
