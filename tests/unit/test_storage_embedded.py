@@ -25,6 +25,7 @@ from hashrange.storage.api import (
     UnknownFormat,
 )
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.embedded_views import KEPT_SPACE
 
 P = b"partition"
 
@@ -317,3 +318,30 @@ def test_a_program_that_forgets_to_close_ends_well(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     assert engine.read(lambda r: len(list(r.scan(1, b"")))) == 200
     engine.close()
+
+
+def test_what_is_kept_of_a_space_in_memory_is_never_stale(tmp_path: Path) -> None:
+    engine = EmbeddedEngine(tmp_path)
+    try:
+        for value in (b"one", b"two", None, b"three"):
+            engine.write(lambda txn, value=value: put_or_delete(txn, value))
+            for _ in range(2):
+                assert engine.read(lambda reader: reader.get(KEPT_SPACE, b"name", b"")) == value
+                assert engine.write(lambda txn: txn.get(KEPT_SPACE, b"name", b"")) == value
+
+        def read_late(reader: Reader) -> bytes | None:
+            engine.write(lambda txn: txn.put(KEPT_SPACE, b"name", b"", b"four"))
+            return reader.get(KEPT_SPACE, b"name", b"")
+
+        # A reader of an old view finds the old value, and leaves it where no newer view looks.
+        assert engine.read(read_late) == b"three"
+        assert engine.read(lambda reader: reader.get(KEPT_SPACE, b"name", b"")) == b"four"
+    finally:
+        engine.close()
+
+
+def put_or_delete(txn: Transaction, value: bytes | None) -> None:
+    if value is None:
+        txn.delete(KEPT_SPACE, b"name", b"")
+    else:
+        txn.put(KEPT_SPACE, b"name", b"", value)

@@ -4,6 +4,7 @@ A record's address is `(space, partition, sort)`:
 
     space      a number below 0xFFFFFFFF (which is the engine's own): one table's items, one index's
                entries, a stream, the catalog, …
+               Space 0 is for what nearly every body reads: an engine may keep it in memory.
     partition  at most 32 bytes; within one space all partitions that `scan_space` walks are of one length
     sort       order-preserving bytes; `len(partition) + len(sort)` is at most 2,300
 

@@ -319,7 +319,7 @@ class EmbeddedEngine:
             return LayeredTransaction(self._view, (collecting,), cleared, self._sequence)
         if committing.cleared:
             cleared = cleared | committing.cleared
-        return LayeredTransaction(self._view, (committing, collecting), cleared, self._sequence)
+        return LayeredTransaction(self._view, (collecting, committing), cleared, self._sequence)
 
     def _collect(self, transaction: LayeredTransaction) -> _Batch | None:
         """Take over what a body wrote; return the batch that its outcome waits for."""
@@ -396,8 +396,7 @@ class EmbeddedEngine:
         if batch.cleared or self._dropped:
             cleared = (cleared | batch.cleared) - self._dropped
             self._dropped = set()
-        view = View(self._db, list(records), cleared)
-        self._view.following = view
+        view = self._view.follow(list(records), cleared)
         self._write(lambda: _writes(records))
         if self.commit_fault is not None:
             self.commit_fault()

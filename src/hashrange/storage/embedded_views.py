@@ -12,6 +12,8 @@ Transactions. Bodies run one after the other, each over
 
 RocksDB may hold the committing batch already; its layer then says the same.
 
+Space 0, where almost every body reads and few write, is kept in memory as it is read (`View.kept`).
+
 Spaces that were deleted are masked until their records are dropped (`cleared`).
 
 Refuses to know: threads, commits, outcomes.
@@ -49,19 +51,41 @@ _Record = tuple[bytes, bytes]
 NO_TOTALS: Final = Totals(0, 0)
 NO_SPACES: Final[frozenset[int]] = frozenset()
 
+KEPT_SPACE: Final = 0
+KEPT_RECORDS_MAX: Final = 256
+
 
 class View:
     """The committed records of one moment."""
 
-    __slots__ = ("__weakref__", "_sorted", "_touched", "cleared", "db", "following", "snapshot")
+    __slots__ = ("__weakref__", "_sorted", "_touched", "cleared", "db", "following", "kept", "snapshot")
 
     def __init__(self, db: Rdict, touched: list[bytes], cleared: AbstractSet[int]) -> None:
         self.db = db
         self.snapshot: Snapshot | None = None
         self.cleared = cleared
         self.following: View | None = None
+        self.kept: dict[bytes, bytes] = {}
         self._touched = touched
         self._sorted = False
+
+    def follow(self, touched: list[bytes], cleared: AbstractSet[int]) -> View:
+        """The view of the next batch, which writes the keys `touched`.
+
+        What it keeps is its own copy: somebody who still reads this view must not put there what he finds.
+        """
+        view = self.following = View(self.db, touched, cleared)
+        view.kept = self.kept.copy()
+        if view.kept:
+            for key in view.kept.keys() & touched:
+                del view.kept[key]
+        return view
+
+    def keep(self, key: bytes, value: bytes | None) -> bytes | None:
+        """Remember what this view holds at a key of the kept space."""
+        if value is not None and len(self.kept) < KEPT_RECORDS_MAX:
+            self.kept[key] = value
+        return value
 
     def get(self, key: bytes) -> bytes | None:
         """The value at `key`, or None."""
@@ -106,7 +130,11 @@ class ViewReader:
         view = self._view
         if view.cleared and space in view.cleared:
             return None
-        return self._get(pack(space, partition, sort))
+        key = pack(space, partition, sort)
+        if space == KEPT_SPACE:
+            value = view.kept.get(key)
+            return value if value is not None else view.keep(key, self._get(key))
+        return self._get(key)
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
@@ -196,7 +224,7 @@ class LayeredTransaction:
     def __init__(self, view: View, lower: Sequence[Layer], cleared: AbstractSet[int], sequence: int) -> None:
         self._view = view
         self._db = view.db
-        self._lower = lower  # the lowest first
+        self._lower = lower  # the newest first
         self._cleared = cleared
         self.own = Layer()
         self.sequence = sequence
@@ -209,14 +237,20 @@ class LayeredTransaction:
         records = self.own.records
         if key in records:
             return records[key]
-        for layer in reversed(self._lower):
+        for layer in self._lower:
             records = layer.records
             if key in records:
                 return records[key]
+        if space == KEPT_SPACE:
+            # What no layer holds is in RocksDB as it is in the view.
+            value = self._view.kept.get(key)
+            if value is not None:
+                return value
         try:
-            return self._db.get(key)
+            value = self._db.get(key)
         except Exception as error:
             raise unreadable(error) from error
+        return value if space != KEPT_SPACE else self._view.keep(key, value)
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
@@ -294,7 +328,7 @@ class LayeredTransaction:
             return iter(())
         found = _Range(self._db, low, high, reverse)
         changes: dict[bytes, bytes | None] = {}
-        for layer in (*self._lower, self.own):
+        for layer in (*reversed(self._lower), self.own):
             if layer.records:
                 changes.update({k: v for k, v in layer.records.items() if low <= k < high})
         return found.records(start) if not changes else merge(found, changes, start)
