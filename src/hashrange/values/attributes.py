@@ -28,19 +28,20 @@ from hashrange.errors import (
 )
 from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.values import numbers
+from hashrange.values.numbers import normalise
+from hashrange.values.numbers import size as number_size
 
 AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 
-_EMPTY: Final = (
-    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-)
+_EMPTY: Final = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
 _AMBIGUOUS: Final = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
 )
+_NO_TEXT: Final = "NUMBER_VALUE can not be converted to String"
 _EMPTY_SET: Final = {
     "SS": INVALID + "An string set  may not be empty",
     "NS": INVALID + "An number set  may not be empty",
@@ -57,18 +58,30 @@ def kind(value: AttributeValue) -> str:
 
 def admit_item(item: Item) -> int:
     """Check and normalise every attribute of `item` in place; its size in bytes."""
+    return _admit_members(item, 1)
+
+
+def _admit_members(members: Item, level: int) -> int:
+    """Check and normalise the members of an item or map; their size in bytes, with their names."""
     total = 0
-    for name, value in item.items():
+    for name, value in members.items():
         total += len(name) if name.isascii() else len(name.encode())
-        # The three commonest cases without a call; everything else takes the general walk.
+        # Strings and numbers, the commonest by far, are spared the general walk.
         if type(value) is dict and len(value) == 1:
             text = value.get("S")
             if type(text) is str:
                 total += len(text) if text.isascii() else len(text.encode())
                 continue
-        total += _admit(value, 1)
-    if "" in item or total > ATTRIBUTE_NAME_BYTES_MAX:
-        check_names(item)
+            text = value.get("N")
+            if type(text) is str:
+                normal = normalise(text)
+                if normal is not text:
+                    value["N"] = normal
+                total += number_size(normal)
+                continue
+        total += _admit(value, level)
+    if "" in members or total > ATTRIBUTE_NAME_BYTES_MAX:
+        check_names(members)
     return total
 
 
@@ -131,13 +144,13 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
 
 def _text_size(content: Any) -> int:
     if type(content) is not str:
-        raise SerializationException("NUMBER_VALUE can not be converted to String")
+        raise SerializationException(_NO_TEXT)
     return len(content) if content.isascii() else len(content.encode())
 
 
 def _admit_number(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not str:
-        raise SerializationException("NUMBER_VALUE can not be converted to String")
+        raise SerializationException(_NO_TEXT)
     normal = numbers.normalise(content)
     if normal is not content:
         value["N"] = normal
@@ -195,12 +208,7 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
-    total = 3 + len(content)
-    for name, member in content.items():
-        total += (len(name) if name.isascii() else len(name.encode())) + _admit(member, level + 1)
-    if "" in content or total > ATTRIBUTE_NAME_BYTES_MAX:
-        check_names(content)
-    return total
+    return 3 + len(content) + _admit_members(content, level + 1)
 
 
 def _members(content: Any, name: str) -> list[Any]:
@@ -213,7 +221,10 @@ def _members(content: Any, name: str) -> list[Any]:
 
 def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     members = _members(content, "SS")
-    total = sum(map(_text_size, members))
+    try:
+        total = _text_size("".join(members))
+    except TypeError:
+        raise SerializationException(_NO_TEXT) from None
     if len(set(members)) != len(members):
         raise RequestViolation(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
     return total
@@ -224,7 +235,7 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
     normal = []
     for member in members:
         if type(member) is not str:
-            raise SerializationException("NUMBER_VALUE can not be converted to String")
+            raise SerializationException(_NO_TEXT)
         normal.append(numbers.normalise(member))
     if len(set(normal)) != len(normal):
         raise RequestViolation("Input collection contains duplicates")

@@ -17,14 +17,14 @@ from hashrange.limits import NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX, NUMBER_EXPO
 
 NOT_A_NUMBER: Final = "The parameter cannot be converted to a numeric value"
 TOO_PRECISE: Final = "Attempting to store more than 38 significant digits in a Number"
-TOO_LARGE: Final = (
-    "Number overflow. Attempting to store a number with magnitude larger than supported range"
-)
+TOO_LARGE: Final = "Number overflow. Attempting to store a number with magnitude larger than supported range"
 TOO_SMALL: Final = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
 
 _SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+
+_NORMAL: Final = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII).fullmatch
 
 # Wide enough that the sum of the largest and the smallest number is exact; the limits are checked after.
 _EXACT: Final = Context(prec=300)
@@ -35,10 +35,8 @@ def normalise(text: str) -> str:
 
     Raises `ValidationException` where it spells none, or one outside DynamoDB's range or precision.
     """
-    # Most numbers are short integers in normal form already.
-    if len(text) <= NUMBER_DIGITS_MAX and text.isdigit() and text.isascii() and text[0] != "0":
-        return text
-    if text == "0":
+    # Most numbers are in normal form already, and too short to break a limit.
+    if len(text) <= NUMBER_DIGITS_MAX and _NORMAL(text) is not None:
         return text
     match = _SYNTAX.fullmatch(text)
     if match is None:
@@ -118,6 +116,8 @@ def size(text: str) -> int:
     One byte, one for each started pair of significant digits before and after the point, one if negative.
     Source: Developer Guide, "DynamoDB item sizes and formats".
     """
+    if text.isdigit():
+        return 1 + (len(text.rstrip("0")) + 1) // 2
     negative = text[0] == "-"
     whole, _, fraction = text.partition(".")
     if negative:
