@@ -18,7 +18,7 @@ from hashrange.limits import (
     EXPRESSION_SUBSTITUTION_BYTES_MAX,
     EXPRESSION_TOKEN_BYTES_MAX,
 )
-from hashrange.values import AttributeValue, admit_value
+from hashrange.values import AttributeValue, admit_members, admit_value
 
 _NAME_KEY: Final = re.compile(r"#[A-Za-z0-9_]+").fullmatch
 _VALUE_KEY: Final = re.compile(r":[A-Za-z0-9_]+").fullmatch
@@ -106,6 +106,13 @@ def _admit_values(values: Mapping[str, AttributeValue], level: int) -> int:
     """Check and normalise the values; their size in bytes."""
     if not values:
         raise RequestViolation(f"{_VALUES} must not be empty")
+    try:
+        for key in values:
+            _check_key(_VALUES, key)
+        return admit_members(values, level=level)
+    except ServiceError:
+        # Which of them comes first, and how to complain about it, is for the exact walk.
+        pass
     size = 0
     for key, value in values.items():
         _check_key(_VALUES, key)

@@ -23,6 +23,10 @@ def check_styles(
 
     `valued` are the expressions that may hold values.
     """
+    given = request.keys()
+    if given.isdisjoint(older) and (given.isdisjoint(_PLACEHOLDERS) or not given.isdisjoint(valued)):
+        # The usual request, at a glance.
+        return
     expressions_given = [name for name in expression if request.get(name) is not None]
     older_given = [name for name in older if request.get(name) is not None]
     if "KeyConditions" in older_given and "KeyConditionExpression" not in expressions_given:
@@ -78,6 +82,8 @@ def write_condition(request: Request, subs: Substitutions) -> Callable[[Item], b
     text = request.get("ConditionExpression")
     if text is not None:
         return expressions.condition(text, subs, "ConditionExpression").test
+    if "Expected" not in request and "ConditionalOperator" not in request:
+        return None
     expected = request.get("Expected")
     test = None
     if expected is not None:

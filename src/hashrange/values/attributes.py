@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hashrange.errors import (
@@ -58,11 +58,14 @@ def kind(value: AttributeValue) -> str:
 
 def admit_item(item: Item) -> int:
     """Check and normalise every attribute of `item` in place; its size in bytes."""
-    return _admit_members(item, 1)
+    return admit_members(item)
 
 
-def _admit_members(members: Item, level: int) -> int:
-    """Check and normalise the members of an item or map; their size in bytes, with their names."""
+def admit_members(members: Mapping[str, AttributeValue], *, level: int = 1) -> int:
+    """Check and normalise values that have names in place; their size in bytes, with the names.
+
+    `level` as in `admit_value`.
+    """
     total = 0
     for name, value in members.items():
         total += len(name) if name.isascii() else len(name.encode())
@@ -208,7 +211,7 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
-    return 3 + len(content) + _admit_members(content, level + 1)
+    return 3 + len(content) + admit_members(content, level=level + 1)
 
 
 def _members(content: Any, name: str) -> list[Any]:
