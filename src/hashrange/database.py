@@ -21,7 +21,7 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import Answer, Caller, Context, Request
+from hashrange.operations.context import Answer, Caller, Context, Operation, Request
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitFailed, Engine
 from hashrange.tables import overview, sweeps
@@ -61,7 +61,7 @@ class Database:
         if entry is None:
             raise UnknownOperationException
         try:
-            body = self._prepare(operation, request, caller)
+            body = self._prepare(entry, operation, request, caller)
             return self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
@@ -80,7 +80,7 @@ class Database:
             done(None, UnknownOperationException())
             return
         try:
-            body = self._prepare(operation, request, caller)
+            body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
             if not is_write:
                 answer = self.engine.read(body)
@@ -96,10 +96,12 @@ class Database:
 
         self.engine.submit(body, finished)
 
-    def _prepare(self, operation: str, request: Request, caller: Caller) -> Callable[[Any], Answer]:
+    def _prepare(
+        self, entry: Operation, operation: str, request: Request, caller: Caller
+    ) -> Callable[[Any], Answer]:
         shapes.check(operation, request)
         context = Context(caller, self.clock.now(), self.settings, _new_id)
-        return REGISTRY[operation].prepare(request, context)
+        return entry.prepare(request, context)
 
     def _translated(self, operation: str, request: Request, error: Exception) -> Exception:
         """The error that the client sees: type errors come before all rules, as in DynamoDB."""

@@ -84,13 +84,14 @@ class Wire:
     names that exist; without it every name passes, and the database refuses the ones it lacks.
     """
 
-    __slots__ = ("_account_id", "_callers", "_operations", "_region")
+    __slots__ = ("_account_id", "_callers", "_operations", "_region", "_targets")
 
     def __init__(self, *, region: str, account_id: str, operations: Container[str] | None = None) -> None:
         self._region = region
         self._account_id = account_id
         self._operations = operations
         self._callers: dict[bytes, Caller] = {}
+        self._targets: dict[bytes, str] = {}  # those of operations that exist, as they are met
 
     def read(
         self,
@@ -118,7 +119,8 @@ class Wire:
             request = orjson.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
-            operation = self._operation(headers.get(b"x-amz-target", b""))
+            target_header = headers.get(b"x-amz-target", b"")
+            operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
         except errors.ServiceError as error:
@@ -139,6 +141,8 @@ class Wire:
             raise errors.UnknownOperationException()
         if not known or (self._operations is not None and name not in self._operations):
             raise errors.UnknownOperationException()
+        if self._operations is not None:
+            self._targets[target] = name
         return name
 
     def _caller(self, target: bytes, headers: Headers) -> Caller:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, condition_checks
 from hashrange.expressions.parser import parse_condition
@@ -47,7 +49,7 @@ Test: TypeAlias = Callable[[Item, Values], bool]
 Read: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
 
 
-class Condition(NamedTuple):
+class Condition(msgspec.Struct, frozen=True):
     """A condition with the values of its request; `attributes` are the top-level names that it reads."""
 
     run: Test

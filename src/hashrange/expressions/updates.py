@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, update_checks
@@ -54,7 +56,7 @@ Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "Attribute
 None where there is no value."""
 
 
-class Update(NamedTuple):
+class Update(msgspec.Struct, frozen=True):
     """An update with the values of its request; `attributes` are the top-level names that it changes."""
 
     changes: Trie

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -26,7 +26,7 @@ class Caller(msgspec.Struct, frozen=True):
     access_key: str = ""
 
 
-class Context(NamedTuple):
+class Context(msgspec.Struct, frozen=True):
     """One call's surroundings. `now` is in seconds since the epoch; `new_id` makes a fresh UUID."""
 
     caller: Caller
@@ -35,7 +35,7 @@ class Context(NamedTuple):
     new_id: Callable[[], str]
 
 
-class Operation(NamedTuple):
+class Operation(msgspec.Struct, frozen=True):
     """An entry of the registry: `prepare(request, context)` gives the body that the engine runs.
 
     `reads_only` tells of a request to an operation that may write whether this one does not.

@@ -347,9 +347,10 @@ class Connection(asyncio.Protocol):
             self._refuse(503)
 
     def _drop_body(self) -> None:
-        self.plane.gathered_bytes -= self._gathered_bytes
-        self._gathered_bytes = 0
         self._body = b""
+        if self._gathered_bytes:
+            self.plane.gathered_bytes -= self._gathered_bytes
+            self._gathered_bytes = 0
 
     def on_message_complete(self) -> None:
         plane = self.plane
@@ -467,10 +468,15 @@ class Connection(asyncio.Protocol):
         self._held_bytes += len(exchange.answer)
         if self._busy:
             return
-        if len(self._pending) == 1:
+        if len(self._pending) != 1:
+            self.plane.advance_soon(self)
+        elif exchange.close or self._waiting or self._reading_paused or self._write_paused:
             self.advance()
         else:
-            self.plane.advance_soon(self)
+            # The usual case, cut short: nothing came after this request, and nothing is held back.
+            self._pending.clear()
+            self._held_bytes = 0
+            self._transport.write(exchange.answer)
 
     def advance(self) -> None:
         """Write what may be written, start what may be started, until neither is left."""

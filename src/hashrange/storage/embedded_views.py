@@ -195,7 +195,7 @@ class Layer:
     def __init__(self) -> None:
         self.records: dict[bytes, bytes | None] = {}  # None: deleted
         self.counts: dict[int, tuple[int, int]] = {}
-        self.cleared: set[int] = set()
+        self.cleared: AbstractSet[int] = NO_SPACES
 
     def wrote(self) -> bool:
         return bool(self.records or self.counts or self.cleared)
@@ -300,7 +300,7 @@ class LayeredTransaction:
 
     def delete_space(self, space: int) -> None:
         self._cleared = {*self._cleared, space}
-        self.own.cleared.add(space)
+        self.own.cleared |= {space}
 
     def append(self, space: int, partition: bytes, value: bytes) -> int:
         sequence = self.sequence + 1

@@ -12,7 +12,9 @@ Secondary Indexes: provisioned throughput considerations".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from hashrange.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from hashrange.tables.table import Table
@@ -20,7 +22,7 @@ from hashrange.tables.table import Table
 NO_INDEXES: dict[str, int] = {}
 
 
-class WriteUnits(NamedTuple):
+class WriteUnits(msgspec.Struct, frozen=True):
     """What a write costs: units on the table and on each index that it changed."""
 
     table: int
@@ -29,7 +31,7 @@ class WriteUnits(NamedTuple):
 
 def write_units(size: int) -> int:
     """The units of writing `size` bytes, at least 1."""
-    return max(1, -(-size // WRITE_UNIT_BYTES))
+    return -(-size // WRITE_UNIT_BYTES) or 1
 
 
 def read_units(size: int, *, consistent: bool) -> float:

@@ -8,7 +8,7 @@ all go through it, and it ends in `items.apply`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -71,7 +71,7 @@ class Write(msgspec.Struct, frozen=True):
     nested: frozenset[str] = frozenset()
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True):
     """What one write did: the item before and after (None: absent), and its cost.
 
     `old_item` is decoded only where the write needed it; `old` is always the stored record.
