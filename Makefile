@@ -13,8 +13,9 @@ DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 BENCH    ?=
 PYTEST   ?=
-NODE     := tests/clients/node
-CLIENTS  := $(VENV)/aioboto3/.installed $(NODE)/node_modules/.installed
+# Where package-lock.json says what Node.js programs of the tests need.
+NODE     := tests/clients/node tests/triggers/consumers
+CLIENTS  := $(VENV)/aioboto3/.installed $(NODE:=/node_modules/.installed)
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -48,7 +49,7 @@ bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
-	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(NODE:=/node_modules) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -not -path './$(VENV)/*' -exec rm -rf {} +
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
@@ -68,11 +69,11 @@ $(VENV)/aioboto3/.installed: tests/clients/aioboto3/requirements.txt | $(BIN)/py
 	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
-$(NODE)/node_modules/.installed: $(NODE)/package-lock.json
+$(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json
 	@if node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' 2>/dev/null && npm --version >/dev/null; then \
-	    cd $(NODE) && npm ci --loglevel=error && touch node_modules/.installed; \
+	    cd $* && npm ci --loglevel=error && touch node_modules/.installed; \
 	else \
-	    echo "No Node.js 20 or newer with npm was found: the tests of its clients are skipped"; \
+	    echo "No Node.js 20 or newer with npm was found: the tests that need $* are skipped"; \
 	fi
 
 # The candidates run before they are believed: a version manager's shim exists for versions it cannot start.

@@ -1,7 +1,7 @@
 """Consumers of streams that others wrote, unmodified: npm's dynamodb-stream and dynamodb-streams-readable.
 
-They run where their packages are: `npm install` in tests/triggers/consumers, or HASHRANGE_NODE_MODULES names
-the folder. One speaks through the AWS SDK for JavaScript 3, the other through version 2.
+`make test` installs their packages in tests/triggers/consumers, where there are Node.js 20 or newer and npm.
+One speaks through the AWS SDK for JavaScript 3, the other through version 2.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from hashrange.triggers.source import shards_of, table_streams
 from serving import serving
 
 CONSUMERS = Path(__file__).resolve().parent / "consumers"
-MODULES = Path(os.environ.get("HASHRANGE_NODE_MODULES", CONSUMERS / "node_modules"))
+MODULES = CONSUMERS / "node_modules"
 TABLE = "followed"
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None or not MODULES.is_dir(), reason=f"no node, or no packages in {MODULES}"
+    shutil.which("node") is None or not (MODULES / ".installed").exists(),
+    reason="the consumers are not installed: `make test` does it with Node.js 20 or newer",
 )
 
 
@@ -54,7 +55,6 @@ def clients(endpoint: str) -> Iterator[triggers.Clients]:
 def start(script: str, *arguments: str) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
-        "NODE_PATH": str(MODULES),
         "AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE": "1",
     }
     command = ["node", str(CONSUMERS / script), *arguments]

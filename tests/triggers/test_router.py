@@ -1,4 +1,4 @@
-"""A Lambda handler of others as the function: PyPI's dynamodb-stream-router, unmodified, if installed."""
+"""A Lambda handler of others as the function: PyPI's dynamodb-stream-router, unmodified."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from hashrange import triggers
 from triggers.world import World
 
-router: Any = pytest.importorskip("dynamodb_stream_router", reason="pip install dynamodb-stream-router")
+router: Any = pytest.importorskip(
+    "dynamodb_stream_router", reason="`make test` installs dynamodb-stream-router with the other clients"
+)
 
 
 def test_its_routes_get_the_records_that_match(world: World) -> None:
