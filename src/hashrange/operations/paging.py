@@ -143,7 +143,7 @@ def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answ
 
 def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection | None) -> list[Any]:
     if project is None:
-        return [records.fragment_of(record) for record in found]
+        return records.fragments_of(found)
     show = project.apply
     return [show(item) for item in (decoded if decoded is not None else map(records.item_of, found))]
 

@@ -9,6 +9,7 @@ An answer splices the JSON in without decoding it; that is worth most of a read'
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
@@ -41,3 +42,9 @@ def item_of(record: bytes) -> Item:
 def fragment_of(record: bytes) -> orjson.Fragment:
     """The item of a stored record, to be spliced into an answer."""
     return orjson.Fragment(record[HEADER_BYTES:])
+
+
+def fragments_of(found: Iterable[bytes]) -> list[orjson.Fragment]:
+    """As `fragment_of`, for the many records of a page."""
+    fragment = orjson.Fragment
+    return [fragment(record[HEADER_BYTES:]) for record in found]
