@@ -118,8 +118,13 @@ def pack_index_sort(components: Sequence[AttributeValue], partition: bytes, sort
 def partition_of(components: Sequence[AttributeValue]) -> bytes:
     """The partition of a key with these partition key values, 24 bytes."""
     if len(components) == 1:
-        return _digest(pack_sort(components[0]))
+        return partition_of_one(components[0])
     return _digest(b"".join(map(pack_component, components)))
+
+
+def partition_of_one(value: AttributeValue) -> bytes:
+    """As `partition_of`, for a key with one partition key value, as those of base tables are."""
+    return _digest(pack_sort(value))
 
 
 @lru_cache(maxsize=16_384)

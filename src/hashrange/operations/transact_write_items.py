@@ -73,10 +73,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
             return claim.repeat(txn, given_names, mode)
         for table, write in zip(tables, batch, strict=True):
             writes.check_paths(table, write)
-        check_distinct(_addresses(tables, batch))
+        addresses = _addresses(tables, batch)
+        check_distinct(addresses)
         attempts = [
-            partial(_refuse, TOO_DEEP) if deep else partial(writes.perform, txn, table, write, occasion)
-            for write, table, deep in zip(batch, tables, too_deep, strict=True)
+            partial(_refuse, TOO_DEEP)
+            if deep
+            else partial(writes.perform, txn, table, write, occasion, (partition, sort))
+            for write, table, deep, (_, partition, sort) in zip(
+                batch, tables, too_deep, addresses, strict=True
+            )
         ]
         outcomes = run_all(txn, attempts, claim, occasion)
         answer: Answer = {}

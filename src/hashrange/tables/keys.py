@@ -29,13 +29,13 @@ def address_of_key(schema: KeySchema, key: Item) -> tuple[bytes, bytes]:
     if not schema.sort:
         if len(key) != 1:
             raise ValidationException(KEY_MISMATCH)
-        return encoding.partition_of((checked(value, partition_attribute, is_sort=False),)), b""
+        return encoding.partition_of_one(checked(value, partition_attribute, is_sort=False)), b""
     sort_attribute = schema.sort[0]
     sort_value = key.get(sort_attribute.name)
     if sort_value is None or sort_attribute.type not in sort_value or len(key) != 2:
         raise ValidationException(KEY_MISMATCH)
     return (
-        encoding.partition_of((checked(value, partition_attribute, is_sort=False),)),
+        encoding.partition_of_one(checked(value, partition_attribute, is_sort=False)),
         encoding.pack_sort(checked(sort_value, sort_attribute, is_sort=True)),
     )
 
@@ -43,7 +43,7 @@ def address_of_key(schema: KeySchema, key: Item) -> tuple[bytes, bytes]:
 def address_of_item(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
     """The `(partition, sort)` of a whole item."""
     partition_attribute = schema.partition[0]
-    partition = encoding.partition_of((_required(item, partition_attribute, is_sort=False),))
+    partition = encoding.partition_of_one(_required(item, partition_attribute, is_sort=False))
     if not schema.sort:
         return partition, b""
     return partition, encoding.pack_sort(_required(item, schema.sort[0], is_sort=True))

@@ -25,7 +25,7 @@ from hashrange.tables import holds, indexes, items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
-from hashrange.values import Item, value_size
+from hashrange.values import Item, item_size, value_size
 
 
 class Update(Protocol):
@@ -103,13 +103,19 @@ def check_paths(table: Table, write: Write) -> None:
         keys.check_scalars(table, nested)
 
 
-def perform(txn: Transaction, table: Table, write: Write, occasion: Occasion) -> Outcome:
-    """Run `write` on `table`.
+def perform(
+    txn: Transaction,
+    table: Table,
+    write: Write,
+    occasion: Occasion,
+    address: tuple[bytes, bytes] | None = None,
+) -> Outcome:
+    """Run `write` on `table`; `address` is its item's, where the caller knows it already.
 
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
     `TransactionConflictException`.
     """
-    partition, sort = address_of(table, write)
+    partition, sort = address or address_of(table, write)
     if table.indexes and write.action == "put":
         # What the request alone shows comes before its condition.
         indexes.check_item(table, write.key)
@@ -159,7 +165,7 @@ def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasi
 def _updated(table: Table, write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes, Item]:
     """The item after an update, in stored form and decoded."""
     before = old_item if old_item is not None else dict(write.key)
-    size = records.size_of(old) if old is not None else _size_of(before, before)
+    size = records.size_of(old) if old is not None else item_size(before)
     if write.update is None:
         return (old, before) if old is not None else (records.pack(before, size), before)
     after = write.update.apply(before)
@@ -183,7 +189,7 @@ def _charge(table: Table, update: Update, after: Item) -> int:
     return charge - _size_of(after, table.key_names)
 
 
-def _size_of(item: Item, names: frozenset[str] | Item) -> int:
+def _size_of(item: Item, names: frozenset[str]) -> int:
     size = 0
     for name in names:
         value = item.get(name)
