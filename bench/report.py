@@ -19,6 +19,7 @@ from statistics import median
 
 from bench.servers import Server
 from bench.suite import Cell
+from bench.workloads import WORKLOADS
 
 OWN = "hashrange"
 
@@ -83,6 +84,9 @@ def render(cells: Sequence[Cell], servers: Sequence[Server], where: str) -> str:
         ratios = _ratios(chosen)
         if ratios:
             parts += ["", *ratios]
+        derived = _derived(chosen)
+        if derived:
+            parts += ["", *derived]
         parts += ["", *_details(chosen)]
     problems = [
         f"- {cell.title}, {cell.workload}, {cell.connections}: {cell.problem}"
@@ -141,6 +145,31 @@ def _versus(own: Cell | None, peer: Cell | None) -> str:
     if own is None or peer is None or not peer.requests_per_second:
         return "-"
     return f"{own.requests_per_second / peer.requests_per_second:.1f}x"
+
+
+def _derived(cells: Sequence[Cell]) -> list[str]:
+    """What a workload costs against its baseline on the same server, and the records a second it reads."""
+    good = {(cell.title, cell.workload): cell for cell in cells if cell.problem is None}
+    titles = list(dict.fromkeys(cell.title for cell in cells))
+    rows = []
+    for name in dict.fromkeys(cell.workload for cell in cells):
+        workload = WORKLOADS[name]
+        if workload.baseline is not None:
+            pairs = ((good.get((title, name)), good.get((title, workload.baseline))) for title in titles)
+            ratios = (_share(cell, baseline) for cell, baseline in pairs)
+            rows.append([f"{name} / {workload.baseline}", *ratios])
+        if workload.records:
+            found = (good.get((title, name)) for title in titles)
+            rates = (cell and f"{cell.requests_per_second * workload.records:,.0f}" for cell in found)
+            rows.append([f"{name}, records/s", *(rate or "-" for rate in rates)])
+    rows = [row for row in rows if any(cell != "-" for cell in row[1:])]
+    return table(["same server", *titles], rows) if rows else []
+
+
+def _share(cell: Cell | None, baseline: Cell | None) -> str:
+    if cell is None or baseline is None or not baseline.requests_per_second:
+        return "-"
+    return f"{cell.requests_per_second / baseline.requests_per_second:.2f}"
 
 
 def _details(cells: Sequence[Cell]) -> list[str]:

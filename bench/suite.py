@@ -19,6 +19,7 @@ from typing import Any
 from bench import workloads as shapes
 from bench.load import SCRIPT, LoadError, Outcome, run_wrk, write_requests
 from bench.servers import Running, Server, ServerError, cpu_us, machine_cpu_us, running
+from bench.streams import StreamError, pages, stream_arn
 from bench.wire import HOST, CallError, Request, call, render
 from bench.workloads import Workload
 
@@ -108,13 +109,18 @@ def run_server(server: Server, plan: Plan, note: Callable[[str], None]) -> list[
 def prepare(started: Running, workload: Workload, loaded: set[str]) -> Prepared:
     """Fill the tables that are not in `loaded` yet, check a sample of answers, write the request file.
 
-    Raises CallError or OSError where the server refuses, and LoadError where an answer is wrong.
+    Raises CallError or OSError where the server refuses, StreamError where it has no streams and the workload
+    needs them, and LoadError where an answer is wrong.
     """
+
+    def ask(request: Request) -> dict[str, Any]:
+        return call(started.port, request).body
+
     for table in workload.tables:
         if table not in loaded:
             load_table(started.port, table)
             loaded.add(table)
-    requests = workload.requests()
+    requests = workload.requests() if workload.asked is None else workload.asked(ask)
     sample = requests[:: max(1, len(requests) // SAMPLE_SIZE)][:SAMPLE_SIZE]
     sizes: list[int] = []
     for request in sample:
@@ -123,6 +129,8 @@ def prepare(started: Running, workload: Workload, loaded: set[str]) -> Prepared:
         if problem is not None:
             raise LoadError(f"wrong answer: {problem}")
         sizes.append(answer.wire_bytes)
+    if workload.recorded is not None:
+        pages(ask, workload.recorded, 1)
     request_file = started.directory / f"{workload.name}.requests"
     write_requests(request_file, (render(request, started.port) for request in requests))
     script = started.directory / "send.lua"
@@ -139,6 +147,8 @@ def load_table(port: int, name: str) -> None:
         if described["Table"]["TableStatus"] == "ACTIVE":
             break
         time.sleep(0.02)
+    if "StreamSpecification" in shapes.TABLES[name].create.body:
+        stream_arn(lambda request: call(port, request).body, name)
     for request in shapes.loading(name):
         if call(port, request).body.get("UnprocessedItems"):
             raise CallError("BatchWriteItem left items unprocessed while loading")
@@ -172,7 +182,7 @@ def _run_workload(started: Running, workload: Workload, plan: Plan, loaded: set[
     server = started.server
     try:
         prepared = prepare(started, workload, loaded)
-    except (CallError, LoadError, OSError) as error:
+    except (CallError, LoadError, StreamError, OSError) as error:
         for connections in plan.connections:
             yield Cell(server.name, server.durability, workload.name, connections, problem=str(error))
         return

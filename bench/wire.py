@@ -15,6 +15,8 @@ from typing import Any
 HOST = "127.0.0.1"
 CALL_TIMEOUT_SECONDS = 30.0
 
+_STREAMS = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
+
 _HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
     "X-Amz-Date": "20260101T000000Z",
@@ -45,13 +47,19 @@ class Answer:
     wire_bytes: int
 
 
+def target(operation: str) -> str:
+    """What X-Amz-Target says: the streams have a service name of their own."""
+    service = "DynamoDBStreams" if operation in _STREAMS else "DynamoDB"
+    return f"{service}_20120810.{operation}"
+
+
 def render(request: Request, port: int) -> bytes:
     """The whole HTTP/1.1 request, ready to be written to a socket."""
     body = json.dumps(request.body, separators=(",", ":")).encode()
     head = [
         "POST / HTTP/1.1",
         f"Host: {HOST}:{port}",
-        f"X-Amz-Target: DynamoDB_20120810.{request.operation}",
+        f"X-Amz-Target: {target(request.operation)}",
         *(f"{name}: {value}" for name, value in _HEADERS.items()),
         f"Content-Length: {len(body)}",
     ]
@@ -65,7 +73,7 @@ def call(port: int, request: Request) -> Answer:
     """
     connection = http.client.HTTPConnection(HOST, port, timeout=CALL_TIMEOUT_SECONDS)
     try:
-        headers = _HEADERS | {"X-Amz-Target": f"DynamoDB_20120810.{request.operation}"}
+        headers = _HEADERS | {"X-Amz-Target": target(request.operation)}
         connection.request("POST", "/", json.dumps(request.body, separators=(",", ":")), headers)
         response = connection.getresponse()
         raw = response.read()

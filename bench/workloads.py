@@ -3,7 +3,7 @@
 Items are 1 KB in DynamoDB's sense, of 13 attributes of mixed types, as single-table programs write them.
 Requests are made from a fixed seed: every server gets the same bytes in the same order.
 
-Knows no server and no load generator.
+Knows no server and no load generator; a workload that reads a stream asks for its requests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from bench.streams import Ask, pages
 from bench.wire import Request
 
 Value = dict[str, Any]
@@ -23,6 +24,8 @@ ITEMS = "bench_items"
 FEED = "bench_feed"
 WRITTEN = "bench_written"
 COUNTERS = "bench_counters"
+STREAMED = "bench_streamed"
+FOLLOWED = "bench_followed"
 
 ITEM_COUNT = 2_000
 FEED_COUNT = 20
@@ -36,6 +39,9 @@ BUCKETS = 50
 # What pads `item` to 1,024 bytes by DynamoDB's count.
 _NOTE_BYTES = 741
 _TEXT = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz     ", k=20_000))
+
+# A page of a stream: its records are inserts of 1 KB items.
+PAGE_RECORDS = 100
 
 BATCH_GET_SIZE = 25
 BATCH_WRITE_SIZE = 25
@@ -55,7 +61,10 @@ class Workload:
 
     `check(request, answer)` gives what is wrong with an answer, or None. `counters` are keys in COUNTERS of
     which every successful request raises exactly one by one, so that their sum must grow by the number of
-    requests. `written(request)` gives items that must be found in WRITTEN or ITEMS after the run.
+    requests. `written(request)` gives items that must be found in their tables after the run. `asked` makes
+    the requests in place of `requests` where the server has to be asked for what they name. `recorded` is a
+    table whose stream must hold records once the sample was sent. `baseline` is the workload that differs
+    from this one in one thing, so that the ratio tells its price; `records` are what an answer brings.
     """
 
     name: str
@@ -66,6 +75,10 @@ class Workload:
     writes: bool = False
     counters: tuple[str, ...] = ()
     written: Callable[[Request], list[tuple[str, Item]]] | None = None
+    asked: Callable[[Ask], list[Request]] | None = None
+    recorded: str | None = None
+    baseline: str | None = None
+    records: int = 0
 
 
 def item(number: int, prefix: str = "item") -> Item:
@@ -97,18 +110,22 @@ def feed_item(feed: int, position: int) -> Item:
     return {**entry, "pk": {"S": f"feed#{feed:04d}"}, "sk": {"N": str(position)}}
 
 
-def _table(name: str, items: Callable[[], Iterator[Item]], sort_key: bool = False) -> Table:
+def _table(
+    name: str, items: Callable[[], Iterator[Item]], *, sort_key: bool = False, stream: bool = False
+) -> Table:
     schema = [{"AttributeName": "pk", "KeyType": "HASH"}]
     definitions = [{"AttributeName": "pk", "AttributeType": "S"}]
     if sort_key:
         schema.append({"AttributeName": "sk", "KeyType": "RANGE"})
         definitions.append({"AttributeName": "sk", "AttributeType": "N"})
-    request = {
+    request: dict[str, Any] = {
         "TableName": name,
         "KeySchema": schema,
         "AttributeDefinitions": definitions,
         "BillingMode": "PAY_PER_REQUEST",
     }
+    if stream:
+        request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     return Table(Request("CreateTable", request), items)
 
 
@@ -121,6 +138,8 @@ TABLES: dict[str, Table] = {
     COUNTERS: _table(
         COUNTERS, lambda: ({"pk": {"S": key}, "count": {"N": "0"}} for key in (HOT_COUNTER, *SPREAD_COUNTERS))
     ),
+    STREAMED: _table(STREAMED, lambda: iter(()), stream=True),
+    FOLLOWED: _table(FOLLOWED, lambda: (item(n, "followed") for n in range(ITEM_COUNT)), stream=True),
 }
 
 
@@ -186,9 +205,9 @@ def _check_get(request: Request, answer: dict[str, Any]) -> str | None:
     return None if same_item(answer.get("Item", {}), wanted) else "the item is not the one stored"
 
 
-def _puts() -> list[Request]:
-    return [
-        Request("PutItem", {"TableName": WRITTEN, "Item": item(n, "put")}) for n in _shuffled(WRITTEN_COUNT)
+def _puts(table: str) -> Callable[[], list[Request]]:
+    return lambda: [
+        Request("PutItem", {"TableName": table, "Item": item(n, "put")}) for n in _shuffled(WRITTEN_COUNT)
     ]
 
 
@@ -357,6 +376,18 @@ def _check_scan(request: Request, answer: dict[str, Any]) -> str | None:
     return None if good and answer["Items"] else "the filter let others through, or nothing"
 
 
+def _check_records(request: Request, answer: dict[str, Any]) -> str | None:
+    records = answer.get("Records", [])
+    if len(records) != request.body["Limit"]:
+        return f"expected {request.body['Limit']} records, got {len(records)}"
+    for record in records:
+        image = record["dynamodb"].get("NewImage", {})
+        number = image.get("pk", {}).get("S", "#-1").rpartition("#")[2]
+        if record["eventName"] != "INSERT" or not same_item(image, item(int(number), "followed")):
+            return "a record is not the insertion of an item"
+    return None
+
+
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
@@ -365,10 +396,21 @@ WORKLOADS: dict[str, Workload] = {
             "put",
             "PutItem over 10,000 keys",
             (WRITTEN,),
-            _puts,
+            _puts(WRITTEN),
             _check_empty,
             writes=True,
             written=_put_items,
+        ),
+        Workload(
+            "put-stream",
+            "the same on a table with a stream of both images",
+            (STREAMED,),
+            _puts(STREAMED),
+            _check_empty,
+            writes=True,
+            written=_put_items,
+            recorded=STREAMED,
+            baseline="put",
         ),
         Workload(
             "update-hot",
@@ -420,5 +462,14 @@ WORKLOADS: dict[str, Workload] = {
             written=_batch_items,
         ),
         Workload("scan", "Scan of a 1 MB page, filter keeps 1 in 50", (ITEMS,), _scans, _check_scan),
+        Workload(
+            "get-records",
+            f"GetRecords, pages of {PAGE_RECORDS} inserts",
+            (FOLLOWED,),
+            list,
+            _check_records,
+            asked=lambda ask: pages(ask, FOLLOWED, PAGE_RECORDS),
+            records=PAGE_RECORDS,
+        ),
     )
 }

@@ -13,6 +13,7 @@ from bench import __main__ as command_line
 from bench import install, profiling, report, servers, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
+from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render
 
@@ -76,7 +77,11 @@ def _size(value: dict[str, Any]) -> int:
     return sizes[kind]()
 
 
-@pytest.mark.parametrize("name", list(workloads.WORKLOADS))
+def test_operations_of_streams_have_their_own_target() -> None:
+    assert b"X-Amz-Target: DynamoDBStreams_20120810.GetRecords\r\n" in render(Request("GetRecords", {}), 8000)
+
+
+@pytest.mark.parametrize("name", [w.name for w in workloads.WORKLOADS.values() if w.asked is None])
 def test_every_workload_makes_requests_of_tables_it_names(name: str) -> None:
     workload = workloads.WORKLOADS[name]
     requests = workload.requests()
@@ -122,6 +127,73 @@ def test_loading_fills_a_table_in_batches() -> None:
     requests = list(workloads.loading(workloads.ITEMS))
     assert len(requests) == workloads.ITEM_COUNT / workloads.BATCH_WRITE_SIZE
     assert {len(request.body["RequestItems"][workloads.ITEMS]) for request in requests} == {25}
+
+
+class Stream:
+    """A server with a stream: answers what `pages` asks, two shards to a page of DescribeStream."""
+
+    def __init__(self, shards: dict[str, list[dict[str, Any]]]) -> None:
+        self.shards = shards
+
+    def __call__(self, request: Request) -> dict[str, Any]:
+        match request.operation:
+            case "DescribeTable":
+                return {"Table": {"LatestStreamArn": "arn"} if self.shards else {}}
+            case "DescribeStream":
+                names = list(self.shards)
+                start = request.body.get("ExclusiveStartShardId")
+                rest = names[names.index(start) + 1 :] if start else names
+                page = {"Shards": [{"ShardId": name} for name in rest[:2]]}
+                return {"StreamDescription": page | ({"LastEvaluatedShardId": rest[1]} if rest[2:] else {})}
+            case "GetShardIterator":
+                return {"ShardIterator": f"{request.body['ShardId']} 0"}
+        shard, start = request.body["ShardIterator"].split()
+        end = int(start) + request.body["Limit"]
+        records = self.shards[shard][int(start) : end]
+        return {"Records": records, "NextShardIterator": f"{shard} {end}"}
+
+
+def _inserted(number: int) -> dict[str, Any]:
+    return {"eventName": "INSERT", "dynamodb": {"NewImage": workloads.item(number, "followed")}}
+
+
+def test_the_full_pages_of_every_shard_are_read() -> None:
+    stream = Stream({"a": [{}] * 5, "b": [], "c": [{}] * 2, "d": [{}]})
+    found = [request.body["ShardIterator"] for request in pages(stream, "t", 2)]
+    assert found == ["a 0", "a 2", "c 0"]
+
+
+def test_a_server_without_streams_is_left_out_even_if_it_took_the_specification() -> None:
+    with pytest.raises(StreamError, match="t was given no stream"):
+        pages(Stream({}), "t", 2)
+    with pytest.raises(StreamError, match="no page of 2 records"):
+        pages(Stream({"a": [{}]}), "t", 2)
+
+
+def test_the_records_of_a_page_are_checked() -> None:
+    records = [_inserted(number) for number in range(workloads.PAGE_RECORDS)]
+    workload = workloads.WORKLOADS["get-records"]
+    assert workload.asked is not None
+    (request,) = workload.asked(Stream({"a": records}))
+    assert workload.check(request, {"Records": records}) is None
+    assert workload.check(request, {"Records": records[1:]}) is not None
+    changed = {**records[0], "eventName": "MODIFY"}
+    assert workload.check(request, {"Records": [*records[1:], changed]}) is not None
+
+
+def test_a_workload_is_compared_with_its_baseline_on_the_same_server() -> None:
+    cells = [
+        replace(CELL, workload="put"),
+        replace(CELL, workload="put-stream", requests_per_second=80.0),
+        replace(CELL, workload="get-records", requests_per_second=12.0),
+        replace(CELL, server="moto", workload="put"),
+        replace(CELL, server="moto", workload="put-stream", requests=0, problem="was given no stream"),
+    ]
+    lines = report.render(cells, [], "a machine").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in lines]
+    assert ["put-stream / put", "0.80", "-"] in rows
+    assert ["get-records, records/s", "1,200", "-"] in rows
+    assert "put-stream / put" not in report.render(cells[3:], [], "a machine")
 
 
 def test_counters_are_summed_over_their_reads() -> None:
