@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -324,7 +325,7 @@ def test_what_is_kept_of_a_space_in_memory_is_never_stale(tmp_path: Path) -> Non
     engine = EmbeddedEngine(tmp_path)
     try:
         for value in (b"one", b"two", None, b"three"):
-            engine.write(lambda txn, value=value: put_or_delete(txn, value))
+            engine.write(partial(put_or_delete, value=value))
             for _ in range(2):
                 assert engine.read(lambda reader: reader.get(KEPT_SPACE, b"name", b"")) == value
                 assert engine.write(lambda txn: txn.get(KEPT_SPACE, b"name", b"")) == value
