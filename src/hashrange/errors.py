@@ -30,7 +30,7 @@ Source of the envelope: DynamoDB API reference, "Programming with DynamoDB: erro
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 _DYNAMODB: Final = "com.amazonaws.dynamodb.v20120810#"
 _SERVICE: Final = "com.amazon.coral.service#"
@@ -136,6 +136,15 @@ class ConditionalCheckFailedException(ServiceError):
 class TransactionCanceledException(ServiceError):
     message_member = "Message"
 
+    @classmethod
+    def of(cls, reasons: list[dict[str, Any]]) -> Self:
+        """The error with these CancellationReasons, one for each member of the transaction, in order."""
+        codes = ", ".join(reason["Code"] for reason in reasons)
+        return cls(
+            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+            CancellationReasons=reasons,
+        )
+
 
 class TransactionConflictException(ServiceError):
     pass
@@ -203,6 +212,7 @@ class ServiceUnavailable(ServiceError):
 
 INVALID: Final = "One or more parameter values were invalid: "
 CONDITION_FAILED: Final = "The conditional request failed"
+DUPLICATE_KEYS: Final = "Provided list of item keys contains duplicates"
 KEY_MISMATCH: Final = "The provided key element does not match the schema"
 RESOURCE_NOT_FOUND: Final = "Requested resource not found"
 ITEM_TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hashrange import partiql
-from hashrange.errors import ServiceError, ValidationException
+from hashrange.errors import DUPLICATE_KEYS, ServiceError, ValidationException
 from hashrange.operations.context import Answer, Context, Request
 from hashrange.operations.execute_statement import ONLY_IN_TRANSACTIONS
 from hashrange.partiql import changes, reads
@@ -31,7 +31,6 @@ _WHOLE_KEY = (
     "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
 )
 _MIXED = "Read and write requests together in the same batch is not supported."
-_DUPLICATES = "Provided list of item keys contains duplicates"
 _CODES = {
     "ConditionalCheckFailedException": "ConditionalCheckFailed",
     "DuplicateItemException": "DuplicateItem",
@@ -131,7 +130,7 @@ def _reads(reader: Reader, members: Sequence[_Member], occasion: Occasion, total
             answers.append(_failure(error))
             continue
         if address in seen:
-            raise ValidationException(_DUPLICATES)
+            raise ValidationException(DUPLICATE_KEYS)
         seen.add(address)
         record = reader.get(*address)
         consistent = member.request.get("ConsistentRead") is True
@@ -164,7 +163,7 @@ def _writes(
     prepared = [_prepare_write(txn, member, occasion) for member in members]
     addresses = [one.address for one in prepared if isinstance(one, _Ready)]
     if len(set(addresses)) < len(addresses):
-        raise ValidationException(_DUPLICATES)
+        raise ValidationException(DUPLICATE_KEYS)
     answers: list[Answer] = []
     for one in prepared:
         if isinstance(one, ServiceError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from hashrange.errors import ValidationException
+from hashrange.errors import DUPLICATE_KEYS, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
 from hashrange.operations import parameters
@@ -17,8 +17,6 @@ from hashrange.operations.context import Answer, Context, ReadBody, Request, tab
 from hashrange.storage.api import Reader
 from hashrange.tables import capacity, catalog, keys, records
 from hashrange.values import admit_item
-
-_DUPLICATES = "Provided list of item keys contains duplicates"
 
 
 def prepare(request: Request, context: Context) -> ReadBody:
@@ -78,7 +76,7 @@ def _prepare_table(table_request: Request) -> Projection | None:
         # Admitted values are in normal form: equal keys have equal JSON.
         text = orjson.dumps(key, option=orjson.OPT_SORT_KEYS)
         if text in seen:
-            raise ValidationException(_DUPLICATES)
+            raise ValidationException(DUPLICATE_KEYS)
         seen.add(text)
     subs = parameters.substitutions(table_request)
     project = parameters.projection(table_request, subs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hashrange.errors import ITEM_TOO_LARGE, TransactionConflictException, ValidationException
+from hashrange.errors import DUPLICATE_KEYS, ITEM_TOO_LARGE, TransactionConflictException, ValidationException
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
@@ -21,7 +21,6 @@ from hashrange.tables.table import Table
 from hashrange.tables.writes import Write
 from hashrange.values import admit_item
 
-_DUPLICATES = "Provided list of item keys contains duplicates"
 _ONE_OF = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
@@ -94,5 +93,5 @@ def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
         key = key if write.action == "put" else write.key
         address = (table.space, *keys.address_of_key(table.key, key))
         if address in seen:
-            raise ValidationException(_DUPLICATES)
+            raise ValidationException(DUPLICATE_KEYS)
         seen.add(address)

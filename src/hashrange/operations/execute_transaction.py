@@ -135,13 +135,8 @@ def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -
             reasons.append({"Code": "None"})
         except TransactionConflictException as error:
             reasons.append({"Code": "TransactionConflict", "Message": error.message})
-    codes = [reason["Code"] for reason in reasons]
-    if set(codes) != {"None"}:
-        raise TransactionCanceledException(
-            "Transaction cancelled, please refer cancellation reasons for specific reasons "
-            f"[{', '.join(codes)}]",
-            CancellationReasons=reasons,
-        )
+    if any(reason["Code"] != "None" for reason in reasons):
+        raise TransactionCanceledException.of(reasons)
 
 
 def _consumed(names: list[str], found: list[bytes | None], mode: str) -> list[Answer]:

@@ -88,11 +88,7 @@ def _addresses(
     if len(set(addresses)) != len(addresses):
         raise ValidationException(_REPEATED)
     if len(addresses) != len(gets):
-        codes = ", ".join(reason["Code"] for reason in reasons)
-        raise TransactionCanceledException(
-            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
-            CancellationReasons=reasons,
-        )
+        raise TransactionCanceledException.of(reasons)
     return addresses
 
 

@@ -176,7 +176,7 @@ def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes
                 reason = found
         reasons.append(reason)
     if len(addresses) < len(batch):
-        raise _cancelled(reasons)
+        raise TransactionCanceledException.of(reasons)
     return addresses
 
 
@@ -215,16 +215,8 @@ def _outcomes(attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
         except ServiceError as error:
             reasons.append(_reason(error))
     if len(outcomes) != len(attempts):
-        raise _cancelled(reasons)
+        raise TransactionCanceledException.of(reasons)
     return outcomes
-
-
-def _cancelled(reasons: list[dict[str, Any]]) -> TransactionCanceledException:
-    codes = ", ".join(reason["Code"] for reason in reasons)
-    return TransactionCanceledException(
-        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
-        CancellationReasons=reasons,
-    )
 
 
 def _reason(error: ServiceError) -> dict[str, Any]:
