@@ -20,6 +20,7 @@ from hashrange.expressions.preparing import (
     Compiled,
     NamesKey,
     ValueCheck,
+    always,
     check_functions,
     judge,
     placeholders,
@@ -77,8 +78,13 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
     used = placeholders(tree, names)
 
     def build() -> tuple[tuple[_Term, ...], list[ValueCheck]]:
-        terms = tuple(_terms(tree, names))
-        return terms, condition_checks(tree, names)
+        # A condition first, a key condition then: DynamoDB Local complains of operands before it does of
+        # what a key condition may not hold.
+        checks = condition_checks(tree, names)
+        try:
+            return tuple(_terms(tree, names)), checks
+        except ExpressionError as error:
+            return nothing, [*checks, always(error)]
 
     nothing: tuple[_Term, ...] = ()
     terms, checks = judge(build, nothing)

@@ -104,14 +104,18 @@ def judge(
     try:
         program, checks = build()
     except ExpressionError as error:
-        failure = error
-    else:
-        return program, tuple(checks)
+        return nothing, (always(error),)
+    return program, tuple(checks)
+
+
+def always(error: ExpressionError) -> ValueCheck:
+    """A check that fails with `error`, whatever the values."""
+    message, prefixed = error.message, error.prefixed
 
     def fail(values: Values) -> None:
-        raise ExpressionError(failure.message, prefixed=failure.prefixed)
+        raise ExpressionError(message, prefixed=prefixed)
 
-    return nothing, (fail,)
+    return fail
 
 
 def prepare(

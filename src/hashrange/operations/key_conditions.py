@@ -8,7 +8,7 @@ Source: Developer Guide, "Key condition expressions for the Query operation".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hashrange import encoding
@@ -16,11 +16,14 @@ from hashrange.errors import INVALID, ValidationException
 from hashrange.expressions import KeyComparison
 from hashrange.tables import keys, ranges
 from hashrange.tables.ranges import Source
-from hashrange.tables.table import KeyAttribute
+from hashrange.tables.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue
 
 WRONG_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
+_MISSED = "Query condition missed key schema element: "
+# Of DynamoDB Local; that the service names the same attributes is reported in scylladb pull request 31448.
+_EQUALITY = "must have equality conditions specified in the query"
 _NOT_VALID = "One or more parameter values are not valid. "
 _TYPE_MISMATCH = INVALID + "Condition parameter type does not match schema type"
 
@@ -37,24 +40,29 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
     """The records that `comparisons` select. Raises `ValidationException` where they do not fit the key."""
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
-    if len(comparisons) > max(2, len(key.attributes())):
+    is_composite = len(key.partition) > 1 or len(key.sort) > 1
+    if len(comparisons) > 2 and not is_composite:
         raise ValidationException(WRONG_COUNT)
+    if len(comparisons) > len(key.partition) + len(key.sort):
+        raise ValidationException(NOT_SUPPORTED)
+    if is_composite:
+        _check_all_equal(key, by_name)
     bound: list[AttributeValue] = []
     for attribute in key.partition:
         comparison = by_name.pop(attribute.name, None)
         if comparison is None:
-            raise ValidationException(f"Query condition missed key schema element: {attribute.name}")
+            raise ValidationException(_MISSED + attribute.name)
         if comparison.operator != "=":
             raise ValidationException(NOT_SUPPORTED)
         bound.append(_operand(comparison.operands[0], attribute, source, is_sort=False))
+    if is_composite:
+        _check_left_to_right(key, by_name)
     equal: list[AttributeValue] = []
     last: KeyComparison | None = None
     for attribute in key.sort:
         comparison = by_name.pop(attribute.name, None)
         if comparison is None:
             break
-        if last is not None:
-            raise ValidationException(NOT_SUPPORTED)
         operands = [_operand(one, attribute, source, is_sort=True) for one in comparison.operands]
         if comparison.operator == "=" and len(key.sort) > 1:
             equal.append(operands[0])
@@ -63,7 +71,8 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
                 raise ValidationException(_TYPE_MISMATCH)
             last = comparison
     if by_name:
-        _refuse_rest(source, by_name)
+        # There are not more of them than key attributes, so a sort key attribute went without.
+        raise ValidationException(_MISSED + key.sort[len(equal) + (last is not None)].name)
     low, high = ranges.sort_bounds(
         source.index is not None,
         equal,
@@ -78,12 +87,39 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
     return KeyRange(partition, low, high)
 
 
-def _refuse_rest(source: Source, rest: dict[str, KeyComparison]) -> None:
-    """Conditions on attributes that are not part of the key, or behind a gap in it."""
-    for attribute in source.key.sort:
-        if attribute.name not in rest:
-            raise ValidationException(f"Query condition missed key schema element: {attribute.name}")
-    raise ValidationException(NOT_SUPPORTED)
+def _check_all_equal(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
+    """All attributes of a partition key of several need an equality: those that lack a condition are named
+    first."""
+    names = [attribute.name for attribute in key.partition]
+    lacking = [name for name in names if name not in given] or [
+        name for name in names if given[name].operator != "="
+    ]
+    if lacking:
+        raise ValidationException(f"HASH key attributes {', '.join(lacking)} {_EQUALITY}")
+
+
+def _check_left_to_right(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
+    """In a sort key of several attributes none may be skipped, and what is not an equality comes last."""
+    before: list[str] = []
+    gap: list[str] = []
+    for attribute in key.sort:
+        name = attribute.name
+        if name not in given:
+            gap.append(name)
+        elif gap:
+            raise _sort_error(gap, name)
+        else:
+            before.append(name)
+    ranges_before = [name for name in before[:-1] if given[name].operator != "="]
+    if ranges_before:
+        raise _sort_error(ranges_before, before[-1])
+
+
+def _sort_error(lacking: Sequence[str], name: str) -> ValidationException:
+    return ValidationException(
+        f"RANGE key attributes {', '.join(lacking)} {_EQUALITY} because a condition is present on key "
+        f"attribute {name}"
+    )
 
 
 def _operand(
