@@ -244,12 +244,12 @@ def _any_of(attribute: str, choices: list[AttributeValue]) -> Test:
 
 def _check_arguments(operator: str, arguments: list[AttributeValue]) -> None:
     """Refuse a wrong number of arguments, arguments of a wrong type, and bounds the wrong way round."""
+    for argument in arguments:
+        admit_value(argument)
     wanted = _ARGUMENT_COUNTS.get(operator, 1)
     count = len(arguments)
     if count != wanted and not (operator == "IN" and count > 1):
         raise _invalid(f"Invalid number of argument(s) for the {operator} ComparisonOperator")
-    for argument in arguments:
-        admit_value(argument)
     allowed = _ARGUMENT_TYPES.get(operator)
     if allowed is None:
         return

@@ -19,8 +19,8 @@ from hashrange.tables.ranges import Source
 from hashrange.tables.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue
 
-WRONG_COUNT = "Conditions can be of length 1 or 2 only"
-NOT_SUPPORTED = "Query key condition not supported"
+_WRONG_COUNT = "Conditions can be of length 1 or 2 only"
+_NOT_SUPPORTED = "Query key condition not supported"
 _MISSED = "Query condition missed key schema element: "
 # Of DynamoDB Local; that the service names the same attributes is reported in scylladb pull request 31448.
 _EQUALITY = "must have equality conditions specified in the query"
@@ -42,9 +42,9 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
     key = source.key
     is_composite = len(key.partition) > 1 or len(key.sort) > 1
     if len(comparisons) > 2 and not is_composite:
-        raise ValidationException(WRONG_COUNT)
+        raise ValidationException(_WRONG_COUNT)
     if len(comparisons) > len(key.partition) + len(key.sort):
-        raise ValidationException(NOT_SUPPORTED)
+        raise ValidationException(_NOT_SUPPORTED)
     if is_composite:
         _check_all_equal(key, by_name)
     bound: list[AttributeValue] = []
@@ -52,9 +52,10 @@ def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
         comparison = by_name.pop(attribute.name, None)
         if comparison is None:
             raise ValidationException(_MISSED + attribute.name)
+        operands = [_operand(one, attribute, source, is_sort=False) for one in comparison.operands]
         if comparison.operator != "=":
-            raise ValidationException(NOT_SUPPORTED)
-        bound.append(_operand(comparison.operands[0], attribute, source, is_sort=False))
+            raise ValidationException(_NOT_SUPPORTED)
+        bound.append(operands[0])
     if is_composite:
         _check_left_to_right(key, by_name)
     equal: list[AttributeValue] = []

@@ -17,6 +17,7 @@ _EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpress
 _LEGACY = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
 _VALUED = ("FilterExpression", "KeyConditionExpression")
 _OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
+_NO_CONDITIONS = "Conditions must be at least length 1"
 _OUT_OF_RANGE = "The provided starting key does not match the range key predicate"
 
 
@@ -66,7 +67,7 @@ def _comparisons(request: Request, subs: Substitutions) -> list[KeyComparison]:
     conditions = request.get("KeyConditions")
     if conditions is not None:
         if not conditions:
-            raise ValidationException(key_conditions.WRONG_COUNT)
+            raise ValidationException(_NO_CONDITIONS)
         return legacy.key_conditions(conditions)
     raise ValidationException(
         "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."
