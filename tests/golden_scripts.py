@@ -9,6 +9,7 @@ from: [docs], [report] or [assumed]; "[report] local" was observed on DynamoDB L
     <statement>          a PartiQL statement; a line `with <JSON>` below it adds members to its request
     settings <JSON>      the database's settings, at the head of a script
     advance <seconds>    move the clock
+    region <name>        the region of the clients from here on, at first us-east-1
     sweep                run the background work that is due
 
 `<x*300>` in a script is the letter x 300 times. After a change, `python tests/golden_scripts.py` writes the
@@ -79,6 +80,7 @@ class Session:
         self.clock = ManualClock()
         self.engine = engine
         self.database = Database(engine, clock=self.clock)
+        self.caller = Caller()
 
     def run(self, lines: list[str]) -> str:
         """The answer to one step."""
@@ -89,11 +91,14 @@ class Session:
         if name == "advance":
             self.clock.advance(float(rest))
             return "ok"
+        if name == "region":
+            self.caller = Caller(region=rest)
+            return "ok"
         if name == "sweep":
             self.database.settle()
             return "ok"
         try:
-            answer = self.database.execute(*request_of(lines), Caller())
+            answer = self.database.execute(*request_of(lines), self.caller)
         except ServiceError as error:
             members = f" {orjson.dumps(error.members).decode()}" if error.members else ""
             return collapse(f"{error.code}: {error.message}{members}")

@@ -5,13 +5,15 @@ Source: API reference, DeleteTable.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hashrange.errors import ResourceInUseException, ValidationException
-from hashrange.operations import table_description
+from hashrange.operations import replica_changes, table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog
+from hashrange.tables import catalog, replicas
 
 _PROTECTED = (
     "Resource cannot be deleted as it is currently protected against deletion. "
@@ -25,7 +27,11 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now, delay = context.now, context.settings.delete_seconds
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, now)
+        table = catalog.open_any(txn, name, now, context.caller.region)
+        if table.replicas:
+            table = replica_changes.leave(table, context)
+            catalog.save(txn, replicas.settled(table, now))
+            return _answer(table_description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
         if table.status(now) == "CREATING":
@@ -41,8 +47,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
                 catalog.remove(txn, table, now)
         else:
             shown = table_description.describe(txn, table, context.caller, now)
-        for member in ("AttributeDefinitions", "KeySchema", "CreationDateTime"):
-            del shown[member]
-        return {"TableDescription": shown}
+        return _answer(shown)
 
     return body
+
+
+def _answer(shown: dict[str, Any]) -> Answer:
+    for member in ("AttributeDefinitions", "KeySchema", "CreationDateTime"):
+        del shown[member]
+    return {"TableDescription": shown}

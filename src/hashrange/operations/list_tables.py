@@ -16,10 +16,10 @@ from hashrange.tables import catalog
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a ListTables."""
     limit = request.get("Limit") or LIST_TABLES_MAX
-    after = request.get("ExclusiveStartTableName")
+    after, region = request.get("ExclusiveStartTableName"), context.caller.region
 
     def body(reader: Reader) -> Answer:
-        names = list(islice(catalog.names(reader, context.now, after), limit + 1))
+        names = list(islice(catalog.names(reader, context.now, after, region), limit + 1))
         answer: Answer = {"TableNames": names[:limit]}
         if len(names) > limit:
             answer["LastEvaluatedTableName"] = names[limit - 1]

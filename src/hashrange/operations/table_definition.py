@@ -23,6 +23,7 @@ from hashrange.limits import (
 from hashrange.operations.context import Caller, Request
 from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType, Throughput
 
+_SERVICE_KEY = "alias/aws/dynamodb"
 _NO_CHANGE = (
     "The provisioned throughput for {of} will not change. The requested value equals the current value. "
     "Current ReadCapacityUnits provisioned for {of}: {read}. Requested ReadCapacityUnits: {read}. "
@@ -302,8 +303,17 @@ def encryption(given: Mapping[str, Any] | None, caller: Caller) -> dict[str, str
     """SSESpecification as the SSEDescription that it leads to; None where the owner is AWS."""
     if given is None or not given.get("Enabled"):
         return None
-    key = given.get("KMSMasterKeyId") or "alias/aws/dynamodb"
-    if not key.startswith("arn:"):
-        kind = "" if key.startswith("alias/") else "key/"
-        key = f"arn:aws:kms:{caller.region}:{caller.account_id}:{kind}{key}"
+    key = key_arn(given.get("KMSMasterKeyId") or _SERVICE_KEY, caller.region, caller.account_id)
     return {"Status": "ENABLED", "SSEType": given.get("SSEType") or "KMS", "KMSMasterKeyArn": key}
+
+
+def key_arn(key: str, region: str, account_id: str) -> str:
+    """The ARN of a KMS key that is given by its ARN, its alias or its identifier."""
+    if key.startswith("arn:"):
+        return key
+    return f"arn:aws:kms:{region}:{account_id}:{'' if key.startswith('alias/') else 'key/'}{key}"
+
+
+def is_service_key(arn: str) -> bool:
+    """Whether the key is the one that AWS manages for DynamoDB."""
+    return arn.endswith(f":{_SERVICE_KEY}")

@@ -9,13 +9,21 @@ from typing import Any
 
 from hashrange.operations.context import Caller, stream_arn, table_arn
 from hashrange.storage.api import Reader
-from hashrange.tables.table import Index, KeySchema, Table, Throughput
+from hashrange.tables import replicas
+from hashrange.tables.table import Index, KeySchema, Replica, Table, Throughput
+
+# Other modes are those of global tables of several accounts.
+_SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"
 
 
 def describe(
     reader: Reader, table: Table, caller: Caller, now: float, *, status: str | None = None
 ) -> dict[str, Any]:
-    """The TableDescription of `table`; `status` where the answer shows another than the present one."""
+    """The TableDescription of `table` in the caller's region.
+
+    `status` where the answer shows another than the present one.
+    """
+    whole, table = table, replicas.seen_from(table, caller.region)
     status = status or table.status(now)
     arn = table_arn(caller, table.name)
     totals = reader.totals(table.space)
@@ -62,7 +70,68 @@ def describe(
         shown["TableClassSummary"] = summary
     shown["DeletionProtectionEnabled"] = table.deletion_protection
     shown["WarmThroughput"] = _warm(table.warm, table.throughput, table.billing_mode, status)
+    if whole.replicas:
+        shown |= _global_table(whole, table, caller, now)
+    elif table.settings_replication is not None:
+        shown["GlobalTableSettingsReplicationMode"] = table.settings_replication
     return shown
+
+
+def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict[str, Any]:
+    """What only a global table shows; `here` is the table in the caller's region.
+
+    A replica never lists itself. [report] ack-api-quirks DDB-TABLE-201, 229, 259
+    """
+    shown: dict[str, Any] = {
+        "GlobalTableVersion": "2019.11.21",
+        "Replicas": [_replica(whole, here, one, now) for one in replicas.others(whole, caller.region)],
+        "GlobalTableSettingsReplicationMode": _SETTINGS_REPLICATION,
+    }
+    if whole.strongly_consistent:
+        shown["MultiRegionConsistency"] = "STRONG"
+    if whole.witness is not None:
+        state = replicas.status(whole.witness, now)
+        shown["GlobalTableWitnesses"] = [{"RegionName": whole.witness.region, "WitnessStatus": state}]
+    return shown
+
+
+def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[str, Any]:
+    """A ReplicaDescription. What is as in the caller's region is left out."""
+    there, status = replicas.seen_by(whole, replica), replicas.status(replica, now)
+    mode = whole.billing_mode
+    shown: dict[str, Any] = {"RegionName": replica.region, "ReplicaStatus": status}
+    if there.sse is not None:
+        shown["KMSMasterKeyId"] = there.sse["KMSMasterKeyArn"]
+    shown |= _overrides(here, there, mode)
+    shown["WarmThroughput"] = _warm(whole.warm, there.throughput, mode, status)
+    pairs = [pair for pair in zip(here.indexes, there.indexes, strict=True) if pair[0].is_global]
+    if pairs:
+        shown["GlobalSecondaryIndexes"] = [
+            {
+                "IndexName": theirs.name,
+                **_overrides(mine, theirs, mode),
+                "WarmThroughput": _warm(theirs.warm, theirs.throughput, mode, status),
+            }
+            for mine, theirs in pairs
+        ]
+    if there.table_class is not None:
+        summary: dict[str, Any] = {"TableClass": there.table_class}
+        if there.class_changed is not None:
+            summary["LastUpdateDateTime"] = there.class_changed
+        shown["ReplicaTableClassSummary"] = summary
+    shown["GlobalTableSettingsReplicationMode"] = _SETTINGS_REPLICATION
+    return shown
+
+
+def _overrides(here: Table | Index, there: Table | Index, billing_mode: str) -> dict[str, Any]:
+    """Another region's read capacity where it is not that of the caller's. [report] DDB-TABLE-250, 422"""
+    units = there.throughput.read_units
+    if billing_mode == "PROVISIONED" and units != here.throughput.read_units:
+        return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}}
+    ceiling = (there.on_demand or {}).get("MaxReadRequestUnits")
+    if ceiling is not None and ceiling != (here.on_demand or {}).get("MaxReadRequestUnits"):
+        return {"OnDemandThroughputOverride": {"MaxReadRequestUnits": ceiling}}
+    return {}
 
 
 def _key_schema(schema: KeySchema) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import streams
+from hashrange.tables import replicas, streams
 from hashrange.tables import table as tables
 from hashrange.tables.table import Table
 
@@ -52,20 +52,25 @@ def open_active(reader: Reader, name: str, now: float) -> Table:
     return table
 
 
-def open_any(reader: Reader, name: str, now: float) -> Table:
-    """The table called `name` in any state, for the control plane. Raises `ResourceNotFoundException`."""
+def open_any(reader: Reader, name: str, now: float, region: str | None = None) -> Table:
+    """The table called `name` in any state, for the control plane.
+
+    Raises `ResourceNotFoundException` if there is none, or if its replica in `region` was deleted.
+    """
     table = find(reader, name, now)
-    if table is None:
+    if table is None or not replicas.is_in(table, region, now):
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {name} not found")
-    return table
+    return replicas.settled(table, now)
 
 
-def names(reader: Reader, now: float, after: str | None = None) -> Iterator[str]:
-    """The names of all tables in order, those above `after` only."""
+def names(
+    reader: Reader, now: float, after: str | None = None, region: str | None = None
+) -> Iterator[str]:
+    """The names of all tables in order, those above `after` only, and not of deleted replicas in `region`."""
     low = b"" if after is None else after.encode() + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         table = _decode(stored)
-        if table.gone_at is None or now < table.gone_at:
+        if (table.gone_at is None or now < table.gone_at) and replicas.is_in(table, region, now):
             yield sort.decode()
 
 

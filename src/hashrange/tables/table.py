@@ -83,13 +83,53 @@ class TimeToLive(msgspec.Struct, frozen=True):
     built: bool = True
 
 
+class Override(msgspec.Struct, frozen=True):
+    """What a replica has of its own of the throughput of a table or an index; None is as the table has it.
+
+    Provisioned read units and the ceiling of on-demand reads; nothing of writes can differ.
+    """
+
+    read_units: int | None = None
+    read_ceiling: int | None = None
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A member of a global table: what the table shows of itself in one region, where that differs.
+
+    `source` is the region from which it was added, None for the first. `key` is the ARN of a customer's
+    KMS key. `active_at` and `gone_at` are as a table's.
+    """
+
+    region: str
+    id: str
+    created: float
+    source: str | None = None
+    active_at: float = 0.0
+    gone_at: float | None = None
+    deletion_protection: bool = False
+    key: str | None = None
+    table_class: str | None = None
+    class_changed: float | None = None
+    throughput: Override = Override()
+    indexes: dict[str, Override] = {}
+
+
+class Witness(msgspec.Struct, frozen=True):
+    """The region that takes part in a strongly consistent global table without holding data."""
+
+    region: str
+    active_at: float
+    gone_at: float | None = None
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
     `active_at` and `gone_at` (epoch seconds) are when CREATING ends and when DELETING ends; states are
     derived from the time, so no timer can be missed. `collection_space` holds the size of each item
     collection; it is 0 for a table without local indexes. `stream` is the stream that is on, `stream_label`
-    names the latest.
+    names the latest. `replicas` are all members of a global table, that of the first region included, and
+    none of a table that is no global one; `left_regions` are those whose replica was deleted. See `replicas`.
     """
 
     name: str
@@ -118,6 +158,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream_label: str | None = None
     tags: dict[str, str] = {}
     policy: str | None = None
+    replicas: tuple[Replica, ...] = ()
+    witness: Witness | None = None
+    strongly_consistent: bool = False
+    left_regions: tuple[str, ...] = ()
+    settings_replication: str | None = None
 
     def status(self, now: float) -> str:
         """CREATING, ACTIVE, UPDATING or DELETING at the time `now`."""

@@ -1,0 +1,327 @@
+"""ReplicaUpdates of an UpdateTable: members of a global table, version 2019.11.21, come, change and go.
+
+`replica_requests.read` holds a request against the rules that need no table, `admit` against those that come
+before the table's state, `apply` does the rest; `spread` carries any other update to all members, and
+`leave` is DeleteTable in one region of several. What a replica is here: see `tables.replicas`. Auto scaling
+does not exist here, so only on-demand tables get replicas.
+
+Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
+ack-api-quirks (DDB-TABLE-201 to 309) measured them in October 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hashrange.errors import INVALID, ResourceInUseException, ValidationException
+from hashrange.operations import stream_changes
+from hashrange.operations import table_definition as definition
+from hashrange.operations.context import Context, Request
+from hashrange.operations.replica_requests import SEVERAL, WITH_STRONG, Wanted
+from hashrange.storage.api import Transaction
+from hashrange.tables import replicas
+from hashrange.tables.table import Override, Replica, Table, Witness
+
+_IN_USE: Final = "The resource which you are attempting to change is in use."
+_LOCAL: Final = (
+    "Cannot add or delete the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or "
+    "UpdateTable as required."
+)
+_NOT_SCALED: Final = "Table write capacity should either be Pay-Per-Request or AutoScaled."
+_SOURCE: Final = (
+    "Replica cannot be deleted because it has acted as a source region for new replica(s) being added to "
+    "the table in the last 24 hours."
+)
+_KEY_MISSING: Final = f"{INVALID}KMSMasterKeyId must be specified for each replica."
+_KEYS_MIXED: Final = f"{INVALID}All replica keys must either be Customer Managed CMK or AWS Managed CMK."
+_NO_UNITS: Final = (
+    "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+)
+_NO_CEILING: Final = (
+    "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"
+)
+_WITNESS_HERE: Final = (
+    "Cannot add a witness in the same region as an existing replica when creating a global table with "
+    "MultiRegionConsistency set to STRONG."
+)
+_CONSISTENCY_FIXED: Final = "MultiRegionConsistency parameter is unsupported on existing global table"
+_STRONG_COMPLETE: Final = "Cannot add replicas to a global table with strong MultiRegionConsistency"
+_STRONG_WHOLE: Final = f"Deletion of only one table replica is not supported for {WITH_STRONG}."
+_WITNESS_LEFT: Final = "Update table delete operation does not include all witnesses."
+
+
+class Changed(NamedTuple):
+    """A table after the change of its members: as it is stored, and as the answer shows it."""
+
+    stored: Table
+    shown: Table
+
+
+def admit(table: Table, wanted: Wanted, caller_region: str, now: float) -> None:
+    """The rules about members, which come before the table's state. [report] DDB-TABLE-227, 228"""
+    mine = replicas.local(table, caller_region)
+    here = caller_region if mine is None else mine.region
+    states = {replica.region: replicas.status(replica, now) for replica in table.replicas}
+    if wanted.kind != "Update" and here in wanted.parts:
+        raise ValidationException(_LOCAL)
+    if wanted.kind == "Create":
+        if wanted.consistency is not None and table.replicas:
+            raise ValidationException(_CONSISTENCY_FIXED)
+        if table.strongly_consistent:
+            raise ValidationException(_STRONG_COMPLETE)
+        if any(states.get(region, "CREATING") != "CREATING" for region in wanted.parts):
+            raise ValidationException(
+                f"Failed to create a the new replica of table with name: ‘{table.name}’ because one or more "
+                "replicas already existed as tables."
+            )
+        if wanted.witness is not None and wanted.witness[1] == here:
+            raise ValidationException(_WITNESS_HERE)
+        return
+    _refuse_strangers("replicas", [region for region in wanted.parts if region not in states])
+    if wanted.kind == "Delete":
+        _admit_delete(table, wanted)
+
+
+def _refuse_strangers(what: str, regions: Sequence[str]) -> None:
+    if regions:
+        raise ValidationException(
+            f"Update global table operation failed because one or more {what} were not part of the global "
+            f"table. Please retry the request without these {what}: [{', '.join(regions)}]."
+        )
+
+
+def _admit_delete(table: Table, wanted: Wanted) -> None:
+    """Members of a strongly consistent global table go all at once, with its witness; others one by one."""
+    if wanted.witness is not None:
+        known = table.witness is not None and wanted.witness[1] == table.witness.region
+        _refuse_strangers("witnesses", [] if known else [wanted.witness[1]])
+    if not table.strongly_consistent:
+        if len(wanted.parts) > 1:
+            raise ValidationException(SEVERAL)
+        return
+    if table.witness is not None and wanted.witness is None:
+        raise ValidationException(_WITNESS_LEFT)
+    if len(wanted.parts) < len(table.replicas) - 1:
+        raise ValidationException(_STRONG_WHOLE)
+
+
+def check_at_rest(table: Table, now: float) -> None:
+    """Refuse a change while a replica comes or goes. [report] DDB-TABLE-227"""
+    if replicas.changing(table, now):
+        raise ResourceInUseException(_IN_USE)
+
+
+def check_stream(table: Table, specification: Request) -> None:
+    """Refuse to switch off the stream that replication needs. [report] terraform-provider-aws 20019"""
+    if table.replicas and not table.strongly_consistent and not specification["StreamEnabled"]:
+        raise ValidationException(f"{INVALID}Disabling Stream is not allowed for a Global Table replica.")
+
+
+def apply(txn: Transaction, table: Table, wanted: Wanted, context: Context) -> Changed:
+    """The table after an admitted change of its members. The answer shows the members as they were."""
+    if wanted.kind == "Create":
+        return _create(txn, table, wanted, context)
+    if wanted.kind == "Delete":
+        return Changed(_delete(table, wanted, context), table)
+    return Changed(_update(table, wanted, context.now), table)
+
+
+def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) -> Changed:
+    if table.billing_mode == "PROVISIONED":
+        raise ValidationException(_NOT_SCALED)
+    if wanted.strong:
+        _check_fit_for_strong(txn, table)
+    elif table.stream is None:
+        # The service enables it by itself, and leaves other view types as they are. [report] DDB-TABLE-305
+        table = stream_changes.enable(txn, table, "NEW_AND_OLD_IMAGES", context)
+    first = replicas.local(table, context.caller.region) or _first(table, context.caller.region)
+    members = table.replicas or (first,)
+    ready = context.now + context.settings.update_seconds
+    new = tuple(_new(table, part, wanted, first, context, ready) for part in wanted.parts.values())
+    left = tuple(region for region in table.left_regions if region not in wanted.parts)
+    shown = msgspec.structs.replace(
+        table, replicas=members, left_regions=left, strongly_consistent=wanted.strong
+    )
+    witness = None if wanted.witness is None else Witness(wanted.witness[1], ready)
+    return Changed(msgspec.structs.replace(shown, replicas=members + new, witness=witness), shown)
+
+
+def _check_fit_for_strong(txn: Transaction, table: Table) -> None:
+    """The rules are the Developer Guide's; their wordings are [assumed]."""
+    if txn.totals(table.space).records:
+        raise ValidationException(f"The table must be empty to be made one of {WITH_STRONG}.")
+    if table.has_local_indexes:
+        raise ValidationException(f"Local secondary indexes are not supported for {WITH_STRONG}.")
+    if table.ttl is not None:
+        raise ValidationException(f"Time to live is not supported for {WITH_STRONG}.")
+
+
+def _first(table: Table, region: str) -> Replica:
+    """The table itself as the first member of what becomes a global table."""
+    return Replica(
+        region,
+        table.id,
+        table.created,
+        active_at=table.active_at,
+        deletion_protection=table.deletion_protection,
+        key=_customer_key(table),
+    )
+
+
+def _new(
+    table: Table, part: Request, wanted: Wanted, first: Replica, context: Context, ready: float
+) -> Replica:
+    region = part["RegionName"]
+    replica = Replica(
+        region,
+        wanted.ids[region],
+        context.now,
+        source=first.region,
+        active_at=ready,
+        key=_new_key(table, part, context),
+    )
+    return _with_settings(table, replica, part, context.now)
+
+
+def _customer_key(table: Table) -> str | None:
+    """The ARN of the customer's key that a table is encrypted with."""
+    arn = table.sse["KMSMasterKeyArn"] if table.sse is not None else None
+    return arn if arn is not None and not definition.is_service_key(arn) else None
+
+
+def _new_key(table: Table, part: Request, context: Context) -> str | None:
+    """The key of a new replica: a customer's where the table has one, else none. [report] DDB-TABLE-313"""
+    given = part.get("KMSMasterKeyId")
+    if table.sse is None and given is None:
+        return None
+    if table.sse is None or (given is None and _customer_key(table) is not None):
+        raise ValidationException(_KEY_MISSING)
+    if given is None:
+        return None
+    arn = definition.key_arn(given, part["RegionName"], context.caller.account_id)
+    if definition.is_service_key(arn) != (_customer_key(table) is None):
+        raise ValidationException(_KEYS_MIXED)
+    return None if definition.is_service_key(arn) else arn
+
+
+def _delete(table: Table, wanted: Wanted, context: Context) -> Table:
+    now = context.now
+    gone_at = now + context.settings.update_seconds
+    stay = tuple(replica for replica in table.replicas if replica.region not in wanted.parts)
+    for region in wanted.parts:
+        _check_deletable(table, region, msgspec.structs.replace(table, replicas=stay), now)
+    members = tuple(
+        msgspec.structs.replace(replica, gone_at=gone_at) if replica.region in wanted.parts else replica
+        for replica in table.replicas
+    )
+    witness = table.witness
+    if witness is not None and wanted.witness is not None:
+        witness = msgspec.structs.replace(witness, gone_at=gone_at)
+    return msgspec.structs.replace(table, replicas=members, witness=witness)
+
+
+def _check_deletable(table: Table, region: str, staying: Table, now: float) -> None:
+    """Refuse to delete what is protected, and what others that stay were just made from."""
+    if any(replica.region == region and replica.deletion_protection for replica in table.replicas):
+        raise ValidationException(
+            f"Cannot delete table {table.name} in region {region} because it has deletion protection "
+            "enabled. Disable deletion protection first."
+        )
+    if replicas.was_source(staying, region, now):
+        raise ValidationException(_SOURCE)
+
+
+def leave(table: Table, context: Context) -> Table:
+    """The global table after DeleteTable in the caller's region, which deletes the replica there only."""
+    now, gone_at = context.now, context.now + context.settings.delete_seconds
+    check_at_rest(table, now)
+    if table.strongly_consistent:
+        raise ValidationException(_STRONG_WHOLE)
+    mine = replicas.local(table, context.caller.region)
+    assert mine is not None
+    _check_deletable(table, mine.region, table, now)
+    members = tuple(
+        msgspec.structs.replace(replica, gone_at=gone_at) if replica is mine else replica
+        for replica in table.replicas
+    )
+    return msgspec.structs.replace(table, replicas=members, updating_until=gone_at)
+
+
+def _update(table: Table, wanted: Wanted, now: float) -> Table:
+    members = []
+    for replica in table.replicas:
+        part = wanted.parts.get(replica.region)
+        if part is not None:
+            _check_update(table, part)
+            replica = _with_settings(table, replica, part, now)
+        members.append(replica)
+    return msgspec.structs.replace(table, replicas=tuple(members))
+
+
+def _check_update(table: Table, part: Request) -> None:
+    if part.get("KMSMasterKeyId") is not None:
+        # Whatever the key. [report] DDB-TABLE-309
+        raise ValidationException(_KEY_MISSING)
+    provisioned = table.billing_mode == "PROVISIONED"
+    for one in (part, *(part.get("GlobalSecondaryIndexes") or ())):
+        if one.get("ProvisionedThroughputOverride") and not provisioned:
+            raise ValidationException(_NO_UNITS)
+        if one.get("OnDemandThroughputOverride") and provisioned:
+            raise ValidationException(_NO_CEILING)
+
+
+def _with_settings(table: Table, replica: Replica, part: Request, now: float) -> Replica:
+    """The replica with the overrides of a Create or Update; indexes that the table has not are left out."""
+    base = (table.throughput.read_units, (table.on_demand or {}).get("MaxReadRequestUnits"))
+    changes: dict[str, Any] = {"throughput": _override(replica.throughput, part, *base)}
+    if part.get("TableClassOverride") is not None:
+        changes["table_class"], changes["class_changed"] = part["TableClassOverride"], now
+    own = dict(replica.indexes)
+    for one in part.get("GlobalSecondaryIndexes") or ():
+        index = table.index(one["IndexName"])
+        if index is not None:
+            base = (index.throughput.read_units, (index.on_demand or {}).get("MaxReadRequestUnits"))
+            own[index.name] = _override(own.get(index.name, Override()), one, *base)
+    return msgspec.structs.replace(replica, indexes=own, **changes)
+
+
+def _override(current: Override, part: Request, base_units: int, base_ceiling: int | None) -> Override:
+    """An override after a request; the table's own value takes it away, as -1 does that of a ceiling."""
+    units, ceiling = current.read_units, current.read_ceiling
+    given = (part.get("ProvisionedThroughputOverride") or {}).get("ReadCapacityUnits")
+    if given is not None:
+        units = None if given == base_units else given
+    given = (part.get("OnDemandThroughputOverride") or {}).get("MaxReadRequestUnits")
+    if given is not None:
+        ceiling = None if given in (-1, base_ceiling) else given
+    return Override(units, ceiling)
+
+
+def spread(table: Table, request: Request, caller_region: str) -> Table:
+    """A global table after another update of it, asked for in one region, has reached its members.
+
+    Deletion protection and a customer's key are each region's own. Class and throughput become the same
+    everywhere, but read capacity that other regions override.
+    """
+    mine = replicas.local(table, caller_region)
+    if mine is None:
+        return table
+    members = []
+    for replica in table.replicas:
+        changes: dict[str, Any] = {}
+        if request.get("TableClass") is not None:
+            changes["table_class"] = changes["class_changed"] = None
+        if request.get("SSESpecification") is not None:
+            key = _customer_key(table)
+            changes["key"] = key if replica is mine or key is None else replica.key
+        if replica is mine and request.get("DeletionProtectionEnabled") is not None:
+            changes["deletion_protection"] = request["DeletionProtectionEnabled"]
+        if replica is mine and request.get("ProvisionedThroughput") is not None:
+            changes["throughput"] = msgspec.structs.replace(replica.throughput, read_units=None)
+        if replica is mine and request.get("OnDemandThroughput") is not None:
+            changes["throughput"] = msgspec.structs.replace(replica.throughput, read_ceiling=None)
+        members.append(msgspec.structs.replace(replica, **changes))
+    return msgspec.structs.replace(table, replicas=tuple(members))

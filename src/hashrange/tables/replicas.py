@@ -1,0 +1,131 @@
+"""Global tables: what one table is in each of its regions.
+
+All regions share the items, the indexes and the stream of a global table: a replica is the same table, seen
+by the clients of another region, so it never lags and no two writes conflict. What a replica has of its own
+is its definition: identifier, times and state, deletion protection, key, class, and read capacity.
+
+Members are equal, as on AWS; the first is that of the region whose client added the first replica. A client
+of a region without a replica sees the table as the first region does. States are derived from the time:
+`settled` drops the members that are gone, and a global table with one member left is none any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from hashrange.tables.table import Index, Override, Replica, Table, Throughput, Witness
+
+_SOURCE_SECONDS = 24 * 3600
+
+
+def local(table: Table, region: str) -> Replica | None:
+    """The replica that clients of `region` see; None of a table that is no global one."""
+    for replica in table.replicas:
+        if replica.region == region:
+            return replica
+    return table.replicas[0] if table.replicas else None
+
+
+def others(table: Table, region: str) -> list[Replica]:
+    """The replicas beside the one that clients of `region` see."""
+    mine = local(table, region)
+    return [replica for replica in table.replicas if replica is not mine]
+
+
+def status(member: Replica | Witness, now: float) -> str:
+    """CREATING, ACTIVE or DELETING at the time `now`."""
+    if member.gone_at is not None:
+        return "DELETING"
+    return "CREATING" if now < member.active_at else "ACTIVE"
+
+
+def changing(table: Table, now: float) -> bool:
+    """Whether a replica is on its way in or out."""
+    return any(status(replica, now) != "ACTIVE" for replica in table.replicas)
+
+
+def was_source(table: Table, region: str, now: float) -> bool:
+    """Whether another replica was added from `region` in the last 24 hours and is still there."""
+    return any(
+        replica.source == region and now - replica.created < _SOURCE_SECONDS for replica in table.replicas
+    )
+
+
+def settled(table: Table, now: float) -> Table:
+    """The table without the members that are gone at the time `now`."""
+    gone = tuple(one.region for one in table.replicas if one.gone_at is not None and now >= one.gone_at)
+    if not gone:
+        return table
+    stay = tuple(replica for replica in table.replicas if replica.region not in gone)
+    left = (*(region for region in table.left_regions if region not in gone), *gone)
+    witness = table.witness
+    if witness is not None and witness.gone_at is not None and now >= witness.gone_at:
+        witness = None
+    table = msgspec.structs.replace(table, replicas=stay, left_regions=left, witness=witness)
+    if len(stay) != 1:
+        return table
+    last = seen_by(table, stay[0])
+    return msgspec.structs.replace(last, replicas=(), witness=None, strongly_consistent=False)
+
+
+def is_in(table: Table, region: str | None, now: float) -> bool:
+    """Whether the table is there for clients of `region`: it is not where its replica was deleted."""
+    if not table.replicas and not table.left_regions:
+        return True
+    return region not in settled(table, now).left_regions
+
+
+def seen_from(table: Table, region: str) -> Table:
+    """The table as clients of `region` see it."""
+    replica = local(table, region)
+    return table if replica is None else seen_by(table, replica)
+
+
+def seen_by(table: Table, replica: Replica) -> Table:
+    """The table as it is in the region of one of its replicas."""
+    provisioned = table.billing_mode == "PROVISIONED"
+    throughput, on_demand = _overridden(
+        table.throughput, table.on_demand, replica.throughput, provisioned=provisioned
+    )
+    return msgspec.structs.replace(
+        table,
+        id=replica.id,
+        created=replica.created,
+        active_at=replica.active_at,
+        gone_at=table.gone_at if replica.gone_at is None else replica.gone_at,
+        deletion_protection=replica.deletion_protection,
+        sse=None if table.sse is None else {**table.sse, "KMSMasterKeyArn": _key_in(table.sse, replica)},
+        table_class=replica.table_class or table.table_class,
+        class_changed=replica.class_changed if replica.table_class else table.class_changed,
+        throughput=throughput,
+        on_demand=on_demand,
+        indexes=tuple(_index_seen(index, replica, provisioned=provisioned) for index in table.indexes),
+    )
+
+
+def _key_in(sse: Mapping[str, str], replica: Replica) -> str:
+    """The ARN of the key in the replica's region: its own, or AWS's of the same alias."""
+    if replica.key is not None:
+        return replica.key
+    arn = sse["KMSMasterKeyArn"].split(":", 4)
+    return ":".join([*arn[:3], replica.region, arn[4]])
+
+
+def _index_seen(index: Index, replica: Replica, *, provisioned: bool) -> Index:
+    own = replica.indexes.get(index.name)
+    if own is None:
+        return index
+    throughput, on_demand = _overridden(index.throughput, index.on_demand, own, provisioned=provisioned)
+    return msgspec.structs.replace(index, throughput=throughput, on_demand=on_demand)
+
+
+def _overridden(
+    throughput: Throughput, on_demand: dict[str, int] | None, own: Override, *, provisioned: bool
+) -> tuple[Throughput, dict[str, int] | None]:
+    if provisioned and own.read_units is not None:
+        return msgspec.structs.replace(throughput, read_units=own.read_units), on_demand
+    if not provisioned and own.read_ceiling is not None:
+        return throughput, {**(on_demand or {}), "MaxReadRequestUnits": own.read_ceiling}
+    return throughput, on_demand
