@@ -237,12 +237,16 @@ def _check_deletable(table: Table, region: str, staying: Table, now: float) -> N
 def leave(table: Table, context: Context) -> Table:
     """The global table after DeleteTable in the caller's region, which deletes the replica there only."""
     now, gone_at = context.now, context.now + context.settings.delete_seconds
-    check_at_rest(table, now)
     if table.strongly_consistent:
         raise ValidationException(_STRONG_WHOLE)
     mine = replicas.local(table, context.caller.region)
     assert mine is not None
     _check_deletable(table, mine.region, table, now)
+    if replicas.status(mine, now) == "CREATING":
+        raise ResourceInUseException(
+            f"Attempt to change a resource which is still in use: Table: {table.name} is being used."
+        )
+    check_at_rest(table, now)
     members = tuple(
         msgspec.structs.replace(replica, gone_at=gone_at) if replica is mine else replica
         for replica in table.replicas
