@@ -94,14 +94,39 @@ def test_in_takes_at_most_100_operands() -> None:
 
 def test_substitutions_have_at_most_2_mb() -> None:
     value = {"S": "x" * (2 * 1024 * 1024)}
-    # [assumed]
-    assert "exceeded the maximum allowed size" in refusal(Substitutions, None, {":v": value})
+    # [report] local
+    assert refusal(Substitutions, None, {":v": value}) == "ExpressionAttributeValues exceeds max size"
+    nearly = {":v": {"S": value["S"][2:]}}
+    Substitutions(None, nearly)
+    assert refusal(Substitutions, {"#a": "a"}, nearly) == (
+        "Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size"
+    )
 
 
 def test_a_placeholder_has_at_most_255_bytes() -> None:
-    Substitutions({"#" + "a" * 254: "a"})
-    # [assumed]
-    assert "Key is too long" in refusal(Substitutions, {"#" + "a" * 255: "a"})
+    Substitutions({"#" + "a" * 254: "a"}, {":" + "a" * 254: {"S": "a"}})
+    too_long = "contains invalid key: The expression attribute map contains a key that is too long;"
+    # [report] local; extenddb pull request 181: before the syntax
+    assert refusal(Substitutions, {"#" + "-" * 255: "a"}) == (
+        f"ExpressionAttributeNames {too_long} size of key: 256"
+    )
+    assert refusal(Substitutions, None, {":" + "a" * 255: {}}) == f"ExpressionAttributeValues {too_long}"
+    assert refusal(Substitutions, {"": "a"}) == (
+        "ExpressionAttributeNames contains invalid key: The expression attribute map contains an empty key;"
+    )
+
+
+def test_all_keys_come_before_any_value() -> None:
+    # [report] extenddb pull request 201 of one map, DynamoDB Local of both
+    values: dict[str, dict[str, Any]] = {":a": {"N": "x"}, "b": {"S": "x"}}
+    assert refusal(Substitutions, {"#a": ""}, values) == (
+        'ExpressionAttributeValues contains invalid key: Syntax error; key: "b"'
+    )
+    assert refusal(Substitutions, {"#a": ""}, {}) == "ExpressionAttributeValues must not be empty"
+    assert refusal(Substitutions, {"#a": "", "b": "a"}) == (
+        'ExpressionAttributeNames contains invalid key: Syntax error; key: "b"'
+    )
+    assert refusal(Substitutions, {"#a": ""}, {":a": {}}).startswith("ExpressionAttributeValues contains")
 
 
 def test_a_malformed_value_is_a_serialization_error() -> None:

@@ -127,9 +127,24 @@ _INVALID = "One or more parameter values were invalid: "
         ({"BS": ["AA==", "AB=="]}, _INVALID + "Input collection [AA==, AA==]of type BS contains duplicates."),
         ({"N": "x"}, "The parameter cannot be converted to a numeric value: x"),
         ({"L": [{"M": {"a": {"SS": []}}}]}, _INVALID + "An string set  may not be empty"),
+        ({"N": "1e99999999999"}, "The parameter cannot be converted to a numeric value: 1e99999999999"),
+        # [report] extenddb pull request 201: a bad content before a type too many; [report] local: which one
+        ({"S": "a", "N": "x"}, "The parameter cannot be converted to a numeric value: x"),
+        ({"N": "x", "SS": []}, _INVALID + "An string set  may not be empty"),
+        ({"NULL": False, "L": [{}]}, _NOTHING),
+        ({"S": "a", "NULL": False}, _INVALID + "Null attribute value types must have the value of true"),
+        # [report] local
+        ({"NS": ["1", "1", "x"]}, "Input collection contains duplicates"),
+        (None, "The supplied Item contains a null AttributeValue: a is null"),
+        ({"L": [None]}, "The supplied Item contains a null AttributeValue"),
+        ({"M": {"b": None}}, "The supplied Item contains a null AttributeValue: b is null"),
+        ({"SS": ["a", None]}, _INVALID + "An string set may not have a null string as a member"),
+        ({"NS": ["1", None]}, "The parameter cannot be converted to a numeric value"),
+        # [assumed]
+        ({"BS": ["AA==", None]}, _INVALID + "An binary set may not have a null binary as a member"),
     ],
 )
-def test_refusals(value: dict[str, Any], message: str) -> None:
+def test_refusals(value: dict[str, Any] | None, message: str) -> None:
     with pytest.raises(ValidationException) as caught:
         values.admit_item({"a": value})
     assert caught.value.message == message
@@ -138,7 +153,7 @@ def test_refusals(value: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "a", 1, None, [], {"S": 1}, {"N": 1}, {"B": 1}, {"BOOL": "true"}, {"NULL": "true"},
+        "a", 1, [], {"S": 1}, {"N": 1}, {"B": 1}, {"BOOL": "true"}, {"NULL": "true"},
         {"L": {}}, {"M": []}, {"SS": "a"}, {"SS": [1]}, {"NS": [1]}, {"BS": [1]},
         {"B": "a"}, {"B": "a==="}, {"B": "AA"}, {"B": "A A="},
     ],

@@ -51,17 +51,19 @@ class Substitutions:
         self.nested: frozenset[str] = frozenset()
         # What compiled expressions are kept under; None where it is too big to keep.
         self.cache_key: tuple[tuple[str, str], ...] | None = ()
+        # The order is DynamoDB Local's: all keys before any value ([report] extenddb pull request 201 too).
         size = 0
         if names is not None:
-            size = _admit_names(names)
-            self.cache_key = tuple(names.items()) if size <= _CACHED_NAMES_CHARS_MAX else None
+            _check_keys(_NAMES, names)
         if values is not None:
-            size += _admit_values(values, level)
-        if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
-            raise RequestViolation(
-                "The size of the expression attribute names and values has exceeded the maximum allowed "
-                f"size; size: {size}"
-            )
+            _check_keys(_VALUES, values)
+            size = _admit_values(values, level)
+        if names is not None:
+            names_size = _admit_names(names)
+            self.cache_key = tuple(names.items()) if names_size <= _CACHED_NAMES_CHARS_MAX else None
+            if size + names_size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
+                both = f"{_NAMES} and {_VALUES}"
+                raise RequestViolation(f"Combined size of {both} exceeds max size")
 
     def use(self, names: frozenset[str], values: frozenset[str], nested: frozenset[str]) -> None:
         """Note that an expression uses these placeholders, and goes into these attributes."""
@@ -86,40 +88,43 @@ def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> N
     raise RequestViolation(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
 
 
+def _check_keys(member: str, given: Mapping[str, Any]) -> None:
+    if not given:
+        raise RequestViolation(f"{member} must not be empty")
+    for key in given:
+        _check_key(member, key)
+
+
 def _admit_names(names: Mapping[str, Any]) -> int:
-    """Check the names; their size in bytes (characters, where that decides nothing)."""
-    if not names:
-        raise RequestViolation(f"{_NAMES} must not be empty")
+    """Check the names; their size in bytes."""
     size = 0
     for key, name in names.items():
-        _check_key(_NAMES, key)
         if not name:
             raise RequestViolation(f"{_NAMES} contains invalid value: {NAME_EMPTY} for key {key}")
         length = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
         if length > ATTRIBUTE_NAME_BYTES_MAX:
-            raise RequestViolation(NAME_TOO_LONG)
+            # Single-item writes do not say which name. [report] extenddb issue 365.
+            raise RequestViolation(
+                f"{_NAMES} contains invalid value: {NAME_TOO_LONG} for key {key}", NAME_TOO_LONG
+            )
         size += len(key) + length
     return size
 
 
 def _admit_values(values: Mapping[str, AttributeValue], level: int) -> int:
     """Check and normalise the values; their size in bytes."""
-    if not values:
-        raise RequestViolation(f"{_VALUES} must not be empty")
     try:
-        for key in values:
-            _check_key(_VALUES, key)
-        return admit_members(values, level=level)
+        size = admit_members(values, level=level)
     except ServiceError:
-        # Which of them comes first, and how to complain about it, is for the exact walk.
-        pass
-    size = 0
-    for key, value in values.items():
-        _check_key(_VALUES, key)
-        try:
-            size += len(key) + admit_value(value, level=level)
-        except ValidationException as error:
-            raise _invalid_value(key, error) from None
+        # How to complain about which of them is for the exact walk.
+        size = 0
+        for key, value in values.items():
+            try:
+                size += len(key) + admit_value(value, level=level)
+            except ValidationException as error:
+                raise _invalid_value(key, error) from None
+    if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
+        raise RequestViolation(f"{_VALUES} exceeds max size")
     return size
 
 
@@ -131,13 +136,20 @@ def _invalid_value(key: str, error: ServiceError) -> ValidationException:
     return ValidationException(message)
 
 
+_TOO_LONG: Final = "The expression attribute map contains a key that is too long;"
+
+
 @lru_cache(4096)
 def _check_key(member: str, key: str) -> None:
     """Refuse a key that is no placeholder of its member. Kept, since programs use the same few keys."""
-    if not (_NAME_KEY if member == _NAMES else _VALUE_KEY)(key):
-        raise RequestViolation(f'{member} contains invalid key: Syntax error; key: "{key}"')
-    if len(key) > EXPRESSION_TOKEN_BYTES_MAX:
-        raise RequestViolation(
-            f"{member} contains invalid key: Key is too long, must be at most {EXPRESSION_TOKEN_BYTES_MAX} "
-            f'bytes; key: "{key}"'
-        )
+    size = len(key.encode("utf-8", "surrogatepass"))
+    if size > EXPRESSION_TOKEN_BYTES_MAX:
+        # As DynamoDB Local says it, once with the size and once without.
+        complaint = f"{_TOO_LONG} size of key: {size}" if member == _NAMES else _TOO_LONG
+    elif not key:
+        complaint = "The expression attribute map contains an empty key;"
+    elif not (_NAME_KEY if member == _NAMES else _VALUE_KEY)(key):
+        complaint = f'Syntax error; key: "{key}"'
+    else:
+        return
+    raise RequestViolation(f"{member} contains invalid key: {complaint}")

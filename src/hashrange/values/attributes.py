@@ -42,6 +42,9 @@ _AMBIGUOUS: Final = (
     "must contain exactly one of the supported datatypes"
 )
 _NO_TEXT: Final = "NUMBER_VALUE can not be converted to String"
+# As DynamoDB Local says of JSON's null where a value or a member of a set belongs.
+_NULL_VALUE: Final = "The supplied Item contains a null AttributeValue"
+_NULL_MEMBER: Final = INVALID + "An {what} set may not have a null {what} as a member"
 _EMPTY_SET: Final = {
     "SS": INVALID + "An string set  may not be empty",
     "NS": INVALID + "An number set  may not be empty",
@@ -82,6 +85,8 @@ def admit_members(members: Mapping[str, AttributeValue], *, level: int = 1) -> i
                     value["N"] = normal
                 total += number_size(normal)
                 continue
+        if value is None:
+            raise ValidationException(f"{_NULL_VALUE}: {name} is null")
         total += _admit(value, level)
     if "" in members or total > ATTRIBUTE_NAME_BYTES_MAX:
         check_names(members)
@@ -119,10 +124,12 @@ def levels(value: AttributeValue) -> int:
 
 
 def _admit(value: Any, level: int) -> int:
+    if value is None:
+        raise ValidationException(_NULL_VALUE)
     if type(value) is not dict:
         raise SerializationException("Start of structure or map found where not expected.")
     if len(value) != 1:
-        _reduce_to_one_kind(value)
+        _reduce_to_one_kind(value, level)
     for name, content in value.items():
         admit = _ADMIT.get(name)
         if admit is None or content is None:
@@ -131,13 +138,20 @@ def _admit(value: Any, level: int) -> int:
     raise ValidationException(_EMPTY)
 
 
-def _reduce_to_one_kind(value: AttributeValue) -> None:
-    """Drop unknown and null members, which DynamoDB ignores; exactly one type must be left."""
+def _reduce_to_one_kind(value: AttributeValue, level: int) -> None:
+    """Drop unknown and null members, which DynamoDB ignores; exactly one type must be left.
+
+    What is wrong with a content comes first ([report] extenddb pull request 201), in the order in which
+    DynamoDB Local looks at the types.
+    """
     for name in [name for name, content in value.items() if name not in KINDS or content is None]:
         del value[name]
     if not value:
         raise ValidationException(_EMPTY)
     if len(value) > 1:
+        for name, admit in _ADMIT.items():
+            if name in value:
+                admit({}, value[name], level)
         raise ValidationException(_AMBIGUOUS)
 
 
@@ -227,6 +241,8 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     try:
         total = _text_size("".join(members))
     except TypeError:
+        if None in members:
+            raise RequestViolation(_NULL_MEMBER.format(what="string")) from None
         raise SerializationException(_NO_TEXT) from None
     if len(set(members)) != len(members):
         raise RequestViolation(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
@@ -234,20 +250,28 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
 
 
 def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
-    members = _members(content, "NS")
     normal = []
-    for member in members:
+    seen: set[str] = set()
+    for member in _members(content, "NS"):
         if type(member) is not str:
+            if member is None:
+                raise ValidationException(numbers.NOT_A_NUMBER)
             raise SerializationException(_NO_TEXT)
-        normal.append(numbers.normalise(member))
-    if len(set(normal)) != len(normal):
-        raise RequestViolation("Input collection contains duplicates")
+        number = numbers.normalise(member)
+        if number in seen:
+            # Member by member: a number further on that is none is not come to.
+            raise RequestViolation("Input collection contains duplicates")
+        seen.add(number)
+        normal.append(number)
     value["NS"] = normal
     return sum(map(numbers.size, normal))
 
 
 def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
-    pairs = [_normal_binary(member) for member in _members(content, "BS")]
+    members = _members(content, "BS")
+    if None in members:
+        raise RequestViolation(_NULL_MEMBER.format(what="binary"))
+    pairs = [_normal_binary(member) for member in members]
     normal = [text for text, _ in pairs]
     if len(set(normal)) != len(normal):
         raise RequestViolation(
@@ -257,17 +281,18 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
     return sum(size for _, size in pairs)
 
 
+# In the order in which a value of several types is looked at.
 _ADMIT: Final = {
     "S": _admit_string,
+    "SS": _admit_string_set,
     "N": _admit_number,
+    "NS": _admit_number_set,
     "B": _admit_binary,
-    "BOOL": _admit_bool,
-    "NULL": _admit_null,
+    "BS": _admit_binary_set,
     "L": _admit_list,
     "M": _admit_map,
-    "SS": _admit_string_set,
-    "NS": _admit_number_set,
-    "BS": _admit_binary_set,
+    "BOOL": _admit_bool,
+    "NULL": _admit_null,
 }
 
 

@@ -24,6 +24,10 @@ TOO_SMALL: Final = (
 
 _SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 
+# Java's numbers, and so DynamoDB Local's, know no exponent beyond 32 bits.
+_EXPONENT_MAX: Final = 2**31 - 1
+_EXPONENT_DIGITS_MAX: Final = 10
+
 _NORMAL: Final = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII).fullmatch
 
 # Wide enough that the sum of the largest and the smallest number is exact; the limits are checked after.
@@ -46,10 +50,10 @@ def normalise(text: str) -> str:
     digits = whole + fraction
     exponent = -len(fraction)
     if exponent_text:
-        # An exponent beyond 9 digits is out of range whatever the mantissa's length may be.
         magnitude = exponent_text.lstrip("+-").lstrip("0")
-        value = int(magnitude[:10] or "0")
-        exponent += -value if exponent_text[0] == "-" else value
+        if len(magnitude) > _EXPONENT_DIGITS_MAX or int(magnitude or "0") > _EXPONENT_MAX:
+            raise ValidationException(f"{NOT_A_NUMBER}: {text}")
+        exponent += -int(magnitude or "0") if exponent_text[0] == "-" else int(magnitude or "0")
     return _compose(sign == "-", digits, exponent)
 
 
