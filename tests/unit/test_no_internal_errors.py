@@ -21,6 +21,7 @@ from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import ServiceError
+from hashrange.operations.context import Caller
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.check import check
 
@@ -37,7 +38,12 @@ JUNK: list[Any] = [
 
 def is_control(lines: list[str]) -> bool:
     """Whether a step is none of the API's."""
-    return lines[0].partition(" ")[0] in ("settings", "advance", "sweep")
+    return lines[0].partition(" ")[0] in ("settings", "advance", "region", "sweep")
+
+
+def is_region(lines: list[str]) -> bool:
+    """Whether a step says from which region the next come."""
+    return bool(lines) and lines[0].startswith("region ")
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -78,12 +84,16 @@ def test_broken_requests_get_errors_of_the_api(script: Path) -> None:
     engine = MemoryEngine()
     clock = ManualClock()
     database = Database(engine, clock=clock)
-    found = (lines for _, _, lines in steps(script.read_text()))
-    for operation, request in (request_of(lines) for lines in found if lines and not is_control(lines)):
+    caller = Caller()
+    for _, _, lines in steps(script.read_text()):
+        if not lines or is_control(lines):
+            caller = Caller(region=lines[0].removeprefix("region ")) if is_region(lines) else caller
+            continue
+        operation, request = request_of(lines)
         for attempt in [*(broken(request, chance) for _ in range(ROUNDS)), request]:
             sent = orjson.dumps(attempt)
             try:
-                orjson.dumps(database.execute(operation, attempt))
+                orjson.dumps(database.execute(operation, attempt, caller))
             except ServiceError as error:
                 assert error.status < 500, (operation, sent)
             except Exception as error:
