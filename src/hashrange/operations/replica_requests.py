@@ -109,11 +109,13 @@ def _witness(updates: Sequence[Request]) -> tuple[str, str] | None:
 
 
 def _check(wanted: Wanted) -> None:
-    creates, deletes = wanted.kind == "Create", wanted.kind == "Delete"
+    creates = wanted.kind == "Create"
     if wanted.consistency is not None and not creates:
         raise ValidationException(_ONLY_CREATE)
     if wanted.witness is not None and not wanted.strong and wanted.witness[0] == "Create":
         raise ValidationException(_WITNESS_STRONG)
+    if wanted.witness is not None and wanted.witness[0] != wanted.kind:
+        raise ValidationException(_KINDS)
     if creates and len(wanted.parts) > 1 and not wanted.strong:
         raise ValidationException(SEVERAL)
     for region in wanted.parts:
@@ -122,7 +124,7 @@ def _check(wanted: Wanted) -> None:
                 f"Region {region} is not supported. The latest version of global tables are only supported "
                 f"in the following regions: [{_REGIONS}]"
             )
-    if not deletes and wanted.strong:
+    if wanted.strong:
         _check_strong(wanted)
 
 
