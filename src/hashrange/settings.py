@@ -17,8 +17,8 @@ class Settings:
     create_seconds: how long a new table stays CREATING; on AWS several seconds. With 0 a program that forgets
         to wait for ACTIVE works here and fails there.
     delete_seconds: how long a deleted table stays DELETING, and its name taken.
-    update_seconds: how long a table stays UPDATING after UpdateTable, and its new and deleted replicas CREATING
-        and DELETING.
+    update_seconds: how long a table stays UPDATING after UpdateTable, and its new and deleted replicas
+        CREATING and DELETING.
     item_collection_bytes_max: how large the items of one partition key may get, index entries included, in a
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
