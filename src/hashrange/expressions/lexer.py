@@ -92,9 +92,9 @@ class Cursor:
             self.token = self._tokens[self._index]
         return token
 
-    def peek(self) -> Token:
-        """The token after the current one."""
-        return self._tokens[min(self._index + 1, len(self._tokens) - 1)]
+    def peek(self, ahead: int = 1) -> Token:
+        """The token after the current one, or one that is further `ahead`."""
+        return self._tokens[min(self._index + ahead, len(self._tokens) - 1)]
 
     def at(self, symbol: str) -> bool:
         """Whether the current token is this symbol."""

@@ -52,6 +52,13 @@ class _Member(NamedTuple):
     error: ServiceError | None
 
 
+class _Refused(NamedTuple):
+    """A write that fails before it is performed. The table's name is shown once the key is known to fit."""
+
+    error: ServiceError
+    table_name: str | None
+
+
 class _Ready(NamedTuple):
     """A write that is ready to be performed."""
 
@@ -166,8 +173,8 @@ def _writes(
         raise ValidationException(DUPLICATE_KEYS)
     answers: list[Answer] = []
     for one in prepared:
-        if isinstance(one, ServiceError):
-            answers.append(_failure(one))
+        if isinstance(one, _Refused):
+            answers.append(_failure(one.error, one.table_name))
             continue
         name = one.write.table_name
         try:
@@ -181,12 +188,15 @@ def _writes(
     return answers
 
 
-def _prepare_write(txn: Transaction, member: _Member, occasion: Occasion) -> _Ready | ServiceError:
+def _prepare_write(txn: Transaction, member: _Member, occasion: Occasion) -> _Ready | _Refused:
+    fitting: str | None = None
     try:
         bound = _ready(member)
         table = catalog.open_active(txn, bound.prepared.statement.table, occasion.now)
         return_item = member.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
+        fitting = write.table_name
+        changes.check_paths(table, bound)
         return _Ready(table, bound, write, (table.space, *writes.address_of(table, write)))
     except ServiceError as error:
-        return error
+        return _Refused(error, fitting)

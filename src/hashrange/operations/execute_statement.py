@@ -68,6 +68,7 @@ def _write(
     def body(txn: Transaction) -> Answer:
         table = catalog.open_active(txn, name, occasion.now)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
+        changes.check_paths(table, bound)
         outcome = changes.perform(txn, table, bound, write, occasion)
         item = changes.returned(bound, write, outcome)
         answer: Answer = {"Items": [] if item is None else [item]}

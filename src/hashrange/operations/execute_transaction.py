@@ -99,13 +99,7 @@ def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Call
 
     def body(reader: Reader) -> Answer:
         tables = [catalog.open_active(reader, name, occasion.now) for name in names]
-        addresses: list[Address] = []
-        for number, (table, bound) in enumerate(zip(tables, batch, strict=True)):
-            with _Numbered(number):
-                key = reads.single_key(table, bound)
-                if key is None:
-                    raise ValidationException(_WHOLE_KEY)
-            addresses.append((table.space, *keys.address_of_key(table.key, key)))
+        addresses = _addresses(tables, batch)
         check_distinct(addresses)
         _check_holds(reader, addresses, occasion)
         found = reader.get_many(addresses)
@@ -124,6 +118,29 @@ def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Call
     return body
 
 
+def _addresses(tables: list[Table], batch: list[Bound]) -> list[Address]:
+    """Where the items are. A key of a wrong type is a reason to cancel, as in a transaction of writes."""
+    addresses: list[Address] = []
+    reasons: list[Answer] = [{"Code": "None"} for _ in batch]
+    for number, (table, bound) in enumerate(zip(tables, batch, strict=True)):
+        try:
+            key = reads.single_key(table, bound)
+        except ValidationException as error:
+            reasons[number] = {"Code": "ValidationError", "Message": error.message}
+            continue
+        if key is None:
+            with _Numbered(number):
+                raise ValidationException(_WHOLE_KEY)
+        addresses.append((table.space, *keys.address_of_key(table.key, key)))
+    _check_reasons(reasons)
+    return addresses
+
+
+def _check_reasons(reasons: list[Answer]) -> None:
+    if any(reason["Code"] != "None" for reason in reasons):
+        raise TransactionCanceledException.of(reasons)
+
+
 def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -> None:
     """Raise `TransactionCanceledException` if another transaction is under way on any of the items."""
     if occasion.settings.transaction_seconds <= 0:
@@ -135,8 +152,7 @@ def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -
             reasons.append({"Code": "None"})
         except TransactionConflictException as error:
             reasons.append({"Code": "TransactionConflict", "Message": error.message})
-    if any(reason["Code"] != "None" for reason in reasons):
-        raise TransactionCanceledException.of(reasons)
+    _check_reasons(reasons)
 
 
 def _consumed(names: list[str], found: list[bytes | None], mode: str) -> list[Answer]:
@@ -160,6 +176,7 @@ def _write_body(
         attempts: list[Callable[[], Outcome]] = []
         addresses: list[Address] = []
         for number, (table, bound, show) in enumerate(zip(tables, batch, shown, strict=True)):
+            changes.check_paths(table, bound)
             if isinstance(bound.prepared.statement, Exists):
                 with _Numbered(number):
                     _check_exists(table, bound)

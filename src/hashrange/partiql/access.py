@@ -248,8 +248,9 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
     """Where the records of a query lie. Raises `ValidationException` for values that are no keys."""
     if access.has_in and any(len(names) > PARTIQL_IN_KEYS_MAX for names in access.partition):
         raise ValidationException(_TOO_MANY_KEYS.format(max(map(len, access.partition))))
+    # As in DynamoDB Local: the first value of IN has to fit, what else does not is not found.
     choices = [
-        _key_values(attribute, [values[name] for name in names])
+        _key_values(attribute, [values[name] for name in names], has_in=access.has_in)
         for attribute, names in zip(source.key.partition, access.partition, strict=True)
     ]
     ordered = sorted(
@@ -262,8 +263,10 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
     return Spans(list(dict.fromkeys(partition for _, partition in ordered)), low, high)
 
 
-def _key_values(attribute: KeyAttribute, values: list[AttributeValue]) -> list[AttributeValue]:
-    if len(values) == 1:
+def _key_values(
+    attribute: KeyAttribute, values: list[AttributeValue], *, has_in: bool
+) -> list[AttributeValue]:
+    if has_in or len(values) == 1:
         check_type(attribute, values[0])
     fitting = [value for value in values if attribute.type in value]
     return [keys.checked(value, attribute, is_sort=False) for value in fitting]

@@ -24,7 +24,7 @@ from hashrange.partiql import access as accesses
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Update
 from hashrange.storage.api import Transaction
-from hashrange.tables import records, writes
+from hashrange.tables import keys, records, writes
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
 from hashrange.tables.writes import Outcome, Write
@@ -62,6 +62,17 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
                 "check", statement.table, key, None, _present_and(test), None, return_item_on_failure
             )
     raise AssertionError(f"no write: {statement}")
+
+
+def check_paths(table: Table, bound: Bound) -> None:
+    """Raise `ValidationException` if a path of the statement goes into a key attribute.
+
+    An UPDATE of the table's own key is refused as such, however deep it goes.
+    """
+    nested = bound.prepared.nested
+    if nested:
+        changed = bound.prepared.changes or {}
+        keys.check_scalars(table, nested - table.key_names.intersection(map(str, changed)))
 
 
 def _insert(table: Table, bound: Bound, statement: Insert) -> Write:

@@ -13,7 +13,7 @@ Wording: observed on DynamoDB Local, where nothing else is said.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from hashrange.expressions.lexer import ExpressionError, Token
 from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS
@@ -41,6 +41,23 @@ Tree: TypeAlias = ConditionTree | Operand
 
 SET_FUNCTIONS: Final = frozenset({"set_add", "set_delete"})
 _FUNCTIONS: Final = CONDITION_FUNCTIONS | UPDATE_FUNCTIONS | SET_FUNCTIONS
+_SQL_FUNCTIONS: Final = frozenset(
+    {
+        "upper",
+        "lower",
+        "trim",
+        "substring",
+        "char_length",
+        "character_length",
+        "coalesce",
+        "nullif",
+        "extract",
+        "date_add",
+        "date_diff",
+    }
+)
+"""Reserved words that are functions in PartiQL, of which DynamoDB has none."""
+_AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 _COMPARATORS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPES: Final = {
     "NULL": "NULL",
@@ -202,7 +219,7 @@ class ExpressionParser:
         if closing is None or not isinstance(left, Path):
             raise ExpressionError(_IN_OPERANDS)
         cursor.take()
-        if cursor.at(closing):
+        if cursor.at(closing) or cursor.keyword() == "SELECT":
             raise ExpressionError(_IN_OPERANDS)
         choices = [_operand(self._condition_operand(), "IN")]
         while cursor.accept(","):
@@ -249,7 +266,10 @@ class ExpressionParser:
             return node
         if token.kind == "word" and cursor.peek().text == "(":
             return self._call(is_sum=is_sum)
-        if is_sum and token.kind == "symbol" and token.text in ("+", "-"):
+        is_signed = token.kind == "symbol" and token.text in ("+", "-")
+        if is_signed and not is_sum:
+            raise ExpressionError(f"Unsupported operator in Condition Expression. Operator: {token.text}")
+        if is_signed:
             raise ExpressionError(
                 "Incorrect number of operands for operator or function; "
                 f"operator or function: {token.text}, number of operands: 1"
@@ -265,13 +285,7 @@ class ExpressionParser:
         token = cursor.token
         function = token.text.lower()
         if function not in _FUNCTIONS:
-            if function == "exists" and cursor.peek().text == "(":
-                cursor.take()
-                cursor.take()
-                cursor.refuse_term()
-            if function.upper() in RESERVED_WORDS:
-                cursor.refuse_term()
-            raise ExpressionError(f"Unrecognized function: {token.text}")
+            self._refuse_function(function)
         cursor.take()
         self._count()
         self._enter()
@@ -282,6 +296,20 @@ class ExpressionParser:
                 arguments.append(self._argument(function, is_sum=is_sum))
         self._leave()
         return Call(function, tuple(arguments))
+
+    def _refuse_function(self, function: str) -> NoReturn:
+        """Raise the error of a function that does not exist."""
+        cursor = self.cursor
+        if function in _AGGREGATES:
+            raise ExpressionError(f"Unsupported token in expression: {function} {cursor.place(cursor.token)}")
+        if function == "exists":
+            cursor.take()
+            cursor.take()
+            if cursor.keyword() == "SELECT":
+                cursor.refuse_term()
+        elif function.upper() in RESERVED_WORDS and function not in _SQL_FUNCTIONS:
+            cursor.refuse_term()
+        raise ExpressionError(f"Unrecognized function: {function}")
 
     def _argument(self, function: str, *, is_sum: bool) -> Operand:
         return self.sum() if is_sum else _operand(self._condition_operand(), function)

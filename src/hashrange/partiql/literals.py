@@ -170,6 +170,13 @@ def _unsupported(cursor: StatementCursor, where: str) -> ExpressionError:
     token = cursor.token
     if token.kind == "end" or (token.kind == "symbol" and token.text not in "(+-"):
         return malformed("Unexpected term")
-    what = "Parameter" if token.kind == "parameter" else token.text.upper()
-    what = token.text if token.kind == "word" and what != "MISSING" else what
+    what = token.text
+    if token.kind == "parameter":
+        what = "Parameter"
+    elif token.kind in ("word", "quoted") and where != "root" and cursor.peek().text != "(":
+        what = "VariableReference"
+    elif token.kind == "quoted":
+        what = what[1:-1]
+    elif what.upper() == "MISSING":
+        what = "MISSING"
     return ExpressionError(f"Unsupported data type: {what} under key {where} {cursor.place(token)}")

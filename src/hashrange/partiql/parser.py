@@ -31,7 +31,7 @@ from hashrange.expressions.tree import (
     Value,
 )
 from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
-from hashrange.partiql.literals import members
+from hashrange.partiql.literals import begins_literal, members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
 from hashrange.values import AttributeValue, kind
@@ -49,6 +49,7 @@ _STRUCT: Final = (
 )
 _ONE_TABLE: Final = "FROM clause may only contain a single table name in data manipulation statements"
 _ON_INDEX: Final = "This operation is not supported on an index"
+_VALUES: Final = ("<<", "[", "{")
 _RETURNING: Final = "Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause"
 
 
@@ -174,7 +175,7 @@ class _Parser:
                 raise malformed("Unexpected token after expression")
             raise ExpressionError(_NO_ALIASES)
         if len(names) > 2:
-            raise ExpressionError("Unexpected path component")
+            raise ExpressionError("A path may contain at most 2 components in the FROM clause")
         if not all(map(_TABLE_NAME.fullmatch, names)):
             raise ExpressionError(_BAD_TABLE_NAME)
         return names[0], names[1] if len(names) > 1 else None
@@ -201,14 +202,15 @@ class _Parser:
         cursor = self.cursor
         cursor.demand_keyword("INTO")
         table = self._table(_ONE_TABLE)
-        if cursor.at("<<") or cursor.at("["):
+        if cursor.keyword() == "SELECT" or (cursor.token.kind == "symbol" and cursor.token.text in _VALUES):
             raise ExpressionError("Unsupported operation: InsertOp")
         if cursor.at("("):
             raise malformed("Unexpected keyword")
         cursor.demand_keyword("VALUE")
         token = cursor.token
         if not cursor.accept("{"):
-            if token.kind in ("end", "word", "other", "ion"):
+            is_word = token.kind == "word" and not cursor.at_name() and not begins_literal(cursor)
+            if is_word or token.kind in ("end", "other", "ion"):
                 cursor.refuse_term()
             raise ExpressionError(f"{_STRUCT} {cursor.place(token)}")
         item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, "root")]
@@ -243,9 +245,15 @@ class _Parser:
     def _assignment(self) -> Action:
         path = self.expressions.path()
         self.cursor.demand("=")
-        place = self.cursor.place(self.cursor.token)
+        call, argument = self.cursor.token, self.cursor.peek(2)
         operand = self.expressions.sum()
         if isinstance(operand, Call) and operand.function in SET_FUNCTIONS:
+            if len(operand.arguments) != 2:
+                raise ExpressionError(
+                    f"{operand.function.upper()} must have exactly two arguments {self.cursor.place(call)}"
+                )
+            # As in DynamoDB Local: the place of an argument that is a path of several steps is not known.
+            place = self.cursor.place(argument) if len(path.elements) == 1 else ""
             return _set_change(path, operand, self.expressions.constants, place)
         return Set(path, operand)
 
@@ -272,17 +280,17 @@ class _Parser:
         cursor.take()
         if not cursor.accept("*"):
             raise ExpressionError(_RETURNING)
+        if cursor.at(","):
+            raise ExpressionError("Invalid syntax with multiple returning elements in RETURNING clause")
         return _Tail(where, f"{which} {when}")
 
 
 def _set_change(path: Path, call: Call, constants: Sequence[AttributeValue], place: str) -> Action:
-    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update."""
+    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update.
+
+    `place` is that of the first argument, for messages.
+    """
     name = call.function.upper()
-    if len(call.arguments) != 2:
-        raise ExpressionError(
-            "Incorrect number of operands for operator or function; "
-            f"operator or function: {call.function}, number of operands: {len(call.arguments)}"
-        )
     first, second = call.arguments
     if first != path:
         raise ExpressionError(f"The first argument to {name} must equal the assignment value")

@@ -23,7 +23,7 @@ from hashrange.expressions.operands import (
 )
 from hashrange.expressions.paths import ResolvedPath, Trie
 from hashrange.expressions.preparing import CACHED_EXPRESSIONS_MAX, ValueCheck, check_functions
-from hashrange.expressions.tree import Add, ConditionTree, Delete, Node, Path, UpdateTree, Value, walk
+from hashrange.expressions.tree import Add, Call, ConditionTree, Delete, Node, Path, UpdateTree, Value, walk
 from hashrange.expressions.updates import compile_update
 from hashrange.partiql.conditions import SET_FUNCTIONS
 from hashrange.partiql.parser import SETS, not_a_set, parse
@@ -52,13 +52,14 @@ class Prepared:
 
     `plans` is filled by `access.plan`: how the statement reads a table or index with a given key.
     `names` is what the trees resolve their names with: a statement has no placeholders, but an attribute
-    may be called like one. `changes` are those of an UPDATE.
+    may be called like one. `nested` are the attributes that its paths go into, `changes` those of an UPDATE.
     """
 
     statement: Statement
     constants: Values
     names: dict[str, str]
     checks: tuple[ValueCheck, ...]
+    nested: frozenset[str] = frozenset()
     projection: Projection | None = None
     changes: Trie | None = None
     plans: dict[KeySchema, Any] = field(default_factory=dict)
@@ -151,15 +152,33 @@ def _prepared(
     changes: Trie | None = None
     if update is not None:
         names |= _names(update)
-        check_functions(update, UPDATE_FUNCTIONS, CONDITION_FUNCTIONS | SET_FUNCTIONS, "an update")
+        _refuse_set_functions(update)
+        check_functions(update, UPDATE_FUNCTIONS, CONDITION_FUNCTIONS, "an update")
         checks += _set_checks(update)
         checks += update_checks(update)
         changes = compile_update(update, names)
     if where is not None:
         names |= _names(where)
-        check_functions(where, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS | SET_FUNCTIONS, "a condition")
+        _refuse_set_functions(where)
+        check_functions(where, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, "a condition")
         checks += condition_checks(where, names)
-    return Prepared(statement, constants, names, tuple(checks), projection, changes)
+    paths = () if projection is None else (path for _, path in projection.columns)
+    nested = {str(path[0]) for path in paths if len(path) > 1} | _nested(update) | _nested(where)
+    return Prepared(statement, constants, names, tuple(checks), frozenset(nested), projection, changes)
+
+
+def _refuse_set_functions(tree: Node) -> None:
+    """Refuse set_add and set_delete anywhere but as the whole of what SET assigns."""
+    for node in walk(tree):
+        if isinstance(node, Call) and node.function in SET_FUNCTIONS:
+            raise ExpressionError(f"Unrecognized function: {node.function}")
+
+
+def _nested(tree: Node | None) -> set[str]:
+    """The attributes that the paths of a tree go into."""
+    if tree is None:
+        return set()
+    return {str(node.elements[0]) for node in walk(tree) if isinstance(node, Path) and len(node.elements) > 1}
 
 
 def _names(tree: Node) -> dict[str, str]:

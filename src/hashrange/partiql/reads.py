@@ -93,6 +93,7 @@ def select(
     statement = prepared.statement
     assert isinstance(statement, Select)
     source = _open_source(table, statement.index, consistent=consistent)
+    keys.check_scalars(table, prepared.nested)
     project = prepared.projection
     if project is not None:
         sources.check_projected(source, project.attributes)

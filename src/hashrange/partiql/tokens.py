@@ -88,6 +88,7 @@ class StatementCursor(Cursor):
         if token.kind == "ion":
             raise ExpressionError(f"Ion Literals are not supported {self.place(token)}")
         if self.keyword() in ("CASE", "CAST", "SELECT", "EXISTS", "DISTINCT"):
-            word = "SELECT" if self.keyword() == "SELECT" else token.text.lower()
-            raise ExpressionError(f"Unsupported token in expression: {word} {self.place(token)}")
+            word = self.keyword() if self.keyword() in ("SELECT", "CASE") else token.text.lower()
+            where = self.peek() if word == "cast" else token
+            raise ExpressionError(f"Unsupported token in expression: {word} {self.place(where)}")
         raise malformed("Unexpected keyword" if token.kind == "word" else "Unexpected term")
