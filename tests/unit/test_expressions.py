@@ -183,16 +183,6 @@ def test_attributes_are_the_top_level_names() -> None:
     assert not expressions.projection("a.x", substitutions).is_top_level
 
 
-def test_undefined_values_are_reported_before_wrong_operands() -> None:
-    assert "not defined; attribute value: :w" in refusal(
-        expressions.condition, "begins_with(a) AND b = :w", Substitutions(None, {":v": ONE})
-    )
-
-
-def test_a_reserved_word_is_reported_before_an_undefined_name() -> None:
-    assert "reserved keyword: data" in refusal(expressions.condition, "#a = data", Substitutions())
-
-
 def test_changed_paths_before_and_after() -> None:
     update = expressions.update("SET a = :v, m.x = :v REMOVE l[0], b", Substitutions(None, {":v": ONE}))
     before: Any = {

@@ -6,6 +6,7 @@
     reserved       the reserved words
     substitutions  ExpressionAttributeNames and ExpressionAttributeValues
     preparing      names, values, cache and errors: what the languages share
+    words          reserved words and functions where they may not stand
     operands       the rules for operands that need no item
     paths          document paths: read, sparse copy, overlap
     conditions     condition and filter expressions

@@ -14,16 +14,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, condition_checks
+from hashrange.expressions.operands import condition_steps
 from hashrange.expressions.parser import parse_condition
 from hashrange.expressions.paths import reader
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
-    ValueCheck,
     Values,
-    check_functions,
     judge,
     placeholders,
     prepare,
@@ -43,6 +41,7 @@ from hashrange.expressions.tree import (
     Path,
     Value,
 )
+from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue, Item, decode_binary, equal, order
 
 Test: TypeAlias = Callable[[Item, Values], bool]
@@ -79,16 +78,10 @@ def condition(
 def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
     names = dict(names_key)
     tree = parse_condition(text)
-    check_functions(tree, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, "a condition")
-    used = placeholders(tree, names)
-
-    def build() -> tuple[Test, list[ValueCheck]]:
-        checks = condition_checks(tree, names)
-        return compile_condition(tree, names), checks
-
-    nothing: Test = _never
-    program, checks = judge(build, nothing)
-    return Compiled(program, used.attributes, used.nested, used.names, used.values, checks)
+    check_words(tree, CONDITION)
+    steps, sound = judge(condition_steps(tree, names))
+    program = compile_condition(tree, names) if sound else _never
+    return Compiled.of(program, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

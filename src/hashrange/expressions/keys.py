@@ -13,15 +13,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from hashrange.expressions.lexer import ExpressionError
-from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, condition_checks
+from hashrange.expressions.operands import condition_steps
 from hashrange.expressions.parser import parse_condition
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
-    ValueCheck,
     always,
-    check_functions,
     judge,
     placeholders,
     prepare,
@@ -41,6 +39,7 @@ from hashrange.expressions.tree import (
     Path,
     Value,
 )
+from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue
 
 
@@ -74,21 +73,17 @@ def key_condition(text: str, substitutions: Substitutions) -> list[KeyComparison
 def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
     names = dict(names_key)
     tree = parse_condition(text)
-    check_functions(tree, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, "a condition")
-    used = placeholders(tree, names)
-
-    def build() -> tuple[tuple[_Term, ...], list[ValueCheck]]:
-        # A condition first, a key condition then: DynamoDB Local complains of operands before it does of
-        # what a key condition may not hold.
-        checks = condition_checks(tree, names)
+    check_words(tree, CONDITION)
+    # A condition first, a key condition then: DynamoDB Local complains of operands before it does of what a
+    # key condition may not hold.
+    steps, sound = judge(condition_steps(tree, names))
+    terms: tuple[_Term, ...] = ()
+    if sound:
         try:
-            return tuple(_terms(tree, names)), checks
+            terms = tuple(_terms(tree, names))
         except ExpressionError as error:
-            return nothing, [*checks, always(error)]
-
-    nothing: tuple[_Term, ...] = ()
-    terms, checks = judge(build, nothing)
-    return Compiled(terms, used.attributes, used.nested, used.names, used.values, checks)
+            steps = (*steps, always(error))
+    return Compiled.of(terms, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -1,21 +1,21 @@
 """The rules that operators and functions set for their operands, checked before any item is read.
 
 Rules: a rule that the text decides raises ExpressionError at once; a rule about the type of a value
-becomes a check that is run with each request's values. Attributes of items may have any type: only what
+becomes a check that is run with each request's values. An operand is judged before what it is an operand of.
+Attributes of items may have any type: only what
 the request itself says can be wrong. Knows no evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from hashrange.expressions.lexer import ExpressionError
-from hashrange.expressions.paths import describe
-from hashrange.expressions.preparing import ValueCheck, Values, resolve
+from hashrange.expressions.paths import check_apart, describe
+from hashrange.expressions.preparing import Check, ValueCheck, Values, checked_path, resolve
 from hashrange.expressions.tree import (
     Add,
-    And,
     Arithmetic,
     Between,
     Call,
@@ -23,12 +23,12 @@ from hashrange.expressions.tree import (
     Delete,
     In,
     Node,
-    Not,
     Operand,
-    Or,
     Path,
+    Remove,
     UpdateTree,
     Value,
+    post_order,
     walk,
 )
 from hashrange.limits import EXPRESSION_IN_OPERANDS_MAX
@@ -71,53 +71,91 @@ _LONG_TYPES: Final = {
 }
 # In the order of DynamoDB's own message.
 _TYPE_NAMES: Final = ("B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS", "S", "M")
+_ANY_TYPE: Final = f"{{{','.join(_TYPE_NAMES)}}}"
+_NO_NAMES: Final[Mapping[str, str]] = {}
+
+
+def condition_steps(tree: Node, names: Mapping[str, str]) -> Iterator[Check]:
+    """What a condition's placeholders and operands are judged by, from left to right."""
+    for node in post_order(tree):
+        yield from _steps(node, names, condition_rules)
+
+
+def update_steps(tree: UpdateTree, names: Mapping[str, str]) -> Iterator[Check]:
+    """What an update's placeholders and operands are judged by: its paths, and then what it does with them.
+
+    From the last action to the first, as DynamoDB Local does.
+    """
+    actions = tree.actions[::-1]
+    check_apart(checked_path(action.path, names) for action in actions)
+    for action in actions:
+        if not isinstance(action, Remove):
+            for node in post_order(action.value):
+                yield from _steps(node, names, update_rules)
+            yield from update_rules(action, names)
+
+
+def _steps(
+    node: Node, names: Mapping[str, str], rules: Callable[[Node, Mapping[str, str]], Iterable[ValueCheck]]
+) -> Iterator[Check]:
+    match node:
+        case Path():
+            checked_path(node, names)
+        case Value(name):
+            yield name
+        case _:
+            yield from rules(node, names)
 
 
 def condition_checks(tree: Node, names: Mapping[str, str]) -> list[ValueCheck]:
-    """The operand rules of a condition or filter."""
-    checks: list[ValueCheck] = []
-    stack: list[tuple[Node, bool]] = [(tree, True)]
-    while stack:
-        node, is_condition = stack.pop()
-        match node:
-            case And(left, right) | Or(left, right):
-                stack += [(right, True), (left, True)]
-            case Not(condition):
-                stack.append((condition, True))
-            case Call():
-                if (node.function == "size") == is_condition:
-                    raise ExpressionError(
-                        "The function is not allowed to be used this way in an expression; "
-                        f"function: {node.function}"
-                    )
-                checks += _call_checks(node, names)
-                stack += [(argument, False) for argument in reversed(node.arguments)]
-            case Comparison(operator, left, right):
-                _check_distinct(operator, left, (right,), names)
-                if operator not in ("=", "<>"):
-                    checks += _type_checks(operator, (left, right), _ORDERED)
-                stack += [(right, False), (left, False)]
-            case Between(operand, low, high):
-                _check_distinct("BETWEEN", operand, (low, high), names)
-                checks += _type_checks("BETWEEN", (operand, low, high), _ORDERED)
-                checks += _bounds_checks(low, high)
-                stack += [(high, False), (low, False), (operand, False)]
-            case In(operand, choices):
-                if len(choices) > EXPRESSION_IN_OPERANDS_MAX:
-                    raise ExpressionError(
-                        "The IN operator is provided with too many operands; "
-                        f"number of operands: {len(choices)}"
-                    )
-                _check_distinct("IN", operand, choices, names)
-                stack += [(choice, False) for choice in reversed((operand, *choices))]
-            case _:
-                pass
-    return checks
+    """The operand rules of a condition or filter, for one whose placeholders are known to be right."""
+    return [check for node in post_order(tree) for check in condition_rules(node, names)]
+
+
+def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:
+    """The rules of one node of a condition; the operands are judged already."""
+    match node:
+        case Call():
+            yield from _call_checks(node, names)
+        case Comparison(operator, left, right):
+            _check_operands_are_no_conditions(left, right)
+            _check_distinct(operator, left, (right,), names)
+            if operator not in ("=", "<>"):
+                yield from _type_checks(operator, (left, right), _ORDERED)
+        case Between(operand, low, high):
+            _check_operands_are_no_conditions(operand, low, high)
+            _check_distinct("BETWEEN", operand, (low, high), names)
+            yield from _type_checks("BETWEEN", (operand, low, high), _ORDERED)
+            yield from _bounds_checks(low, high)
+        case In(operand, choices):
+            _check_operands_are_no_conditions(operand, *choices)
+            if len(choices) > EXPRESSION_IN_OPERANDS_MAX:
+                raise ExpressionError(
+                    f"The IN operator is provided with too many operands; number of operands: {len(choices)}"
+                )
+            _check_distinct("IN", operand, choices, names)
+        case _:
+            pass
+
+
+def _check_operands_are_no_conditions(*operands: Operand) -> None:
+    """Statements too must not compare what a condition function gives, only `size` gives a value."""
+    for operand in operands:
+        if isinstance(operand, Call) and operand.function in CONDITION_FUNCTIONS - {"size"}:
+            raise misplaced(operand.function)
+
+
+def misplaced(function: str) -> ExpressionError:
+    """The error about a function that may stand elsewhere in its language."""
+    return ExpressionError(
+        f"The function is not allowed to be used this way in an expression; function: {function}"
+    )
 
 
 def _call_checks(node: Call, names: Mapping[str, str]) -> list[ValueCheck]:
     function, arguments = node.function, node.arguments
     _check_count(node)
+    _check_operands_are_no_conditions(*arguments)
     first = arguments[0]
     if function in ("attribute_exists", "attribute_not_exists"):
         _check_path(function, first)
@@ -125,35 +163,41 @@ def _call_checks(node: Call, names: Mapping[str, str]) -> list[ValueCheck]:
     if function == "size":
         return _type_checks(function, (first,), _SIZED)
     second = arguments[1]
-    if function == "attribute_type":
-        return [*_type_checks(function, (second,), _STRING), *_type_name_checks(second)]
     _check_distinct(function, first, (second,), names)
+    if function == "attribute_type":
+        if isinstance(second, Path):
+            # An attribute may have any type, and this operand only one.
+            raise _wrong_type(function, _ANY_TYPE)
+        return [*_type_checks(function, (second,), _STRING), *_type_name_checks(second)]
     if function == "begins_with":
         return _type_checks(function, arguments, _TEXTUAL)
     # contains takes anything; what cannot contain does not.
     return []
 
 
-def update_checks(tree: UpdateTree) -> list[ValueCheck]:
-    """The operand rules of an update."""
-    checks: list[ValueCheck] = []
-    for node in walk(tree):
-        match node:
-            case Call(function, arguments):
-                _check_count(node)
-                if function == "if_not_exists":
-                    _check_path(function, arguments[0])
-                else:
-                    checks += _type_checks(function, arguments, _LIST)
-            case Arithmetic(operator, left, right):
-                checks += _type_checks(operator, (left, right), _NUMBER)
-            case Add(_, value):
-                checks.append(_clause_check("ADD", value, _ADDABLE))
-            case Delete(_, value):
-                checks.append(_clause_check("DELETE", value, _SETS))
-            case _:
-                pass
-    return checks
+def update_checks(tree: UpdateTree, names: Mapping[str, str] = _NO_NAMES) -> list[ValueCheck]:
+    """The operand rules of an update whose placeholders are known to be right."""
+    return [check for node in walk(tree) for check in update_rules(node, names)]
+
+
+def update_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:
+    """The rules of one node of an update; the operands are judged already."""
+    match node:
+        case Call(function, arguments):
+            _check_count(node)
+            if function == "if_not_exists":
+                _check_path(function, arguments[0])
+                _check_distinct(function, arguments[0], arguments[1:], names)
+            else:
+                yield from _type_checks(function, arguments, _LIST)
+        case Arithmetic(operator, left, right):
+            yield from _type_checks(operator, (left, right), _NUMBER)
+        case Add(_, value):
+            yield _clause_check("ADD", value, _ADDABLE)
+        case Delete(_, value):
+            yield _clause_check("DELETE", value, _SETS)
+        case _:
+            pass
 
 
 def _clause_check(clause: str, value: Value, allowed: frozenset[str]) -> ValueCheck:
@@ -243,7 +287,7 @@ def _type_name_checks(operand: Operand) -> list[ValueCheck]:
         found = values[name].get("S")
         if found not in _TYPE_NAMES:
             raise ExpressionError(
-                f"Invalid attribute type name found; type: {found}, valid types: {{{','.join(_TYPE_NAMES)}}}"
+                f"Invalid attribute type name found; type: {found}, valid types: {_ANY_TYPE}"
             )
 
     return [check]

@@ -3,7 +3,7 @@
 Rules: keywords ignore case, function names do not; a redundant pair of parentheses, too many operators and
 a clause that is written twice are refused only after the whole text has parsed, because DynamoDB reports a
 syntax error first. Nesting is bounded, so no text can exhaust the stack. Knows no placeholders' meaning and
-no functions: those are `checks`.
+no functions: those are `words` and `operands`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ from hashrange.expressions.tree import (
     UpdateTree,
     Value,
 )
-from hashrange.limits import EXPRESSION_BYTES_MAX, EXPRESSION_OPERATORS_MAX, NESTING_LEVELS_MAX
+from hashrange.limits import EXPRESSION_BYTES_MAX, EXPRESSION_OPERATORS_MAX
 
 _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "SET", "REMOVE", "ADD", "DELETE"})
 _PRECEDENCE = {"OR": 1, "AND": 2}
-_INDEX_MAX = 2**31 - 1
 
 
 def parse_condition(text: str) -> ConditionTree:
@@ -211,13 +210,9 @@ class _Parser:
                     raise cursor.refusal()
                 digits = cursor.take().text
                 cursor.expect("]")
-                elements.append(_index(digits))
+                elements.append(int(digits))
             else:
                 break
-        if len(elements) > NESTING_LEVELS_MAX:
-            raise ExpressionError(
-                f"The document path has too many nesting elements; nesting levels: {len(elements)}"
-            )
         return Path(tuple(elements))
 
     def _name(self) -> str:
@@ -269,26 +264,18 @@ class _Parser:
         value = Value(self.cursor.take().text)
         return Add(path, value) if keyword == "ADD" else Delete(path, value)
 
-    # sum  ::= part [ ( '+' | '-' ) part ]
-    # part ::= '(' sum ')' | operand
+    # sum ::= '(' sum ')' | operand [ ( '+' | '-' ) operand ]
     def _sum(self) -> Operand:
-        left = self._part()
+        if self.cursor.at("("):
+            self._open()
+            left = self._sum()
+            self._close(left)
+            if isinstance(left, Arithmetic):
+                return left
+        else:
+            left = self.operand()
         if not (self.cursor.at("+") or self.cursor.at("-")):
             return left
         operator = self.cursor.take().text
         self._operators += 1
-        return Arithmetic(operator, left, self._part())
-
-    def _part(self) -> Operand:
-        if not self.cursor.at("("):
-            return self.operand()
-        self._open()
-        node = self._sum()
-        self._close(node)
-        return node
-
-
-def _index(digits: str) -> int:
-    if len(digits) > len(str(_INDEX_MAX)) + 20 or int(digits) > _INDEX_MAX:
-        raise ExpressionError(f"List index is not within the allowable range; index: [{digits}]")
-    return int(digits)
+        return Arithmetic(operator, left, self.operand())

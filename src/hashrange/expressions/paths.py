@@ -52,30 +52,44 @@ def describe(path: ResolvedPath) -> str:
 
 
 def grow(paths: Iterable[tuple[ResolvedPath, Any]]) -> Trie:
-    """The trie of `(path, content)` pairs.
+    """The trie of `(path, content)` pairs. Raises as `check_apart` does."""
+    pairs = list(paths)
+    check_apart(path for path, _ in reversed(pairs))
+    root: Trie = {}
+    for path, content in pairs:
+        node = root
+        for element in path[:-1]:
+            below = node.setdefault(element, {})
+            assert isinstance(below, dict)
+            node = below
+        node[path[-1]] = Leaf(content)
+    return root
 
-    Raises ExpressionError where one path leads to or through another, and where two paths need one value
+
+def check_apart(paths: Iterable[ResolvedPath]) -> None:
+    """Raise ExpressionError where one path leads to or through another, and where two paths need one value
     to be a map and a list at once.
+
+    The paths come from the last of the text to the first, and the error names the later one second.
     """
     root: Trie = {}
     placed: list[ResolvedPath] = []
-    for path, content in paths:
+    for path in paths:
         node = root
         for depth, element in enumerate(path):
             if node and isinstance(next(iter(node)), int) != isinstance(element, int):
-                raise _clash("conflict", _owner(placed, path[:depth]), path)
+                raise _clash("conflict", path, _owner(placed, path[:depth]))
             last = depth == len(path) - 1
             found = node.get(element)
             if found is None:
-                node[element] = Leaf(content) if last else {}
+                node[element] = Leaf() if last else {}
             elif last or isinstance(found, Leaf):
-                raise _clash("overlap", _owner(placed, path[: depth + 1]), path)
+                raise _clash("overlap", path, _owner(placed, path[: depth + 1]))
             if not last:
                 below = node[element]
                 assert isinstance(below, dict)
                 node = below
         placed.append(path)
-    return root
 
 
 def _owner(placed: list[ResolvedPath], prefix: ResolvedPath) -> ResolvedPath:

@@ -2,28 +2,30 @@
 
 Rules: everything that the text and the names decide is compiled once and kept by (text, names); what
 depends on the values of a request is a check of the compiled expression, run per request. The order of
-complaints is: syntax, functions, reserved words, undefined names, undefined values, operands, paths.
+complaints is: syntax, `words`, then placeholders and operands together, step by step through the text.
 Here an ExpressionError becomes a RequestViolation. Knows no grammar and no evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from hashrange.errors import RequestViolation
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.paths import ResolvedPath
-from hashrange.expressions.reserved import RESERVED_WORDS
 from hashrange.expressions.substitutions import Substitutions
 from hashrange.expressions.tree import Call, Node, Path, Value, walk
+from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.values import AttributeValue
 
 Program = TypeVar("Program")
 Values: TypeAlias = Mapping[str, AttributeValue]
 NamesKey: TypeAlias = tuple[tuple[str, str], ...]
 ValueCheck: TypeAlias = Callable[[Values], None]
+Check: TypeAlias = ValueCheck | str
+"""A rule about a request's values, or the placeholder of a value that must be there."""
 
 CACHED_EXPRESSIONS_MAX: Final = 1024
 
@@ -38,6 +40,13 @@ class Compiled(Generic[Program]):
     names: frozenset[str]
     values: frozenset[str]
     checks: tuple[ValueCheck, ...]
+    steps: tuple[Check, ...]
+
+    @classmethod
+    def of(cls, program: Program, used: Placeholders, steps: tuple[Check, ...]) -> Compiled[Program]:
+        """The compiled form of an expression whose text and names are judged by `steps`, in their order."""
+        checks = tuple(step for step in steps if not isinstance(step, str))
+        return cls(program, used.attributes, used.nested, used.names, used.values, checks, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +63,11 @@ class Placeholders:
 
 
 def placeholders(tree: Node, names: Mapping[str, str]) -> Placeholders:
-    """Collect the placeholders of `tree`; raises ExpressionError for a name that may not stand there."""
+    """Collect the placeholders of `tree`, defined or not."""
     paths = [node for node in walk(tree) if isinstance(node, Path)]
     written = [element for path in paths for element in path.elements if isinstance(element, str)]
-    for name in written:
-        if name[0] != "#" and name.upper() in RESERVED_WORDS:
-            raise ExpressionError(f"Attribute name is a reserved keyword; reserved keyword: {name}")
-    used = [name for name in written if name[0] == "#"]
-    for name in used:
-        if name not in names:
-            raise ExpressionError(
-                "An expression attribute name used in the document path is not defined; "
-                f"attribute name: {name}"
-            )
     return Placeholders(
-        frozenset(used),
+        frozenset(name for name in written if name[0] == "#"),
         frozenset(node.name for node in walk(tree) if isinstance(node, Value)),
         frozenset(str(resolve(path, names)[0]) for path in paths),
         frozenset(str(resolve(path, names)[0]) for path in paths if len(path.elements) > 1),
@@ -76,36 +75,54 @@ def placeholders(tree: Node, names: Mapping[str, str]) -> Placeholders:
 
 
 def resolve(path: Path, names: Mapping[str, str]) -> ResolvedPath:
-    """The path with its name placeholders replaced."""
+    """The path with its name placeholders replaced, as far as they are defined."""
     return tuple(
-        names[element] if isinstance(element, str) and element[0] == "#" else element
+        names.get(element, element) if isinstance(element, str) and element[0] == "#" else element
         for element in path.elements
     )
+
+
+def checked_path(path: Path, names: Mapping[str, str]) -> ResolvedPath:
+    """The path resolved. Raises ExpressionError if it is too long or has an undefined name."""
+    if len(path.elements) > NESTING_LEVELS_MAX:
+        raise ExpressionError(
+            f"The document path has too many nesting levels; nesting levels: {len(path.elements)}"
+        )
+    for element in path.elements:
+        if isinstance(element, str) and element[0] == "#" and element not in names:
+            raise ExpressionError(
+                "An expression attribute name used in the document path is not defined; "
+                f"attribute name: {element}"
+            )
+    return resolve(path, names)
 
 
 def check_functions(tree: Node, known: frozenset[str], foreign: frozenset[str], language: str) -> None:
     """Refuse functions that do not exist, and those that belong to the other language."""
     for node in walk(tree):
         if isinstance(node, Call) and node.function not in known:
-            if node.function in foreign:
-                raise ExpressionError(
-                    f"The function is not allowed in {language} expression; function: {node.function}"
-                )
-            raise ExpressionError(f"Invalid function name; function: {node.function}")
+            raise unknown_function(node.function, foreign, language)
 
 
-def judge(
-    build: Callable[[], tuple[Program, list[ValueCheck]]], nothing: Program
-) -> tuple[Program, tuple[ValueCheck, ...]]:
-    """The program and checks that `build` returns; `nothing` and a check that always fails if it raises.
+def unknown_function(function: str, foreign: frozenset[str], language: str) -> ExpressionError:
+    """The error about a function that `language` does not have; `foreign` are those of the other one."""
+    if function in foreign:
+        return ExpressionError(f"The function is not allowed in {language} expression; function: {function}")
+    return ExpressionError(f"Invalid function name; function: {function}")
 
-    An undefined value is reported before a wrong operand, and only the request knows its values.
+
+def judge(steps: Iterable[Check]) -> tuple[tuple[Check, ...], bool]:
+    """The steps, and whether text and names are right. A step that raises is the last: a check that fails.
+
+    Only the request knows its values, and an undefined one may be wrong before it.
     """
+    judged: list[Check] = []
     try:
-        program, checks = build()
+        for step in steps:
+            judged.append(step)  # noqa: PERF402 (what came before an error stays)
     except ExpressionError as error:
-        return nothing, (always(error),)
-    return program, tuple(checks)
+        return (*judged, always(error)), False
+    return tuple(judged), True
 
 
 def always(error: ExpressionError) -> ValueCheck:
@@ -138,16 +155,24 @@ def prepare(
             compiled = compile_once(text, tuple(substitutions.names.items()))
         else:
             compiled = compile_cached(text, key)
-        if not compiled.values <= values.keys():
-            missing = min(compiled.values - values.keys(), key=text.index)
-            raise ExpressionError(
-                f"An expression attribute value used in expression is not defined; attribute value: {missing}"
-            )
-        for check in compiled.checks:
-            check(values)
+        if compiled.values <= values.keys():
+            for check in compiled.checks:
+                check(values)
+        else:
+            _check_step_by_step(compiled.steps, values)
     except ExpressionError as error:
         prefix = f"Invalid {parameter}: " if error.prefixed else ""
         detail = error.filter_detail if tells_size else ""
         raise RequestViolation(prefix + error.message + detail) from None
     substitutions.use(compiled.names, compiled.values, compiled.nested)
     return compiled
+
+
+def _check_step_by_step(steps: Iterable[Check], values: Values) -> None:
+    for step in steps:
+        if not isinstance(step, str):
+            step(values)
+        elif step not in values:
+            raise ExpressionError(
+                f"An expression attribute value used in expression is not defined; attribute value: {step}"
+            )

@@ -10,16 +10,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hashrange.expressions.parser import parse_projection
-from hashrange.expressions.paths import Leaf, Trie, grow, pick
+from hashrange.expressions.paths import Leaf, Trie, check_apart, grow, pick
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
+    checked_path,
     placeholders,
     prepare,
     resolve,
 )
 from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import Item
 
 
@@ -52,12 +54,14 @@ def projection(text: str, substitutions: Substitutions) -> Projection:
 def _compile(text: str, names_key: NamesKey) -> Compiled[Projection]:
     names = dict(names_key)
     tree = parse_projection(text)
+    check_words(tree, CONDITION)
+    check_apart(checked_path(path, names) for path in reversed(tree.paths))
     used = placeholders(tree, names)
     paths = [resolve(path, names) for path in tree.paths]
     program = Projection(
         grow((path, None) for path in paths), used.attributes, all(len(path) == 1 for path in paths)
     )
-    return Compiled(program, used.attributes, used.nested, used.names, used.values, ())
+    return Compiled.of(program, used, ())
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -170,6 +170,18 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(children(current)))
 
 
+def post_order(node: Node) -> list[Node]:
+    """`node` and all nodes below it from left to right, each after those below it, without recursion."""
+    found = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        found.append(current)
+        stack.extend(children(current))
+    found.reverse()
+    return found
+
+
 def show_path(elements: tuple[str | int, ...]) -> str:
     """The path as an expression writes it: ``a.b[1]``."""
     parts = [f"[{element}]" if isinstance(element, int) else f".{element}" for element in elements]

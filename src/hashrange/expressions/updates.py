@@ -9,22 +9,21 @@ Source: Developer Guide, "Update expressions".
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
 
 from hashrange.errors import TOO_DEEP, ValidationException
-from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, update_checks
+from hashrange.expressions.operands import update_steps
 from hashrange.expressions.parser import parse_update
 from hashrange.expressions.paths import Leaf, Trie, grow, pick, reader
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
-    ValueCheck,
     Values,
-    check_functions,
     judge,
     placeholders,
     prepare,
@@ -43,6 +42,7 @@ from hashrange.expressions.tree import (
     UpdateTree,
     Value,
 )
+from hashrange.expressions.words import UPDATE, check_words
 from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.values import AttributeValue, Item, levels, numbers
 
@@ -77,7 +77,6 @@ class Update(msgspec.Struct, frozen=True):
             return pick(item, self.changes)
         kept = _without_removals(self.changes)
         return pick(item, kept) if kept else {}
-
 
     def action_counts(self) -> tuple[int, int]:
         """How many of its actions leave a value, and how many are removals."""
@@ -119,17 +118,11 @@ def update(text: str, substitutions: Substitutions) -> Update:
 def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
     names = dict(names_key)
     tree = parse_update(text)
-    check_functions(tree, UPDATE_FUNCTIONS, CONDITION_FUNCTIONS, "an update")
-    used = placeholders(tree, names)
-
-    def build() -> tuple[Trie, list[ValueCheck]]:
-        checks = update_checks(tree)
-        return compile_update(tree, names), checks
-
-    nothing: Trie = {}
-    changes, checks = judge(build, nothing)
-    changed = frozenset(str(name) for name in changes)
-    return Compiled(changes, changed, used.nested, used.names, used.values, checks)
+    check_words(tree, UPDATE)
+    steps, sound = judge(update_steps(tree, names))
+    changes: Trie = compile_update(tree, names) if sound else {}
+    used = replace(placeholders(tree, names), attributes=frozenset(map(str, changes)))
+    return Compiled.of(changes, used, steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
@@ -210,7 +203,9 @@ def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
 def _if_not_exists(read: Compute, default: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = read(item, values)
-        return default(item, values) if value is None else value
+        # Both are looked at: a default that is not there fails the update even where it is not needed.
+        other = default(item, values)
+        return other if value is None else value
 
     return run
 

@@ -1,0 +1,70 @@
+"""The words of an expression: reserved words, list indexes, and functions where they may stand.
+
+Rules: all of it is decided by the text alone, and the first wrong word in the order of the text is reported,
+before any placeholder is looked at (seen of DynamoDB Local, which shares the languages with the service).
+Knows no names, values or items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, misplaced
+from hashrange.expressions.preparing import unknown_function
+from hashrange.expressions.reserved import RESERVED_WORDS
+from hashrange.expressions.tree import And, Call, Node, Not, Or, Path, Set, UpdateTree, children
+
+_INDEX_MAX: Final = 2**31 - 1
+
+
+class Language(NamedTuple):
+    """Which functions may be a whole condition or the whole of what is set, and which an operand of
+    something; `foreign` are the functions of the other language."""
+
+    name: str
+    whole: frozenset[str]
+    inner: frozenset[str]
+    foreign: frozenset[str]
+
+
+CONDITION: Final = Language(
+    "a condition", CONDITION_FUNCTIONS - {"size"}, frozenset({"size"}), UPDATE_FUNCTIONS
+)
+UPDATE: Final = Language("an update", UPDATE_FUNCTIONS, frozenset({"if_not_exists"}), CONDITION_FUNCTIONS)
+
+
+def check_words(tree: Node, language: Language) -> None:
+    """Raise ExpressionError for the first word that may not stand where it does."""
+    for node, is_whole in _places(tree):
+        if isinstance(node, Path):
+            _check_elements(node)
+        elif isinstance(node, Call):
+            _check_function(node.function, language, is_whole=is_whole)
+
+
+def _places(tree: Node) -> Iterator[tuple[Node, bool]]:
+    """The nodes in the order of the text, and whether each is a whole condition or all that is set."""
+    stack: list[tuple[Node, bool]] = [(tree, True)]
+    while stack:
+        node, is_whole = stack.pop()
+        yield node, is_whole
+        below = isinstance(node, And | Or | Not | Set | UpdateTree)
+        stack.extend((child, below) for child in reversed(children(node)))
+
+
+def _check_elements(path: Path) -> None:
+    for element in path.elements:
+        if isinstance(element, int):
+            if element > _INDEX_MAX:
+                raise ExpressionError(f"List index is not within the allowable range; index: [{element}]")
+        elif element[0] != "#" and element.upper() in RESERVED_WORDS:
+            raise ExpressionError(f"Attribute name is a reserved keyword; reserved keyword: {element}")
+
+
+def _check_function(function: str, language: Language, *, is_whole: bool) -> None:
+    if function not in language.whole and function not in language.inner:
+        raise unknown_function(function, language.foreign, language.name)
+    if function not in (language.whole if is_whole else language.inner):
+        raise misplaced(function)
