@@ -347,7 +347,7 @@ class ExpressionParser:
             raise ExpressionError(EMPTY_NAME)
         if len(elements) > NESTING_LEVELS_MAX:
             raise ExpressionError(
-                f"The document path has too many nesting elements; nesting levels: {len(elements)}"
+                f"The document path has too many nesting levels; nesting levels: {len(elements)}"
             )
         return Path(tuple(elements))
 
