@@ -197,13 +197,18 @@ def test_changed_paths_before_and_after() -> None:
         "b": {"S": "gone"},
         "l": {"L": [{"S": "0"}]},
     }
-    assert update.changed_paths(after, after=True) == {"a": ONE, "m": {"M": {"x": ONE}}}
+    # [report] paritysuite pull request 107, of RETURNING MODIFIED NEW: an index means the list as it is now
+    assert update.changed_paths(after) == {
+        "a": ONE,
+        "l": {"L": [{"S": "1"}]},
+        "m": {"M": {"x": ONE}},
+    }
 
 
-def test_a_removal_alone_leaves_nothing_after() -> None:
-    update = expressions.update("REMOVE l[0]", Substitutions())
+def test_nothing_is_where_the_last_element_was_removed() -> None:
+    update = expressions.update("REMOVE l[1]", Substitutions())
     after = update.apply({"l": {"L": [ONE, ONE]}})
-    assert update.changed_paths(after, after=True) == {}
+    assert update.changed_paths(after) == {}
 
 
 def test_an_update_shares_no_container_it_changes() -> None:
@@ -246,7 +251,7 @@ def test_legacy_results_are_those_of_expressions() -> None:
     assert legacy.attributes_to_get(["a"]).is_top_level
     update = legacy.attribute_updates({"a": {"Value": ONE}, "b": {"Action": "DELETE"}})
     assert update.attributes == {"a", "b"}
-    assert update.changed_paths({"a": ONE, "c": ONE}, after=True) == {"a": ONE}
+    assert update.changed_paths({"a": ONE, "c": ONE}) == {"a": ONE}
 
 
 @pytest.mark.parametrize("function", [legacy.expected, legacy.filters])

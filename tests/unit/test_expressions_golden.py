@@ -32,7 +32,7 @@ def render(result: Any, item: Any) -> str:
         return _dump(result.apply(item or {}))
     if isinstance(result, Update):
         after = result.apply(item or {})
-        touched = result.changed_paths(after, after=True)
+        touched = result.changed_paths(after)
         return f"after {_dump(after)}\ntouched {_dump(touched)}"
     return "\n".join(f"{term.attribute} {term.operator} {_dump(list(term.operands))}" for term in result)
 

@@ -67,16 +67,13 @@ class Update(msgspec.Struct, frozen=True):
         """The item after the update. Raises ValidationException where the item does not fit it."""
         return _apply_map(item, self.changes, item, self.values)
 
-    def changed_paths(self, item: Item, *, after: bool = False) -> Item:
-        """The sparse copy of the paths that the update touches.
+    def changed_paths(self, item: Item) -> Item:
+        """The sparse copy of the paths that the update touches, of the item before it or after it.
 
-        From the item before the update, or, with `after`, from the item after it: then the paths that it
-        only removes are left out, because another list element may have moved there.
+        Of the item after it, a removed element's path shows what moved there ([report] paritysuite pull
+        request 107, of RETURNING MODIFIED NEW).
         """
-        if not after:
-            return pick(item, self.changes)
-        kept = _without_removals(self.changes)
-        return pick(item, kept) if kept else {}
+        return pick(item, self.changes)
 
     def action_counts(self) -> tuple[int, int]:
         """How many of its actions leave a value, and how many are removals."""
@@ -94,19 +91,6 @@ def _counts(changes: Trie) -> tuple[int, int]:
             writes += more_writes
             removals += more_removals
     return writes, removals
-
-
-def _without_removals(changes: Trie) -> Trie:
-    result: Trie = {}
-    for element, node in changes.items():
-        if isinstance(node, Leaf):
-            if node.content is not remove:
-                result[element] = node
-        else:
-            below = _without_removals(node)
-            if below:
-                result[element] = below
-    return result
 
 
 def update(text: str, substitutions: Substitutions) -> Update:

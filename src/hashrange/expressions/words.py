@@ -16,7 +16,8 @@ from hashrange.expressions.preparing import unknown_function
 from hashrange.expressions.reserved import RESERVED_WORDS
 from hashrange.expressions.tree import And, Call, Node, Not, Or, Path, Set, UpdateTree, children
 
-_INDEX_MAX: Final = 2**31 - 1
+# [report] floci issue 3073: measured.
+_INDEX_MAX: Final = 2**32 - 2
 
 
 class Language(NamedTuple):

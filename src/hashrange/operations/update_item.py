@@ -29,7 +29,7 @@ def _attributes(request: Request, update: Update | None) -> Callable[[Outcome], 
         return single_write.no_attributes
     if wanted == "UPDATED_OLD":
         return lambda outcome: update.changed_paths(outcome.old_item or {}) or None
-    return lambda outcome: update.changed_paths(outcome.new_item or {}, after=True) or None
+    return lambda outcome: update.changed_paths(outcome.new_item or {}) or None
 
 
 def _new_attributes(outcome: Outcome) -> object | None:

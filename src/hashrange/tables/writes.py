@@ -40,7 +40,7 @@ class Update(Protocol):
         """The item after the update; the argument stays as it is."""
         ...
 
-    def changed_paths(self, item: Item, *, after: bool = False) -> Item:
+    def changed_paths(self, item: Item) -> Item:
         """A sparse copy of what the update touches in `item`, the item before it or after it."""
         ...
 
