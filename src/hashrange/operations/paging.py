@@ -82,18 +82,20 @@ def _select(request: Request, project: Projection | None) -> str | None:
             "SPECIFIC_ATTRIBUTES"
         )
     if select == "ALL_PROJECTED_ATTRIBUTES" and request.get("IndexName") is None:
-        raise RequestViolation(
-            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
-        )
+        raise RequestViolation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
     return select
 
 
 def open_source(table: Table, reading: Reading) -> Source:
-    """The table or index that a request reads from, checked against what it asks for."""
-    source = sources.open_source(table, reading.request.get("IndexName"), consistent=reading.consistent)
+    """The table or index that a request reads from."""
+    return sources.open_source(table, reading.request.get("IndexName"), consistent=reading.consistent)
+
+
+def check_shown(source: Source, reading: Reading) -> None:
+    """Refuse to show what a global index does not hold. DynamoDB Local looks at this last."""
     index = source.index
     if index is None or not index.is_global:
-        return source
+        return
     if reading.select == "ALL_ATTRIBUTES" and index.projection != "ALL":
         raise ValidationException(
             "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
@@ -101,20 +103,19 @@ def open_source(table: Table, reading: Reading) -> Source:
         )
     if reading.project is not None:
         sources.check_projected(source, reading.project.attributes)
-    return source
 
 
 def check_filter(source: Source, reading: Reading, parameter: str) -> None:
     """A Query's filter may use neither the key that it reads by nor what its index does not project."""
     if reading.test is None:
         return
-    sources.check_filter(source, reading.test.attributes)
     for attribute in source.key.attributes():
         if attribute.name in reading.test.attributes:
             raise ValidationException(
                 f"{parameter} can only contain non-primary key attributes: "
                 f"Primary key attribute: {attribute.name}"
             )
+    sources.check_filter(source, reading.test.attributes)
 
 
 def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answer:

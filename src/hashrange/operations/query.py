@@ -43,7 +43,6 @@ def prepare(request: Request, context: Context) -> ReadBody:
         keys.check_scalars(table, subs.nested)
         source = paging.open_source(table, reading)
         selected = key_conditions.match(source, comparisons)
-        paging.check_filter(source, reading, filter_parameter)
         start: bytes | None = None
         if reading.start is not None:
             partition, start = ranges.start_position(source, reading.start)
@@ -51,6 +50,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
                 raise ValidationException(_OUTSIDE)
             if start < selected.low or (selected.high is not None and start >= selected.high):
                 raise ValidationException(_OUT_OF_RANGE)
+        paging.check_filter(source, reading, filter_parameter)
+        paging.check_shown(source, reading)
         found = ranges.query_records(
             reader, source, selected.partition, selected.low, selected.high, reverse=reverse, start=start
         )

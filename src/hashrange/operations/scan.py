@@ -41,6 +41,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
                     "ExclusiveStartKey with correct Segment. "
                     f"TotalSegments: {segments} Segment: {segment}"
                 )
+        paging.check_shown(source, reading)
         found = ranges.scan_records(reader, source, segment, segments, start)
         page = ranges.read_page(found, limit=reading.limit, test=test)
         return paging.answer(reader, source, reading, page)
