@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -75,22 +75,36 @@ class Update(msgspec.Struct, frozen=True):
         """
         return pick(item, self.changes)
 
-    def action_counts(self) -> tuple[int, int]:
-        """How many of its actions leave a value, and how many are removals."""
-        return _counts(self.changes)
+    def action_counts(self) -> ActionCounts:
+        """What the update is made of."""
+        counts = ActionCounts(0, 0, 0, frozenset())
+        for name, node in self.changes.items():
+            writes, removals, indexes = _counts(node)
+            counts = ActionCounts(
+                counts.writes + writes,
+                counts.removals + removals,
+                counts.indexes + indexes,
+                counts.written | {str(name)} if writes else counts.written,
+            )
+        return counts
 
 
-def _counts(changes: Trie) -> tuple[int, int]:
-    writes = removals = 0
-    for node in changes.values():
-        if isinstance(node, Leaf):
-            removals += node.content is remove
-            writes += node.content is not remove
-        else:
-            more_writes, more_removals = _counts(node)
-            writes += more_writes
-            removals += more_removals
-    return writes, removals
+class ActionCounts(NamedTuple):
+    """How many actions of an update leave a value and how many are removals; how many list indexes are on
+    the way to what the former leave, and in which top-level attributes they leave it."""
+
+    writes: int
+    removals: int
+    indexes: int
+    written: frozenset[str]
+
+
+def _counts(node: Trie | Leaf, indexes: int = 0) -> tuple[int, int, int]:
+    if isinstance(node, Leaf):
+        return (0, 1, 0) if node.content is remove else (1, 0, indexes)
+    below = [_counts(child, indexes + isinstance(element, int)) for element, child in node.items()]
+    writes, removals, passed = map(sum, zip(*below, strict=True))
+    return writes, removals, passed
 
 
 def update(text: str, substitutions: Substitutions) -> Update:

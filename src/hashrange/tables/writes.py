@@ -44,12 +44,27 @@ class Update(Protocol):
         """A sparse copy of what the update touches in `item`, the item before it or after it."""
         ...
 
-    def action_counts(self) -> tuple[int, int]:
-        """How many of its actions leave a value, and how many are removals."""
+    def action_counts(self) -> ActionCounts:
+        """What it is made of."""
         ...
 
 
-# What an update is charged on top of the item that it leaves, keys apart: [report] dynoxide issue 187.
+class ActionCounts(Protocol):
+    """Actions of an update that leave a value, and removals; list indexes on the way to the values, and the
+    top-level attributes that they are left in."""
+
+    @property
+    def writes(self) -> int: ...
+    @property
+    def removals(self) -> int: ...
+    @property
+    def indexes(self) -> int: ...
+    @property
+    def written(self) -> frozenset[str]: ...
+
+
+# What an update is measured by on top of the attributes that it writes, with one byte for each list index:
+# [report] dynoxide issues 187 and 210.
 _UPDATE_BYTES, _WRITE_BYTES, _REMOVAL_BYTES = 3, 19, 2
 
 
@@ -172,8 +187,7 @@ def _updated(table: Table, write: Write, old: bytes | None, old_item: Item | Non
     # Only what changed is measured again: most updates touch one attribute of many.
     changed = write.update.attributes
     size += _size_of(after, changed) - _size_of(before, changed)
-    if size > _SURELY_FITS_BYTES and size + max(0, _charge(table, write.update, after)) > ITEM_BYTES_MAX:
-        # Large keys would let the service keep an item that is larger than the limit; here it never is.
+    if size > _SURELY_FITS_BYTES and _measured(table, write.update, after, size) > ITEM_BYTES_MAX:
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     return records.pack(after, size), after
 
@@ -182,11 +196,17 @@ _SURELY_FITS_BYTES = ITEM_BYTES_MAX // 2
 """Actions cannot charge as much as the rest: the text of an expression is too short for that."""
 
 
-def _charge(table: Table, update: Update, after: Item) -> int:
-    """By how many bytes an update is measured larger than the item that it leaves."""
-    writes, removals = update.action_counts()
-    charge = _UPDATE_BYTES + writes * _WRITE_BYTES + removals * _REMOVAL_BYTES
-    return charge - _size_of(after, table.key_names)
+def _measured(table: Table, update: Update, after: Item, size: int) -> int:
+    """What may not be larger than an item may be: the update itself, and what it leaves without its key.
+
+    Neither the key nor an attribute that is not written counts for the former ([report] dynoxide issue 210),
+    so that the service keeps items that are a little larger than the limit. How much larger they may become
+    by what is not written is not known.
+    """
+    counts = update.action_counts()
+    written = _UPDATE_BYTES + counts.writes * _WRITE_BYTES + counts.removals * _REMOVAL_BYTES
+    written += counts.indexes + _size_of(after, counts.written)
+    return max(written, size - _size_of(after, table.key_names))
 
 
 def _size_of(item: Item, names: frozenset[str]) -> int:
