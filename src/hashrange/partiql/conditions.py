@@ -146,15 +146,24 @@ class ExpressionParser:
         left = self._and()
         while self.cursor.accept_keyword("OR"):
             self._count()
-            left = Or(_condition(left, _NOT_EXPRESSIONS), _condition(self._and(), _NOT_EXPRESSIONS))
+            left = Or(_condition(left, _NOT_EXPRESSIONS), self._joined(self._and()))
         return left
 
     def _and(self) -> Tree:
         left = self._not()
         while self.cursor.accept_keyword("AND"):
             self._count()
-            left = And(_condition(left, _NOT_EXPRESSIONS), _condition(self._not(), _NOT_EXPRESSIONS))
+            left = And(_condition(left, _NOT_EXPRESSIONS), self._joined(self._not()))
         return left
+
+    def _joined(self, node: Tree) -> ConditionTree:
+        """The condition behind AND or OR. That the statement does not go on so is told before that it is none."""
+        token = self.cursor.token
+        if token.kind in ("word", "end") or (token.kind == "symbol" and token.text in (")", ";")):
+            return _condition(node, _NOT_EXPRESSIONS)
+        if isinstance(node, Path | Value):
+            raise malformed("Unexpected token after expression")
+        return _condition(node, _NOT_EXPRESSIONS)
 
     def _not(self) -> Tree:
         negations = 0
@@ -356,6 +365,10 @@ class ExpressionParser:
         token = cursor.token
         if token.kind == "string":
             return text_of(cursor.take())
+        if token.kind == "quoted":
+            return cursor.name()
+        if token.kind in ("end", "other") or cursor.keyword() == "FROM" or cursor.at("]"):
+            cursor.refuse_term()
         if cursor.at("*"):
             raise ExpressionError(
                 f"Wildcard path component like a[*].b are not supported {cursor.place(token)}"

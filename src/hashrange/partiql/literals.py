@@ -25,7 +25,7 @@ _OPENING: Final = ("[", "{", "<<")
 EMPTY_NAME: Final = "Path component cannot be an empty string"
 _KEY_KINDS: Final = {
     "parameter": "Parameter",
-    "number": "Literal",
+    "number": "INT",
     "word": "VariableReference",
     "quoted": "VariableReference",
 }
@@ -57,7 +57,8 @@ def literal(cursor: StatementCursor, where: str = "root", level: int = 1) -> Att
     if cursor.accept("["):
         return {"L": _list(cursor, where, level)}
     if cursor.accept("{"):
-        return {"M": {name: literal(cursor, f"{where}.{name}", level + 1) for name in members(cursor, where)}}
+        names = members(cursor, where, token)
+        return {"M": {name: literal(cursor, f"{where}.{name}", level + 1) for name in names}}
     if cursor.accept("<<"):
         return _bag(cursor, token)
     return {"N": _number(cursor)}
@@ -68,18 +69,22 @@ def text_of(token: Token) -> str:
     return token.text[1:-1].replace("''", "'")
 
 
-def members(cursor: StatementCursor, where: str) -> _Members:
-    """The names of a map whose brace is taken, one at a time; the caller takes the value of each."""
-    return _Members(cursor, where)
+def members(cursor: StatementCursor, where: str, opening: Token | None = None) -> _Members:
+    """The names of a map whose brace is taken, one at a time; the caller takes the value of each.
+
+    A name that comes twice is said to be at its place, or at that of `opening`.
+    """
+    return _Members(cursor, where, opening)
 
 
 class _Members:
     """Iterates over the names of a map literal."""
 
-    __slots__ = ("_cursor", "_seen", "_where")
+    __slots__ = ("_cursor", "_opening", "_seen", "_where")
 
-    def __init__(self, cursor: StatementCursor, where: str) -> None:
+    def __init__(self, cursor: StatementCursor, where: str, opening: Token | None) -> None:
         self._cursor = cursor
+        self._opening = opening
         self._where = where
         self._seen: set[str] = set()
 
@@ -109,7 +114,8 @@ class _Members:
             raise ExpressionError(EMPTY_NAME)
         if name in self._seen:
             raise ExpressionError(
-                f"Duplicate keys in tuple. Key: {name} under {self._where} {cursor.place(token)}"
+                f"Duplicate keys in tuple. Key: {name} under {self._where} "
+                f"{cursor.place(self._opening or token)}"
             )
         self._seen.add(name)
         cursor.demand(":")
@@ -168,7 +174,7 @@ def _number(cursor: StatementCursor) -> str:
 
 def _unsupported(cursor: StatementCursor, where: str) -> ExpressionError:
     token = cursor.token
-    if token.kind == "end" or (token.kind == "symbol" and token.text not in "(+-"):
+    if token.kind in ("end", "other") or (token.kind == "symbol" and token.text not in "(+-"):
         return malformed("Unexpected term")
     what = token.text
     if token.kind == "parameter":
