@@ -32,7 +32,7 @@ from hashrange.expressions.tree import (
     walk,
 )
 from hashrange.limits import EXPRESSION_IN_OPERANDS_MAX
-from hashrange.values import AttributeValue, kind, order
+from hashrange.values import AttributeValue, kind, order, value_size
 
 CONDITION_FUNCTIONS: Final = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size"}
@@ -124,8 +124,8 @@ def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck
                 yield from _type_checks(operator, (left, right), _ORDERED)
         case Between(operand, low, high):
             _check_operands_are_no_conditions(operand, low, high)
-            _check_distinct("BETWEEN", operand, (low, high), names)
             yield from _type_checks("BETWEEN", (operand, low, high), _ORDERED)
+            _check_distinct("BETWEEN", operand, (low, high), names)
             yield from _bounds_checks(low, high)
         case In(operand, choices):
             _check_operands_are_no_conditions(operand, *choices)
@@ -152,27 +152,28 @@ def misplaced(function: str) -> ExpressionError:
     )
 
 
-def _call_checks(node: Call, names: Mapping[str, str]) -> list[ValueCheck]:
+def _call_checks(node: Call, names: Mapping[str, str]) -> Iterator[ValueCheck]:
     function, arguments = node.function, node.arguments
     _check_count(node)
     _check_operands_are_no_conditions(*arguments)
     first = arguments[0]
     if function in ("attribute_exists", "attribute_not_exists"):
         _check_path(function, first)
-        return []
+        return
     if function == "size":
-        return _type_checks(function, (first,), _SIZED)
+        yield from _type_checks(function, (first,), _SIZED)
+        return
     second = arguments[1]
     _check_distinct(function, first, (second,), names)
     if function == "attribute_type":
         if isinstance(second, Path):
             # An attribute may have any type, and this operand only one.
             raise _wrong_type(function, _ANY_TYPE)
-        return [*_type_checks(function, (second,), _STRING), *_type_name_checks(second)]
+        yield from _type_checks(function, (second,), _STRING)
+        yield from _type_name_checks(second)
     if function == "begins_with":
-        return _type_checks(function, arguments, _TEXTUAL)
+        yield from _type_checks(function, arguments, _TEXTUAL)
     # contains takes anything; what cannot contain does not.
-    return []
 
 
 def update_checks(tree: UpdateTree, names: Mapping[str, str] = _NO_NAMES) -> list[ValueCheck]:
@@ -245,17 +246,15 @@ def _wrong_type(operator: str, found: str) -> ExpressionError:
     )
 
 
-def _type_checks(operator: str, operands: Iterable[Operand], allowed: frozenset[str]) -> list[ValueCheck]:
+def _type_checks(operator: str, operands: Iterable[Operand], allowed: frozenset[str]) -> Iterator[ValueCheck]:
     """Checks that every value among `operands` has one of the `allowed` types."""
-    checks = []
     for operand in operands:
         if isinstance(operand, Value):
-            checks.append(_type_check(operator, operand.name, allowed))
+            yield _type_check(operator, operand.name, allowed)
         else:
             found = _result_type(operand)
             if found is not None and found not in allowed:
                 raise _wrong_type(operator, found)
-    return checks
 
 
 def _result_type(operand: Operand) -> str | None:
@@ -320,4 +319,8 @@ def check_bounds(low: AttributeValue, high: AttributeValue) -> None:
 
 def _show_value(value: AttributeValue) -> str:
     name = kind(value)
-    return f"AttributeValue: {{{name}:{value[name]}}}"
+    shown = value[name]
+    if name == "B":
+        size = value_size(value)
+        shown = f"java.nio.HeapByteBuffer[pos=0 lim={size} cap={size}]"
+    return f"AttributeValue: {{{name}:{shown}}}"
