@@ -157,7 +157,7 @@ class ExpressionParser:
         return left
 
     def _joined(self, node: Tree) -> ConditionTree:
-        """The condition behind AND or OR. That the statement does not go on so is told before that it is none."""
+        """The condition behind AND or OR. What cannot follow it is told before that it is no condition."""
         token = self.cursor.token
         if token.kind in ("word", "end") or (token.kind == "symbol" and token.text in (")", ";")):
             return _condition(node, _NOT_EXPRESSIONS)
