@@ -260,8 +260,8 @@ def _check_arguments(operator: str, arguments: list[AttributeValue]) -> None:
             raise _invalid(
                 f"ComparisonOperator {operator} is not valid for {kind(argument)} AttributeValue type"
             )
-    if len({kind(argument) for argument in arguments}) > 1:
-        raise _invalid("AttributeValues inside AttributeValueList must be of same type")
+        if kind(argument) != kind(arguments[0]):
+            raise _invalid("AttributeValues inside AttributeValueList must be of same type")
     if operator == "BETWEEN" and order(arguments[0], arguments[1]) == 1:
         raise RequestViolation(
             "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound"
