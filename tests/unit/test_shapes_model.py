@@ -40,19 +40,44 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
     ),
     ("RestoreTableFromBackup.LocalSecondaryIndexOverride[].KeySchema", "maximum"): (2, None, "the same"),
     ("RestoreTableToPointInTime.LocalSecondaryIndexOverride[].KeySchema", "maximum"): (2, None, "the same"),
-    ("CreateTable.GlobalSecondaryIndexes[].KeySchema", "maximum"): (
-        8,
-        None,
-        "[docs] a global index has up to 4 partition and 4 sort attributes",
-    ),
-    ("UpdateTable.GlobalSecondaryIndexUpdates[].Create.KeySchema", "maximum"): (8, None, "the same"),
-    ("ImportTable.TableCreationParameters.GlobalSecondaryIndexes[].KeySchema", "maximum"): (
-        8,
-        None,
-        "the same",
-    ),
-    ("RestoreTableFromBackup.GlobalSecondaryIndexOverride[].KeySchema", "maximum"): (8, None, "the same"),
-    ("RestoreTableToPointInTime.GlobalSecondaryIndexOverride[].KeySchema", "maximum"): (8, None, "the same"),
+    **{
+        (f"{tag}.{member}", rule): (
+            ours,
+            theirs,
+            "[report] ack-api-quirks DDB-TABLE-107: tags are judged later, one at a time",
+        )
+        for tag in ("CreateTable.Tags[]", "TagResource.Tags[]")
+        for member, rule, ours, theirs in (
+            ("Key", "minimum", None, 1),
+            ("Key", "maximum", None, 128),
+            ("Key", "required", False, True),
+            ("Value", "minimum", None, 0),
+            ("Value", "maximum", None, 256),
+            ("Value", "required", False, True),
+        )
+    },
+    ("UntagResource.TagKeys[]", "minimum"): (None, 1, "the same"),
+    ("UntagResource.TagKeys[]", "maximum"): (None, 128, "the same"),
+    **{
+        (place, "members"): (
+            ["WriteCapacityUnits", "ReadCapacityUnits"],
+            ["ReadCapacityUnits", "WriteCapacityUnits"],
+            "[report] ack-api-quirks DDB-TABLE-038, amplify-category-api pull 3518: writes are named first",
+        )
+        for place in (
+            "CreateTable.ProvisionedThroughput",
+            "CreateTable.GlobalSecondaryIndexes[].ProvisionedThroughput",
+            "ImportTable.TableCreationParameters.ProvisionedThroughput",
+            "ImportTable.TableCreationParameters.GlobalSecondaryIndexes[].ProvisionedThroughput",
+            "RestoreTableFromBackup.GlobalSecondaryIndexOverride[].ProvisionedThroughput",
+            "RestoreTableFromBackup.ProvisionedThroughputOverride",
+            "RestoreTableToPointInTime.GlobalSecondaryIndexOverride[].ProvisionedThroughput",
+            "RestoreTableToPointInTime.ProvisionedThroughputOverride",
+            "UpdateTable.ProvisionedThroughput",
+            "UpdateTable.GlobalSecondaryIndexUpdates[].Create.ProvisionedThroughput",
+            "UpdateTable.GlobalSecondaryIndexUpdates[].Update.ProvisionedThroughput",
+        )
+    },
 }
 
 _session = botocore.session.get_session()
