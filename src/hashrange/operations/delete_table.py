@@ -14,6 +14,7 @@ from hashrange.operations import replica_changes, table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog, replicas
+from hashrange.tables.table import Table
 
 _PROTECTED = (
     "Resource cannot be deleted as it is currently protected against deletion. "
@@ -34,25 +35,33 @@ def prepare(request: Request, context: Context) -> WriteBody:
             return _answer(table_description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
-        if table.status(now) == "CREATING":
-            raise ResourceInUseException(
-                f"Attempt to change a resource which is still in use: Table is being created: {name}"
-            )
-        if table.gone_at is None:
-            table = msgspec.structs.replace(table, gone_at=now + delay)
-            shown = table_description.describe(txn, table, context.caller, now)
-            if delay > 0:
-                catalog.save(txn, table)
-            else:
-                catalog.remove(txn, table, now)
+        _check_at_rest(table, now)
+        table = msgspec.structs.replace(table, gone_at=now + delay)
+        shown = table_description.describe(txn, table, context.caller, now)
+        if delay > 0:
+            catalog.save(txn, table)
         else:
-            shown = table_description.describe(txn, table, context.caller, now)
+            catalog.remove(txn, table, now)
         return _answer(shown)
 
     return body
 
 
+def _check_at_rest(table: Table, now: float) -> None:
+    """The words are those of ack-api-quirks DDB-TABLE-001, 006, 063 and 150."""
+    problem = {
+        "CREATING": f"Table is being created: {table.name}",
+        "UPDATING": f"Table: {table.name} is in the process of being updated.",
+        "DELETING": f"Table is being deleted: {table.name}",
+    }.get(table.status(now))
+    if problem is None and table.has_changing_index():
+        problem = "Cannot delete table while indexes are being created, updated, or deleted."
+    if problem is not None:
+        raise ResourceInUseException(f"Attempt to change a resource which is still in use: {problem}")
+
+
 def _answer(shown: dict[str, Any]) -> Answer:
     for member in ("AttributeDefinitions", "KeySchema", "CreationDateTime"):
         del shown[member]
+    shown.pop("GlobalSecondaryIndexes", None)
     return {"TableDescription": shown}

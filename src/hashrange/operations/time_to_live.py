@@ -74,6 +74,13 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_any(reader, name, context.now)
+        state = table.status(context.now)
+        if state in ("CREATING", "DELETING"):
+            # [report] ack-api-quirks DDB-TABLE-442
+            raise ValidationException(
+                f"Cannot describe time to live while table is in {state} state: Current table state is "
+                f"{state}"
+            )
         if table.ttl is None:
             return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
         status = "ENABLED" if table.ttl.built else "ENABLING"

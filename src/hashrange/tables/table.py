@@ -170,8 +170,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             return "DELETING"
         if now < self.active_at:
             return "CREATING"
-        changing = now < self.updating_until or any(index.status != "ACTIVE" for index in self.indexes)
-        return "UPDATING" if changing else "ACTIVE"
+        return "UPDATING" if now < self.updating_until else "ACTIVE"
+
+    def has_changing_index(self) -> bool:
+        """Whether an index is being filled, for which the table's own status does not change."""
+        return any(index.status != "ACTIVE" for index in self.indexes)
 
     @cached_property
     def key_names(self) -> frozenset[str]:
