@@ -16,7 +16,6 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import (
     LimitExceededException,
-    ResourceInUseException,
     ResourceNotFoundException,
     ValidationException,
 )
@@ -114,7 +113,7 @@ def test_an_index_of_a_large_table_is_filled_in_the_background(database: Databas
     assert describe_index(database)["Backfilling"] is True
     with pytest.raises(ValidationException, match="Cannot read from backfilling global secondary index"):
         count(database)
-    with pytest.raises(ResourceInUseException):
+    with pytest.raises(LimitExceededException):
         create_index(database, "another")
     # What changes meanwhile is in the index as well, once.
     database.sweep()

@@ -248,6 +248,8 @@ def test_table_states(world: World) -> None:
     world.advance(1)
     assert status() == "ACTIVE"
     world.client.update_table(TableName="table", DeletionProtectionEnabled=False)
+    assert status() == "ACTIVE"
+    world.client.update_table(TableName="table", TableClass="STANDARD_INFREQUENT_ACCESS")
     assert status() == "UPDATING"
     world.advance(10)
     assert status() == "ACTIVE"

@@ -3,7 +3,8 @@
 A new index of a small table is filled at once; that of a large one by the sweep, and it stays CREATING
 until then. A deleted index is gone at once.
 
-Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB".
+Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB"; for words, and for what answers
+show, what ack-api-quirks measured in October 2026 (its DDB-TABLE-135 to 174, 375, 380, 456).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from hashrange.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
-from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX
+from hashrange.limits import GSI_MAX
 from hashrange.operations import table_definition as definition
-from hashrange.operations.context import Request
+from hashrange.operations import throughput
+from hashrange.operations.context import Answer, Request
 from hashrange.storage.api import Transaction
 from hashrange.tables import backfill, catalog
 from hashrange.tables.sweeps import with_index
@@ -36,65 +38,111 @@ _ONE_AT_A_TIME = (
 
 
 class Changed(NamedTuple):
-    """A table after the change of its indexes: as it is stored, and as the answer shows it."""
+    """A table after a change of its indexes: as it is stored, and as the answer shows it."""
 
     stored: Table
     shown: Table
 
 
+def slow(updates: list[Request] | None) -> bool:
+    """Whether the table itself is busy with the changes: an index comes or goes."""
+    return any(update.get("Update") is None for update in updates or ())
+
+
 def check(updates: list[Request]) -> None:
     """The rules that need no table. Raises `ValidationException` and `LimitExceededException`."""
-    slow = 0
+    coming_or_going = 0
     names: list[str] = []
     for update in updates:
         given = [(action, update[action]) for action in _ACTIONS if update.get(action) is not None]
-        if len(given) != 1:
+        if not given:
             raise ValidationException(
                 f"{INVALID}One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
                 "GlobalSecondaryIndexUpdate.Delete must not be null"
             )
+        if len(given) > 1:
+            raise ValidationException(
+                f"{INVALID}Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate "
+                "object"
+            )
         action, part = given[0]
         names.append(part["IndexName"])
-        slow += action != "Update"
+        coming_or_going += action != "Update"
+        if action == "Update" and part.get("WarmThroughput") == {}:
+            raise ValidationException(
+                f"{INVALID}WarmThroughput must have at least one of ReadUnitsPerSecond or "
+                f"WriteUnitsPerSecond specified for index: {part['IndexName']}"
+            )
     if len(set(names)) != len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValidationException(
             f"{INVALID}Only one global secondary index update per index is allowed simultaneously. "
             f"Index: {repeated}"
         )
-    if slow > 1:
+    if coming_or_going > 1:
         raise LimitExceededException(_ONE_AT_A_TIME)
 
 
-def apply(txn: Transaction, table: Table, request: Request, *, at_once: bool, now: float) -> Changed:
-    """Change the indexes of `table` as a checked request says."""
-    given = definition.attribute_types(request.get("AttributeDefinitions") or [])
-    types: dict[str, KeyType] = {**table.attribute_types, **given}
-    _check_same_types(table, types)
+def check_switch(table: Table, updates: list[Request] | None) -> None:
+    """A table that becomes PROVISIONED needs throughput for each of its indexes."""
+    given = {}
+    for update in updates or ():
+        part = update.get("Update") or update.get("Delete")
+        if part is not None:
+            given[part["IndexName"]] = update.get("Delete") or part.get("ProvisionedThroughput")
+    for index in table.indexes:
+        if index.is_global and given.get(index.name) is None:
+            raise ValidationException(
+                f"{INVALID}ProvisionedThroughput must be specified for index: {index.name}"
+            )
+
+
+def switched(index: Index, before: str) -> Index:
+    """A global index when the billing mode of its table, `before`, has become the other one."""
+    return msgspec.structs.replace(
+        index,
+        throughput=throughput.switched(index.throughput, None),
+        on_demand=index.on_demand if before == "PROVISIONED" else None,
+        warm=throughput.current_warm(index.warm, index.throughput, before),
+    )
+
+
+def apply(
+    txn: Transaction, table: Table, request: Request, *, switching: bool, at_once: bool, now: float
+) -> Changed:
+    """Change the indexes of `table` as a checked request says.
+
+    The table has its new billing mode; `switching` if that is another than before.
+    """
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
         if update.get("Create") is not None:
-            # The request itself must define the keys of its new index, whatever the table knows already.
-            # [report] dynoxide issue 144
-            name, schema = update["Create"]["IndexName"], update["Create"]["KeySchema"]
-            definition.index_key_schema(name, schema, given, keys_max=GSI_KEY_ATTRIBUTES_MAX)
-            stored, shown = _create(txn, stored, update["Create"], types, at_once=at_once)
+            made, index = _create(txn, stored, update["Create"], request, at_once=at_once)
+            stored = made
+            shown = msgspec.structs.replace(shown, indexes=(*shown.indexes, index))
         elif update.get("Delete") is not None:
-            stored, shown = _delete(txn, stored, update["Delete"]["IndexName"])
+            index = _existing(stored, update["Delete"]["IndexName"], "delete")
+            _check_alone(stored, index.name)
+            txn.delete_space(index.space)
+            rest = tuple(one for one in stored.indexes if one.space != index.space)
+            stored = msgspec.structs.replace(stored, indexes=rest)
+            shown = with_index(shown, msgspec.structs.replace(index, status="DELETING"))
         else:
-            stored = shown = _reprovision(stored, update["Update"], now)
-    used = {attribute.name for attribute in stored.key.attributes()}
-    used.update(attribute.name for index in stored.indexes for attribute in index.key.attributes())
-    unused = [name for name in types if name not in used and name not in table.attribute_types]
-    if unused:
-        raise ValidationException(
-            f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
-            f"[{', '.join(types)}], keys used: [{', '.join(sorted(used))}]"
-        )
-    kept = {name: type_ for name, type_ in types.items() if name in used}
-    return Changed(
-        msgspec.structs.replace(stored, attribute_types=kept),
-        msgspec.structs.replace(shown, attribute_types=types if stored is not shown else kept),
+            before = _existing(stored, update["Update"]["IndexName"], "update")
+            after = _reprovisioned(stored, before, update["Update"], switching=switching, now=now)
+            stored = with_index(stored, after)
+            shown = with_index(shown, _echoed(before, after, update["Update"], switching=switching))
+    return Changed(_with_types(stored, request), _with_types(shown, request))
+
+
+def _with_types(table: Table, request: Request) -> Table:
+    """The table with the types of what its keys use; other definitions in the request are ignored."""
+    given = definition.attribute_types(request.get("AttributeDefinitions") or [])
+    types: dict[str, KeyType] = {**given, **table.attribute_types}
+    schemas = (table.key, *(index.key for index in table.indexes))
+    used = {attribute.name for schema in schemas for attribute in schema.attributes()}
+    return msgspec.structs.replace(
+        table, attribute_types={name: type_ for name, type_ in types.items() if name in used}
     )
 
 
@@ -117,48 +165,101 @@ def _shown(schema: KeySchema, types: Mapping[str, KeyType]) -> str:
 
 
 def _create(
-    txn: Transaction, table: Table, request: Request, types: dict[str, KeyType], *, at_once: bool
-) -> Changed:
-    if table.index(request["IndexName"]) is not None:
+    txn: Transaction, table: Table, part: Request, request: Request, *, at_once: bool
+) -> tuple[Table, Index]:
+    """The table with a new index, and the index as the answer shows it."""
+    name = part["IndexName"]
+    given = definition.attribute_types(request.get("AttributeDefinitions") or [])
+    if not given:
+        raise ValidationException(f"{INVALID}AttributeDefinitions is not specified for index: {name}")
+    # The request itself must define the keys of its new index, whatever the table knows already.
+    # [report] dynoxide issue 144
+    key = definition.index_key_schema(part["KeySchema"], given, is_global=True)
+    _check_same_types(table, {**table.attribute_types, **given})
+    if table.index(name) is not None:
         raise ValidationException("Attempting to create an index which already exists")
-    new = definition.global_index(request, types, table.billing_mode, 0, keys_max=GSI_KEY_ATTRIBUTES_MAX)
-    definition.check_indexes((*table.indexes, new))
-    index = msgspec.structs.replace(
-        new, space=catalog.new_space(txn), status="CREATING", backfilling=True
-    )
-    shown = msgspec.structs.replace(table, indexes=(*table.indexes, index))
-    small = txn.totals(table.space).records <= _AT_ONCE_ITEMS
-    if at_once and small and backfill.step(txn, shown, index, _AT_ONCE_ITEMS + 1):
-        active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
-        return Changed(with_index(shown, active), shown)
-    return Changed(shown, shown)
-
-
-def _delete(txn: Transaction, table: Table, name: str) -> Changed:
-    index = _existing(table, name)
-    txn.delete_space(index.space)
-    rest = tuple(one for one in table.indexes if one.space != index.space)
-    deleting = msgspec.structs.replace(index, status="DELETING")
-    return Changed(msgspec.structs.replace(table, indexes=rest), with_index(table, deleting))
-
-
-def _reprovision(table: Table, request: Request, now: float) -> Table:
-    index = _existing(table, request["IndexName"])
-    changes: dict[str, Any] = {}
-    given = request.get("ProvisionedThroughput")
-    if given is not None:
-        changes["throughput"] = definition.changed_throughput(
-            index.throughput, given, now, of=f"the index {index.name}"
+    new = definition.global_index(part, key, table.billing_mode, updating=True)
+    _check_alone(table, name)
+    if sum(index.is_global for index in table.indexes) >= GSI_MAX:
+        raise LimitExceededException(
+            "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of "
+            f"{GSI_MAX}"
         )
-    if request.get("OnDemandThroughput") is not None:
-        changes["on_demand"] = definition.on_demand(request["OnDemandThroughput"])
-    if request.get("WarmThroughput") is not None:
-        changes["warm"] = definition.warm(request["WarmThroughput"])
-    return with_index(table, msgspec.structs.replace(index, **changes))
+    definition.check_indexes((*table.indexes, new))
+    index = msgspec.structs.replace(new, space=catalog.new_space(txn), status="CREATING", backfilling=True)
+    made = msgspec.structs.replace(table, indexes=(*table.indexes, index))
+    small = txn.totals(table.space).records <= _AT_ONCE_ITEMS
+    if at_once and small and backfill.step(txn, made, index, _AT_ONCE_ITEMS + 1):
+        active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
+        made = with_index(made, active)
+    # It begins with the allocation of resources.
+    return made, msgspec.structs.replace(index, backfilling=False)
 
 
-def _existing(table: Table, name: str) -> Index:
+def _check_alone(table: Table, name: str) -> None:
+    """One index at a time comes or goes; one that comes may be given up."""
+    if any(index.status != "ACTIVE" and index.name != name for index in table.indexes):
+        raise LimitExceededException(_ONE_AT_A_TIME)
+
+
+def _reprovisioned(table: Table, index: Index, part: Request, *, switching: bool, now: float) -> Index:
+    of, mode = throughput.Of(index.name), table.billing_mode
+    given, ceilings, warm = (
+        part.get("ProvisionedThroughput"),
+        throughput.ceilings(part.get("OnDemandThroughput")),
+        throughput.warm(part.get("WarmThroughput")),
+    )
+    if mode == "PAY_PER_REQUEST" and (given is not None or (ceilings is None and warm is None)):
+        raise ValidationException(
+            f"{INVALID}The only Updates for index: {index.name} when TableThroughputMode is PAY_PER_REQUEST "
+            "can be to OnDemandThroughput, WarmThroughput"
+        )
+    throughput.check_ceilings(ceilings, mode, of, updating=True)
+    if given is None and warm is None and mode == "PROVISIONED":
+        throughput.check_index_billing(mode, None, index.name, updating=True)
+    changes: dict[str, Any] = {}
+    if warm is not None:
+        changes["warm"] = throughput.changed_warm(index, mode, warm, of)
+    if given is not None:
+        units = index.throughput
+        changes.setdefault("warm", throughput.current_warm(index.warm, units, mode))
+        changes["throughput"] = (
+            throughput.switched(units, given) if switching else throughput.changed(units, given, now, of)
+        )
+    if ceilings is not None:
+        changes["on_demand"] = throughput.changed_ceilings(index.on_demand, ceilings)
+    return msgspec.structs.replace(index, **changes)
+
+
+def _echoed(before: Index, after: Index, part: Request, *, switching: bool) -> Index:
+    """An updated index as the answer shows it: with the units and the warm throughput of before."""
+    ceilings = part.get("OnDemandThroughput")
+    busy = part.get("ProvisionedThroughput") is not None or throughput.ceilings(ceilings) is not None
+    return msgspec.structs.replace(
+        after,
+        status="UPDATING" if busy else after.status,
+        throughput=after.throughput if switching else before.throughput,
+        on_demand=throughput.echoed_ceilings(before.on_demand, ceilings) if ceilings else after.on_demand,
+        warm=before.warm,
+    )
+
+
+def mark_warming(shown: Answer, updates: list[Request] | None) -> None:
+    """Tell of the indexes in an answer whose warm throughput is being raised."""
+    warming = {
+        update["Update"]["IndexName"]
+        for update in updates or ()
+        if (update.get("Update") or {}).get("WarmThroughput") is not None
+    }
+    for index in shown.get("GlobalSecondaryIndexes", ()):
+        if index["IndexName"] in warming:
+            index["WarmThroughput"]["Status"] = "UPDATING"
+
+
+def _existing(table: Table, name: str, verb: str) -> Index:
     index = table.index(name)
-    if index is None or not index.is_global:
-        raise ResourceNotFoundException(RESOURCE_NOT_FOUND)
+    if index is None:
+        raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Index {name} for table {table.name}")
+    if not index.is_global:
+        raise ValidationException(f"Cannot {verb} an index that is not a GlobalSecondaryIndex: {name}")
     return index

@@ -15,21 +15,36 @@ from hashrange.tables.table import Table
 
 
 def view_type(specification: Request | None) -> str | None:
-    """The view type that a specification asks for, None where it asks for no stream."""
+    """The view type that a CreateTable asks for, None where it asks for no stream."""
     if specification is None:
         return None
+    return _view_type(
+        specification,
+        "Table is being created with a stream enabled, UpdateViewType is required",
+        "Table is being created with a stream disabled, UpdateViewType should not be specified",
+    )
+
+
+def updated_view_type(specification: Request | None) -> str | None:
+    """The view type that an UpdateTable asks for, None where it asks for no stream."""
+    if specification is None:
+        return None
+    return _view_type(
+        specification,
+        "If stream is being enabled then UpdateViewType is required",
+        "If stream is being disabled, then UpdateViewType must not be specified",
+    )
+
+
+def _view_type(specification: Request, missing: str, misplaced: str) -> str | None:
+    """The words are those that ack-api-quirks DDB-TABLE-442 lists."""
     view = specification.get("StreamViewType")
     if not specification["StreamEnabled"]:
         if view is not None:
-            raise ValidationException(
-                f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not be "
-                "specified"
-            )
+            raise ValidationException(f"{INVALID}{misplaced}")
         return None
     if view is None:
-        raise ValidationException(
-            f"{INVALID}StreamViewType must be specified when StreamEnabled is set to true"
-        )
+        raise ValidationException(f"{INVALID}{missing}")
     return str(view)
 
 
@@ -46,7 +61,7 @@ def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table
 
 def apply(txn: Transaction, table: Table, specification: Request, context: Context) -> Table:
     """The table after an UpdateTable's specification."""
-    view = view_type(specification)
+    view = updated_view_type(specification)
     if view is not None:
         if table.stream is not None:
             raise ValidationException(f"Table already has an enabled stream: TableName: {table.name}")

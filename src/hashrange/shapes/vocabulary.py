@@ -21,7 +21,8 @@ from typing import Final, TypeAlias
 NAME_PATTERN: Final = "[a-zA-Z0-9_.-]+"
 
 
-def _java_hash(text: str) -> int:
+def java_hash(text: str) -> int:
+    """The hash code of a text in Java, unsigned: DynamoDB prints some sets in an order that follows it."""
     result = 0
     for character in text:
         result = (31 * result + ord(character)) & 0xFFFFFFFF
@@ -35,7 +36,7 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
     printed by the same rule. Words that share a bucket come last declared first.
     """
-    return tuple(sorted(words, key=lambda word: (_java_hash(word) & 31, -words.index(word))))
+    return tuple(sorted(words, key=lambda word: (java_hash(word) & 31, -words.index(word))))
 
 
 @dataclass(frozen=True, slots=True)

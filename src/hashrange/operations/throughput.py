@@ -1,0 +1,252 @@
+"""Throughput of tables and indexes: provisioned units, ceilings of on-demand requests, warm throughput.
+
+A billing mode allows the one or the other of the first two. Warm throughput is shown always, and never
+falls: what a table or index keeps of it (`warm`) is the highest it was asked for or provisioned with.
+
+Messages name a table as "table" and an index by its name, each in its own way: `Of` knows how.
+Source: API reference, CreateTable and UpdateTable; what ack-api-quirks measured in October 2026 (its
+DDB-TABLE-038 to 064, 128, 152 to 179) for the words and for what answers show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from hashrange.errors import INVALID, LimitExceededException, ValidationException
+from hashrange.limits import DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX
+from hashrange.tables.table import Index, Table, Throughput
+
+_ON_DEMAND_WARM: Final = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
+_CEILINGS: Final = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
+_INITIAL_THROUGHPUT: Final = (
+    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html"
+    "#on-demand-capacity-mode-initial"
+)
+_NO_CHANGE: Final = (
+    "The provisioned throughput for the {of} will not change. The requested value equals the current value. "
+    "Current ReadCapacityUnits provisioned for {short}: {read}. Requested ReadCapacityUnits: {read}. "
+    "Current WriteCapacityUnits provisioned for {short}: {write}. Requested WriteCapacityUnits: {write}. "
+    "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """What messages call the table or index that throughput is of."""
+
+    index: str | None = None
+
+    @property
+    def unchanged(self) -> dict[str, str]:
+        """In the message that nothing would change."""
+        if self.index is None:
+            return {"of": "table", "short": "the table"}
+        return {"of": f"index {self.index}", "short": f"index {self.index}"}
+
+    @property
+    def ceiling(self) -> str:
+        """In messages about OnDemandThroughput."""
+        return "table" if self.index is None else f"index : {self.index}"
+
+    @property
+    def warm(self) -> str:
+        """In messages about WarmThroughput."""
+        return "table" if self.index is None else f"index {self.index}"
+
+
+TABLE: Final = Of()
+
+
+# -- Provisioned units ------------------------------------------------------------------------------------
+
+
+def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
+    """A table's throughput is given exactly where its billing mode is PROVISIONED."""
+    if billing_mode == "PROVISIONED" and given is None:
+        raise ValidationException(
+            f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode "
+            "is PROVISIONED"
+        )
+    if billing_mode == "PAY_PER_REQUEST" and given is not None:
+        raise ValidationException(
+            f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode "
+            "is PAY_PER_REQUEST"
+        )
+
+
+def check_index_billing(
+    billing_mode: str, given: Mapping[str, Any] | None, name: str, *, updating: bool
+) -> None:
+    """The same for a new index; UpdateTable says it in other words than CreateTable."""
+    if billing_mode == "PAY_PER_REQUEST" and given is not None:
+        raise ValidationException(
+            f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: {name} "
+            "when BillingMode is PAY_PER_REQUEST"
+            if updating
+            else f"{INVALID}ProvisionedThroughput should not be specified for index: {name} when BillingMode "
+            "is PAY_PER_REQUEST"
+        )
+    if billing_mode == "PROVISIONED" and given is None:
+        raise ValidationException(
+            f"{INVALID}Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
+            if updating
+            else f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
+        )
+
+
+def provisioned(given: Mapping[str, Any] | None) -> Throughput:
+    """ProvisionedThroughput, zero where none is given."""
+    if given is None:
+        return Throughput()
+    return Throughput(given["ReadCapacityUnits"], given["WriteCapacityUnits"])
+
+
+def changed(current: Throughput, given: Mapping[str, Any], now: float, of: Of = TABLE) -> Throughput:
+    """New throughput of a table or index; refused where nothing would change."""
+    read, write = given["ReadCapacityUnits"], given["WriteCapacityUnits"]
+    if (read, write) == (current.read_units, current.write_units):
+        raise ValidationException(_NO_CHANGE.format(**of.unchanged, read=read, write=write))
+    lower = read < current.read_units or write < current.write_units
+    higher = read > current.read_units or write > current.write_units
+    if lower:
+        _check_decrease(current, now)
+    return Throughput(
+        read,
+        write,
+        current.decreases_today(now) + lower,
+        now if higher else current.last_increase,
+        now if lower else current.last_decrease,
+    )
+
+
+def switched(current: Throughput, given: Mapping[str, Any] | None) -> Throughput:
+    """Throughput after a switch of the billing mode, which counts as no change of it."""
+    units = provisioned(given)
+    return msgspec.structs.replace(current, read_units=units.read_units, write_units=units.write_units)
+
+
+def _check_decrease(current: Throughput, now: float) -> None:
+    """After the first four of a day, one decrease an hour. Source: Developer Guide, "Quotas"."""
+    last, today = current.last_decrease, current.decreases_today(now)
+    if last is None or today < DECREASES_FREELY_MAX or now - last >= DECREASE_INTERVAL_SECONDS:
+        return
+    raise LimitExceededException(
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. "
+        f"After the first {DECREASES_FREELY_MAX} decreases, each subsequent decrease in the same UTC day can "
+        f"be performed at most once every {DECREASE_INTERVAL_SECONDS} seconds. Number of decreases today: "
+        f"{today}. Last decrease at {_moment(last)}. Next decrease can be made at "
+        f"{_moment(last + DECREASE_INTERVAL_SECONDS)}"
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%A, %B %d, %Y at %I:%M:%S %p UTC")
+
+
+# -- Ceilings of on-demand requests -----------------------------------------------------------------------
+
+
+def ceilings(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """OnDemandThroughput, None where it names nothing."""
+    return _known(given, _CEILINGS)
+
+
+def check_ceilings(
+    given: Mapping[str, Any] | None, billing_mode: str, of: Of = TABLE, *, updating: bool = False
+) -> None:
+    """Refuse ceilings where the billing mode has none, and such as are below 1.
+
+    An update may take a ceiling away, with -1.
+    """
+    named = ceilings(given) or {}
+    for name in named:
+        if billing_mode == "PROVISIONED":
+            raise ValidationException(f"{INVALID}{name} for OnDemandThroughput {_misplaced(of, updating)}")
+    for name, units in named.items():
+        if units < 1 and not (updating and units == -1):
+            raise ValidationException(
+                f"{INVALID}Requested {name} for OnDemandThroughput for {of.ceiling} is outside of valid range"
+            )
+
+
+def _misplaced(of: Of, updating: bool) -> str:
+    if updating:
+        where = "" if of.index is None else f"for {of.ceiling} "
+        return f"{where}cannot be specified when the table BillingMode is PROVISIONED"
+    where = "" if of.index is None else f"for index: {of.index} "
+    return f"{where}cannot be specified when table BillingMode is PROVISIONED."
+
+
+def changed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any]) -> dict[str, int] | None:
+    """The ceilings after an update, which changes those that it names and takes away those that it sets
+    to -1. [report] dynoxide issue 159."""
+    return {name: units for name, units in echoed_ceilings(current, given).items() if units != -1} or None
+
+
+def echoed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any]) -> dict[str, int]:
+    """What the answer to that update shows: a ceiling that goes, as it was asked for."""
+    return {**(current or {}), **(ceilings(given) or {})}
+
+
+# -- Warm throughput --------------------------------------------------------------------------------------
+
+
+def warm(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """WarmThroughput, None where it names nothing."""
+    return _known(given, tuple(_ON_DEMAND_WARM))
+
+
+def current_warm(kept: Mapping[str, int] | None, units: Throughput, billing_mode: str) -> dict[str, int]:
+    """The warm throughput of a table or index that keeps `kept` of it.
+
+    It is what is to be kept before units or billing mode change.
+    """
+    base = _provisioned_warm(units) if billing_mode == "PROVISIONED" else _ON_DEMAND_WARM
+    return {name: max(least, (kept or {}).get(name, 0)) for name, least in base.items()}
+
+
+def _provisioned_warm(units: Throughput) -> dict[str, int]:
+    return dict(zip(_ON_DEMAND_WARM, (units.read_units, units.write_units), strict=True))
+
+
+def check_new_warm(
+    given: Mapping[str, Any] | None, units: Throughput, billing_mode: str, of: Of = TABLE
+) -> None:
+    """Refuse less warm throughput for a new table or index than it has without asking."""
+    on_demand = billing_mode == "PAY_PER_REQUEST"
+    base = _ON_DEMAND_WARM if on_demand else _provisioned_warm(units)
+    for name, value in (warm(given) or {}).items():
+        if value < base[name]:
+            capacity = name.replace("UnitsPerSecond", "CapacityUnits")
+            raise ValidationException(
+                f"{INVALID}Requested {name} for WarmThroughput for {of.warm} is lower than "
+                + (
+                    f"initial throughput for OnDemand. See: {_INITIAL_THROUGHPUT}"
+                    if on_demand
+                    else f"{capacity} of ProvisionedThroughput"
+                )
+            )
+
+
+def changed_warm(
+    owner: Table | Index, billing_mode: str, given: Mapping[str, Any], of: Of = TABLE
+) -> dict[str, int]:
+    """What a table or index keeps after an update of its warm throughput, which cannot fall."""
+    current, named = current_warm(owner.warm, owner.throughput, billing_mode), warm(given) or {}
+    for name, value in named.items():
+        if value < current[name]:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for WarmThroughput for {of.warm} is lower than current "
+                "WarmThroughput, decreasing WarmThroughput is not supported"
+            )
+    return {**current, **named}
+
+
+def _known(given: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, int] | None:
+    """The members that the API knows, None for none."""
+    return {name: given[name] for name in names if given.get(name) is not None} or None if given else None
