@@ -84,8 +84,23 @@ _CACHED_NAMES_CHARS_MAX: Final = 16 * 1024
 
 
 def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> None:
-    unused = ", ".join(key for key in given if key not in used)
+    unused = ", ".join(key for key in _in_hash_order(list(given)) if key not in used)
     raise RequestViolation(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
+
+
+def _in_hash_order(keys: list[str]) -> list[str]:
+    """The keys as a hash set of Java's lists them (seen of DynamoDB Local)."""
+    buckets = 16
+    while buckets <= len(keys) * 4 // 3:
+        buckets *= 2
+
+    def bucket(key: str) -> int:
+        code = 0
+        for character in key:  # placeholders are ASCII
+            code = (code * 31 + ord(character)) & 0xFFFF_FFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(keys, key=bucket)
 
 
 def _check_keys(member: str, given: Mapping[str, Any]) -> None:
