@@ -174,9 +174,44 @@ def test_a_page_has_a_thousand_records_at_most(log: Log) -> None:
 
 
 def test_a_limit_above_a_thousand_is_refused(log: Log) -> None:
-    # [report] scylladb pull request 23547: refused; the text is [assumed].
-    with pytest.raises(ValidationException, match="Member must have value less than or equal to 1000"):
+    # [report] scylladb pull request 23547: refused; the text is [assumed] as DynamoDB Local.
+    with pytest.raises(ValidationException, match="Limit should be less than or equal to 1000"):
         log.page(log.iterator("TRIM_HORIZON"), Limit=1001)
+
+
+def test_a_request_that_does_not_fit_is_refused(log: Log) -> None:
+    # [assumed] as DynamoDB Local
+    invalid = "One or more parameter values were invalid: "
+    far = {"SequenceNumber": "0" * 21}
+    for request, message in (
+        (
+            lambda: log.execute("ListStreams", Limit=101),
+            f"{invalid}Limit cannot be greater than the maximum allowed size: 100",
+        ),
+        (lambda: log.describe(Limit=101), f"{invalid}Limit cannot be greater than the maximum: 100"),
+        (
+            lambda: log.describe(ShardFilter={}),
+            "1 validation error detected: Value 'null' at 'shardFilter.type' failed to satisfy constraint: "
+            "Member must be CHILD_SHARDS",
+        ),
+        (lambda: log.iterator("AT_SEQUENCE_NUMBER"), f"{invalid}Invalid SequenceNumber"),
+        (
+            lambda: log.iterator("AT_SEQUENCE_NUMBER", SequenceNumber="x" * 21),
+            f"{invalid}Invalid SequenceNumber",
+        ),
+        (lambda: log.iterator("AFTER_SEQUENCE_NUMBER", **far), "Invalid SequenceNumber for the shard"),
+        (
+            lambda: log.iterator("TRIM_HORIZON", **far),
+            f"{invalid}SequenceNumber should not be passed for this iterator type",
+        ),
+        (
+            lambda: log.iterator("LATEST", **far),
+            f"{invalid}SequenceNumber should not be passed for this iterator type",
+        ),
+    ):
+        with pytest.raises(ValidationException) as caught:
+            request()
+        assert caught.value.message == message
 
 
 def test_shards_roll_over_to_children(log: Log) -> None:

@@ -4,7 +4,7 @@ A shard iterator is an opaque text that holds the stream, the shard, the sequenc
 when it was issued; it needs no memory here and is valid for 15 minutes. It begins with the stream's ARN, as
 AWS's do.
 
-Source: API reference, Amazon DynamoDB Streams.
+Source: API reference, Amazon DynamoDB Streams; for the words of refusals DynamoDB Local, as decision 5 says.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 import orjson
 
 from hashrange.errors import (
+    INVALID,
     RESOURCE_NOT_FOUND,
     ExpiredIteratorException,
     ResourceNotFoundException,
@@ -111,9 +112,17 @@ def _open_shard(stream: Stream, shard_id: str) -> Shard:
     raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Shard does not exist")
 
 
+def _limit(request: Request, most: int, refusal: str) -> int:
+    """The request's Limit, as much as there can be where it has none. Raises `ValidationException`."""
+    limit = int(request.get("Limit") or most)
+    if limit > most:
+        raise ValidationException(f"{INVALID}{refusal} {most}")
+    return limit
+
+
 def prepare_list(request: Request, context: Context) -> ReadBody:
     """The body of a ListStreams."""
-    limit = min(request.get("Limit") or _STREAMS_MAX, _STREAMS_MAX)
+    limit = _limit(request, _STREAMS_MAX, "Limit cannot be greater than the maximum allowed size:")
     only = table_name(request["TableName"]) if request.get("TableName") else None
     start = request.get("ExclusiveStartStreamArn")
 
@@ -141,11 +150,16 @@ def prepare_list(request: Request, context: Context) -> ReadBody:
 def prepare_describe(request: Request, context: Context) -> ReadBody:
     """The body of a DescribeStream."""
     arn = request["StreamArn"]
-    limit = min(request.get("Limit") or _SHARDS_MAX, _SHARDS_MAX)
+    limit = _limit(request, _SHARDS_MAX, "Limit cannot be greater than the maximum:")
     start, shard_filter = request.get("ExclusiveStartShardId"), request.get("ShardFilter")
 
-    if shard_filter is not None and (shard_filter.get("Type") is None or not shard_filter.get("ShardId")):
-        raise ValidationException("ShardFilter must have a Type and a ShardId")
+    if shard_filter is not None and shard_filter.get("Type") is None:
+        raise ValidationException(
+            "1 validation error detected: Value 'null' at 'shardFilter.type' failed to satisfy constraint: "
+            "Member must be CHILD_SHARDS"
+        )
+    if shard_filter is not None and not shard_filter.get("ShardId"):
+        raise ValidationException("ShardFilter must have a ShardId")
 
     def body(reader: Reader) -> Answer:
         stream = _open(reader, arn)
@@ -158,7 +172,7 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
             "StreamLabel": stream.label,
             "StreamStatus": "ENABLED" if stream.closed is None else "DISABLED",
             "StreamViewType": stream.view_type,
-            "CreationRequestDateTime": stream.created,
+            "CreationRequestDateTime": round(stream.created, 3),
             "TableName": stream.table,
             "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in stream.key],
             "Shards": [_show_shard(shard) for shard in shards[:limit]],
@@ -184,7 +198,9 @@ def prepare_iterator(request: Request, context: Context) -> ReadBody:
     """The body of a GetShardIterator."""
     kind, text = request["ShardIteratorType"], request.get("SequenceNumber")
     if kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER") and text is None:
-        raise ValidationException(f"SequenceNumber must be specified for ShardIteratorType {kind}")
+        raise ValidationException(f"{INVALID}Invalid SequenceNumber")
+    if kind in ("LATEST", "TRIM_HORIZON") and text is not None:
+        raise ValidationException(f"{INVALID}SequenceNumber should not be passed for this iterator type")
     if kind == "AT_TIMESTAMP" and request.get("Timestamp") is None:
         raise ValidationException("Timestamp must be specified for ShardIteratorType AT_TIMESTAMP")
 
@@ -210,12 +226,10 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
     try:
         sequence = streams.parse_sequence(request["SequenceNumber"])
     except ValueError:
-        raise ValidationException(f"Invalid SequenceNumber: {request['SequenceNumber']}") from None
+        raise ValidationException(f"{INVALID}Invalid SequenceNumber") from None
     end = shard.end if shard.end is not None else _SEQUENCE_MAX
     if not shard.start <= sequence <= end:
-        raise ValidationException(
-            f"Invalid SequenceNumber: {request['SequenceNumber']} is not in the range of {shard.id}"
-        )
+        raise ValidationException("Invalid SequenceNumber for the shard")
     # The mark at which a shard starts is no record, so to start there is to start at its first one.
     after = max(shard.start, sequence - 1 if kind == "AT_SEQUENCE_NUMBER" else sequence)
     if after < shard.trimmed:
@@ -225,12 +239,7 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
 
 def prepare_records(request: Request, context: Context) -> ReadBody:
     """The body of a GetRecords."""
-    limit = request.get("Limit") or _PAGE_RECORDS
-    if limit > _PAGE_RECORDS:
-        raise ValidationException(
-            f"1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member "
-            f"must have value less than or equal to {_PAGE_RECORDS}"
-        )
+    limit = _limit(request, _PAGE_RECORDS, "Limit should be less than or equal to")
     arn, position = _position(request["ShardIterator"], context.now)
     region = context.caller.region
 
