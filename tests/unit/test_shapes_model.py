@@ -56,6 +56,14 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             ("Value", "required", False, True),
         )
     },
+    **{
+        (f"{operation}.TableClass", "words"): (
+            [],
+            ["STANDARD", "STANDARD_INFREQUENT_ACCESS"],
+            "[report] ack-api-quirks DDB-TABLE-442: refused later, in other words",
+        )
+        for operation in ("CreateTable", "UpdateTable")
+    },
     ("UntagResource.TagKeys[]", "minimum"): (None, 1, "the same"),
     ("UntagResource.TagKeys[]", "maximum"): (None, 128, "the same"),
     **{

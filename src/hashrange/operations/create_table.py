@@ -68,6 +68,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
     _check_index_lists(request, has_sort_key=bool(key.sort))
     indexes = _indexes(request, types, key, billing_mode)
     throughput.check_new_warm(warm, throughput.provisioned(given), billing_mode)
+    definition.check_class(request.get("TableClass"))
     definition.check_encryption(request.get("SSESpecification"))
     table_tags = tags.parse(request.get("Tags") or [])
     settings, now = context.settings, context.now

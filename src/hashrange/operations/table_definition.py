@@ -19,6 +19,7 @@ from hashrange.operations.context import Caller, Request
 from hashrange.shapes.vocabulary import java_hash
 from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType
 
+_TABLE_CLASSES = ("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 _SERVICE_KEY = "alias/aws/dynamodb"
 _NOT_HASH_FIRST = "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
 _NOT_RANGE_SECOND = "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"
@@ -216,6 +217,15 @@ def check_all_used(types: Mapping[str, KeyType], keys: Sequence[KeySchema]) -> N
         f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
         f"[{_shown_types(types)}], keys used: [{_in_hash_order(used, 16)}]"
     )
+
+
+def check_class(given: str | None) -> None:
+    """The classes of tables; another is refused in these words. [report] ack-api-quirks DDB-TABLE-442"""
+    if given not in (None, *_TABLE_CLASSES):
+        raise ValidationException(
+            "Invalid table-class parameter provided. Please try again with a valid table-class value: "
+            f"[{', '.join(_TABLE_CLASSES)}]."
+        )
 
 
 def check_encryption(given: Mapping[str, Any] | None) -> None:

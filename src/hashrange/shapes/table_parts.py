@@ -98,6 +98,8 @@ SSE_SPECIFICATION: Final = Structure(
 )
 
 TABLE_CLASS: Final = enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+# That of a table itself is judged later. [report] ack-api-quirks DDB-TABLE-442
+CHOSEN_TABLE_CLASS: Final = TEXT
 VECTOR_ATTRIBUTE_DEFINITION: Final = Structure(
     "VectorAttributeDefinition",
     {
