@@ -26,7 +26,7 @@ from hashrange.storage.api import (
     UnknownFormat,
 )
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_views import KEPT_SPACE
+from hashrange.storage.embedded_view import KEPT_SPACE
 
 P = b"partition"
 

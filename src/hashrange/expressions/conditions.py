@@ -81,7 +81,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
     check_words(tree, CONDITION)
     steps, sound = judge(condition_steps(tree, names))
     program = compile_condition(tree, names) if sound else _never
-    return Compiled.of(program, placeholders(tree, names), steps)
+    return Compiled(program, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -83,7 +83,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
             terms = tuple(_terms(tree, names))
         except ExpressionError as error:
             steps = (*steps, always(error))
-    return Compiled.of(terms, placeholders(tree, names), steps)
+    return Compiled(terms, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -54,7 +54,7 @@ def describe(path: ResolvedPath) -> str:
 def grow(paths: Iterable[tuple[ResolvedPath, Any]]) -> Trie:
     """The trie of `(path, content)` pairs. Raises as `check_apart` does."""
     pairs = list(paths)
-    check_apart(path for path, _ in reversed(pairs))
+    check_apart([path for path, _ in pairs][::-1])
     root: Trie = {}
     for path, content in pairs:
         node = root

@@ -30,23 +30,21 @@ Check: TypeAlias = ValueCheck | str
 CACHED_EXPRESSIONS_MAX: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
 class Compiled(Generic[Program]):
-    """A compiled expression, good for every request with the same text and names."""
+    """A compiled expression, good for every request with the same text and names, which are judged by
+    `steps`, in their order; `checks` are those that need the values.
+    """
 
-    program: Program
-    attributes: frozenset[str]
-    nested: frozenset[str]
-    names: frozenset[str]
-    values: frozenset[str]
-    checks: tuple[ValueCheck, ...]
-    steps: tuple[Check, ...]
+    __slots__ = ("attributes", "checks", "names", "nested", "program", "steps", "values")
 
-    @classmethod
-    def of(cls, program: Program, used: Placeholders, steps: tuple[Check, ...]) -> Compiled[Program]:
-        """The compiled form of an expression whose text and names are judged by `steps`, in their order."""
-        checks = tuple(step for step in steps if not isinstance(step, str))
-        return cls(program, used.attributes, used.nested, used.names, used.values, checks, steps)
+    def __init__(self, program: Program, used: Placeholders, steps: tuple[Check, ...]) -> None:
+        self.program = program
+        self.attributes = used.attributes
+        self.nested = used.nested
+        self.names = used.names
+        self.values = used.values
+        self.checks = tuple([step for step in steps if not isinstance(step, str)])
+        self.steps = steps
 
 
 @dataclass(frozen=True, slots=True)

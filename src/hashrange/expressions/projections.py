@@ -61,7 +61,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Projection]:
     program = Projection(
         grow((path, None) for path in paths), used.attributes, all(len(path) == 1 for path in paths)
     )
-    return Compiled.of(program, used, ())
+    return Compiled(program, used, ())
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

@@ -126,7 +126,7 @@ def _admit_names(names: Mapping[str, Any]) -> int:
     return size
 
 
-def _admit_values(values: Mapping[str, AttributeValue], level: int) -> int:
+def _admit_values(values: Mapping[str, Any], level: int) -> int:
     """Check and normalise the values; their size in bytes."""
     try:
         size = admit_members(values, level=level)

@@ -120,7 +120,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
     steps, sound = judge(update_steps(tree, names))
     changes: Trie = compile_update(tree, names) if sound else {}
     used = replace(placeholders(tree, names), attributes=frozenset(map(str, changes)))
-    return Compiled.of(changes, used, steps)
+    return Compiled(changes, used, steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)

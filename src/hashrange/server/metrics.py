@@ -35,6 +35,8 @@ BOUNDS_SECONDS: Final = (
 
 _OK: Final = 200
 
+_Sample = tuple[str, dict[str, str], float]
+
 now = time.perf_counter
 """The time that latencies are taken from."""
 
@@ -119,9 +121,6 @@ def exposition(
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"
-
-
-_Sample = tuple[str, dict[str, str], float]
 
 
 def _requests(tallies: Iterable[tuple[str, Tally]]) -> Iterator[_Sample]:

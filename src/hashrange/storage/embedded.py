@@ -63,10 +63,10 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_batch,
 )
+from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import (
     Layer,
     LayeredTransaction,
-    View,
     ViewReader,
     stored_totals,
 )
@@ -158,8 +158,8 @@ class EmbeddedEngine:
         self._totals: dict[int, Totals] = {}
         self._view: View | None = None
         self._start(self._db)
-        self._thread = Thread(target=self._run, name="hashrange-commit", daemon=True)
-        self._thread.start()
+        self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
+        self._committer.start()
         # A thread that is inside RocksDB when the interpreter ends would abort the process.
         atexit.register(self.close)
 
@@ -255,7 +255,7 @@ class EmbeddedEngine:
             self._closed = True
             self._work.notify()
         atexit.unregister(self.close)
-        self._thread.join()
+        self._committer.join()
         with self._lock:
             while self._committing is not None:
                 self._idle.wait()

@@ -1,18 +1,14 @@
 """What bodies of the embedded engine see: committed views for reads, layered writes for transactions.
 
-Reads. After each durable batch the engine publishes a `View`. A view's `get` goes to a RocksDB snapshot. An
-iterator cannot (rocksdict 0.3.29 gives a snapshot's iterators the newest data), so a scan runs over the
-newest data, and corrects it: each view links to the batches written after it, and the keys that those
-touched are taken from the snapshot instead. A batch is linked before it is written, so an iterator never
-sees one that its view does not know of. With no batch under way there is nothing to correct.
+Reads. After each durable batch the engine publishes a `View` (`embedded_view`). An iterator cannot show one
+(rocksdict 0.3.29 gives a snapshot's iterators the newest data), so a scan runs over the newest data, and
+corrects it by what the view knows of later batches.
 
 Transactions. Bodies run one after the other, each over
 
     its own writes > the collecting batch > the committing batch > RocksDB
 
 RocksDB may hold the committing batch already; its layer then says the same.
-
-Space 0, where almost every body reads and few write, is kept in memory as it is read (`View.kept`).
 
 Spaces that were deleted are masked until their records are dropped (`cleared`).
 
@@ -21,12 +17,11 @@ Refuses to know: threads, commits, outcomes.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from rocksdict import DbClosedError, Rdict, ReadOptions, Snapshot
+from rocksdict import Rdict, ReadOptions
 
 from hashrange.storage.api import (
     ADDRESS_BYTES_MAX,
@@ -45,82 +40,18 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_totals,
 )
+from hashrange.storage.embedded_view import KEPT_SPACE, View, unreadable
 
 _Record = tuple[bytes, bytes]
 
 NO_TOTALS: Final = Totals(0, 0)
 NO_SPACES: Final[frozenset[int]] = frozenset()
 
-KEPT_SPACE: Final = 0
-KEPT_RECORDS_MAX: Final = 256
-
-
-class View:
-    """The committed records of one moment."""
-
-    __slots__ = ("__weakref__", "_sorted", "_touched", "cleared", "db", "following", "kept", "snapshot")
-
-    def __init__(self, db: Rdict, touched: list[bytes], cleared: AbstractSet[int]) -> None:
-        self.db = db
-        self.snapshot: Snapshot | None = None
-        self.cleared = cleared
-        self.following: View | None = None
-        self.kept: dict[bytes, bytes] = {}
-        self._touched = touched
-        self._sorted = False
-
-    def follow(self, touched: list[bytes], cleared: AbstractSet[int]) -> View:
-        """The view of the next batch, which writes the keys `touched`.
-
-        What it keeps is its own copy: somebody who still reads this view must not put there what he finds.
-        """
-        view = self.following = View(self.db, touched, cleared)
-        view.kept = self.kept.copy()
-        if view.kept:
-            for key in view.kept.keys() & touched:
-                del view.kept[key]
-        return view
-
-    def keep(self, key: bytes, value: bytes | None) -> bytes | None:
-        """Remember what this view holds at a key of the kept space."""
-        if value is not None and len(self.kept) < KEPT_RECORDS_MAX:
-            self.kept[key] = value
-        return value
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value at `key`, or None."""
-        assert self.snapshot is not None
-        try:
-            return self.snapshot[key]  # type: ignore[no-any-return]
-        except Exception as error:
-            if error.args == ("key not found",):  # rocksdict has no class for it
-                return None
-            raise unreadable(error) from error
-
-    def touched_between(self, low: bytes, high: bytes) -> list[bytes]:
-        """The keys in `low <= key < high` that the batch of this view wrote."""
-        keys = self._touched
-        if not self._sorted:
-            keys.sort()
-            self._sorted = True
-        return keys[bisect_left(keys, low) : bisect_left(keys, high)]
-
-    def corrections(self, low: bytes, high: bytes) -> dict[bytes, bytes | None]:
-        """What this view holds at the keys of a range that later batches wrote."""
-        images: dict[bytes, bytes | None] = {}
-        later = self.following
-        while later is not None:
-            for key in later.touched_between(low, high):
-                if key not in images:
-                    images[key] = self.get(key)
-            later = later.following
-        return images
-
-
 class ViewReader:
     """The `Reader` of a read body."""
 
     __slots__ = ("_get", "_view")
+    __deletable__ = ("_get", "_view")
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -220,6 +151,7 @@ class LayeredTransaction:
     """The `Transaction` of a write body. `sequence` is the last sequence number given."""
 
     __slots__ = ("_cleared", "_db", "_lower", "_view", "bytes", "own", "sequence")
+    __deletable__ = ("_db", "_lower", "_view")
 
     def __init__(self, view: View, lower: Sequence[Layer], cleared: AbstractSet[int], sequence: int) -> None:
         self._view = view
@@ -383,7 +315,8 @@ class _Range:
 
 def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
     """The records of a range with `changes` (None: no record) put over them."""
-    return ((key[start:], value) for key, value in _merge(found.records(0), changes, found.reverse))
+    for key, value in _merge(found.records(0), changes, found.reverse):
+        yield key[start:], value
 
 
 def _merge(
@@ -410,13 +343,6 @@ def stored_totals(view: View, space: int) -> Totals:
     """The totals of a space in a view."""
     value = view.get(totals_key(space))
     return NO_TOTALS if value is None else Totals(*unpack_totals(value))
-
-
-def unreadable(error: Exception) -> Exception:
-    """What to raise for an error that rocksdict raised while reading."""
-    if isinstance(error, (DbClosedError, StorageError)):
-        return error
-    return StorageError(f"The store cannot be read: {error}. Check the disk; restore a backup if needed.")
 
 
 def _partitions(records: Iterator[_Record]) -> Iterator[tuple[bytes, bytes, bytes]]:

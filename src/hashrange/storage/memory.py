@@ -221,7 +221,8 @@ class _Transaction(_Reader):
         return bool(self._undo)
 
     def undo(self) -> None:
-        for function, arguments in reversed(self._undo):
+        while self._undo:
+            function, arguments = self._undo.pop()
             function(*arguments)
 
 

@@ -172,7 +172,7 @@ def decoded(record: bytes) -> Item:
     if len(record) < records.HEADER_BYTES or record[0] != records.FORMAT_VERSION:
         raise ValueError("the record has no header of a known format")
     try:
-        item = records.item_of(record)
+        item = orjson.loads(record[records.HEADER_BYTES :])
     except orjson.JSONDecodeError as error:
         raise ValueError(f"the record cannot be decoded: {error}") from None
     if not isinstance(item, dict):

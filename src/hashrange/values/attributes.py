@@ -59,15 +59,15 @@ def kind(value: AttributeValue) -> str:
     raise ValidationException(_EMPTY)
 
 
-def admit_item(item: Item) -> int:
+def admit_item(item: Mapping[str, Any]) -> int:
     """Check and normalise every attribute of `item` in place; its size in bytes."""
     return admit_members(item)
 
 
-def admit_members(members: Mapping[str, AttributeValue], *, level: int = 1) -> int:
+def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
     """Check and normalise values that have names in place; their size in bytes, with the names.
 
-    `level` as in `admit_value`.
+    The values are whatever the JSON of a request held. `level` as in `admit_value`.
     """
     total = 0
     for name, value in members.items():
@@ -102,7 +102,7 @@ def check_names(names: Iterable[str]) -> None:
             raise RequestViolation(NAME_TOO_LONG)
 
 
-def admit_value(value: AttributeValue, *, level: int = 1) -> int:
+def admit_value(value: Any, *, level: int = 1) -> int:
     """Check and normalise one value in place; its size in bytes, without a name.
 
     `level` is the level at which it will lie; `UNLEVELLED` where it will lie nowhere.
