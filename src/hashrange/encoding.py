@@ -62,7 +62,7 @@ def pack_number(text: str) -> bytes:
     body = bytes(
         (
             exponent - NUMBER_EXPONENT_MIN,
-            *(_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)),
+            *[_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)],
             0,
         )
     )

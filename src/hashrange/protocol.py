@@ -342,7 +342,7 @@ _IDS_PER_PREFIX: Final = 32**2
 _SPREAD: Final = 677  # odd, so that `n * _SPREAD % 32**2` takes every value once
 _ENDINGS: Final = tuple(
     bytes((_ALPHABET[n >> 5 & 31], _ALPHABET[n & 31])) + b"VV4KQNSO5AEMVJF66Q9ASUAAJG"
-    for n in (index * _SPREAD for index in range(_IDS_PER_PREFIX))
+    for n in range(0, _IDS_PER_PREFIX * _SPREAD, _SPREAD)
 )
 
 

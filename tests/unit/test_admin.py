@@ -17,9 +17,12 @@ import pytest
 from hashrange import __version__
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
-from hashrange.server import admin, admin_port, admin_url, bind_admin, running
+from hashrange.protocol import Wire
+from hashrange.server import ServerSettings, admin, admin_port, admin_url, bind_admin, running
+from hashrange.server.frames import Frames
 from hashrange.server.http import Plane
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import overview
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
@@ -265,10 +268,10 @@ def call(endpoint: str, operation: str, request: object) -> None:
 def test_an_inner_error_is_told_without_its_details(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail() -> list[dict[str, Any]]:
+    def fail(*_: object) -> list[dict[str, Any]]:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr(database, "overview", fail)
+    monkeypatch.setattr(overview, "tables", fail)
     listening = bind_admin(0)
     with running(database, admin=listening):
         status, shown = ask(admin_url(listening), "/tables")
@@ -319,7 +322,8 @@ def test_a_plane_that_cannot_be_loaded_leaves_the_rest_alone(
 def test_a_draining_server_says_so(database: Database) -> None:
     async def health() -> int:
         loop = asyncio.get_running_loop()
-        plane = Plane(database, None, None, None, loop.call_soon)  # type: ignore[arg-type]
+        wire = Wire(region="us-east-1", account_id="000000000000")
+        plane = Plane(database, wire, Frames(0), ServerSettings(), loop.call_soon)
         plane.draining = True
         subject = admin_port.Subject(database, plane, lambda: asyncio.sleep(0))
         sent: list[Any] = []

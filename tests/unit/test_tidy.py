@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,6 +59,13 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
     "time.sleep": {"storage"},
 }
+
+
+# What uses up a generator at once.
+CONSUMERS = (
+    "all", "any", "bytes", "dict", "frozenset", "join", "list", "max", "min", "next", "set", "sorted", "sum",
+    "tuple",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,18 @@ def sleeping(file: SourceFile) -> Iterator[str]:
             yield f"{node.lineno}: sleeps: wait for what is to happen, or pass the time as an argument"
 
 
+def lazy_expressions(file: SourceFile) -> Iterator[str]:
+    """Compiled, a generator expression is a list: it must stand where that is the same."""
+    consumed = {
+        id(call.args[0])
+        for call in ast.walk(file.tree)
+        if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.func).endswith(CONSUMERS)
+    }
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.GeneratorExp) and id(node) not in consumed:
+            yield f"{node.lineno}: generator expression: a list when compiled; write a list, or a generator"
+
+
 RULES_FOR_ALL = [long_files, long_functions, vague_names, missing_docstring, unfinished_work]
 RULES_FOR_THE_PACKAGE = [forbidden_imports, forbidden_names]
 
@@ -181,6 +201,14 @@ def test_every_module_of_the_package(rule: object) -> None:
     assert [f"{file.name}: {finding}" for file in PACKAGE_FILES for finding in rule(file)] == []
 
 
+def test_every_compiled_module() -> None:
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    compiled = set(hook["hooks"]["mypyc"]["include"])
+    files = [file for file in PACKAGE_FILES if file.name in compiled]
+    assert len(files) == len(compiled)
+    assert [f"{file.name}: {finding}" for file in files for finding in lazy_expressions(file)] == []
+
+
 def test_no_test_sleeps() -> None:
     # The crash tests let a child write for a random time before they kill it: that is what they test.
     tests = [file for file in ALL_FILES if file.name.startswith("tests/")]
@@ -194,7 +222,7 @@ def test_the_rules_find_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     body = "    pass\n" * FUNCTION_LINES_MAX
     path.write_text(
         f"import json\nfrom time import time\nimport datetime\n# TO{'DO'}: later\ndef long():\n{body}"
-        "now = datetime.datetime.now()\n" + "\n" * FILE_LINES_MAX
+        "now = iter(datetime.datetime.now() for _ in 'x')\n" + "\n" * FILE_LINES_MAX
     )
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "src" / "hashrange")
@@ -203,4 +231,5 @@ def test_the_rules_find_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     for rule in RULES_FOR_ALL:
         assert len(list(rule(file))) == 1, rule.__name__
     assert len(list(forbidden_imports(file))) == 1
+    assert len(list(lazy_expressions(file))) == 1
     assert len(list(forbidden_names(file))) == 2

@@ -13,7 +13,7 @@ from typing import Final
 
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.paths import check_apart, describe
-from hashrange.expressions.preparing import Check, ValueCheck, Values, checked_path, resolve
+from hashrange.expressions.preparing import Check, ValueCheck, Values, checked_path, checked_paths, resolve
 from hashrange.expressions.tree import (
     Add,
     Arithmetic,
@@ -87,7 +87,7 @@ def update_steps(tree: UpdateTree, names: Mapping[str, str]) -> Iterator[Check]:
     From the last action to the first, as DynamoDB Local does.
     """
     actions = tree.actions[::-1]
-    check_apart(checked_path(action.path, names) for action in actions)
+    check_apart(checked_paths([action.path for action in actions], names))
     for action in actions:
         if not isinstance(action, Remove):
             for node in post_order(action.value):

@@ -8,7 +8,7 @@ Here an ExpressionError becomes a RequestViolation. Knows no grammar and no eval
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -93,6 +93,12 @@ def checked_path(path: Path, names: Mapping[str, str]) -> ResolvedPath:
                 f"attribute name: {element}"
             )
     return resolve(path, names)
+
+
+def checked_paths(paths: Iterable[Path], names: Mapping[str, str]) -> Iterator[ResolvedPath]:
+    """The paths resolved as they are asked for, so that each one's faults come in its turn."""
+    for path in paths:
+        yield checked_path(path, names)
 
 
 def check_functions(tree: Node, known: frozenset[str], foreign: frozenset[str], language: str) -> None:

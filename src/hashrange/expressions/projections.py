@@ -15,7 +15,7 @@ from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
-    checked_path,
+    checked_paths,
     placeholders,
     prepare,
     resolve,
@@ -55,11 +55,11 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[Projection]:
     names = dict(names_key)
     tree = parse_projection(text)
     check_words(tree, CONDITION)
-    check_apart(checked_path(path, names) for path in reversed(tree.paths))
+    check_apart(checked_paths(tree.paths[::-1], names))
     used = placeholders(tree, names)
     paths = [resolve(path, names) for path in tree.paths]
     program = Projection(
-        grow((path, None) for path in paths), used.attributes, all(len(path) == 1 for path in paths)
+        grow([(path, None) for path in paths]), used.attributes, all(len(path) == 1 for path in paths)
     )
     return Compiled(program, used, ())
 

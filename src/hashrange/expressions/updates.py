@@ -128,7 +128,7 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 def compile_update(tree: UpdateTree, names: dict[str, str]) -> Trie:
     """The changes that a checked tree stands for; raises ExpressionError where its paths clash."""
-    return grow((resolve(action.path, names), _change(action, names)) for action in tree.actions)
+    return grow([(resolve(action.path, names), _change(action, names)) for action in tree.actions])
 
 
 def _change(action: Action, names: dict[str, str]) -> Change:

@@ -41,7 +41,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         tables = {given: catalog.open_active(txn, table_name(given), occasion.now) for given in batches}
-        _check_distinct((tables[given], write) for given, batch in batches.items() for write in batch)
+        _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
         consumed: list[Answer] = []
         collections: dict[str, list[Any]] = {}
         unprocessed: dict[str, list[Request]] = {}

@@ -29,13 +29,13 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 # Upper bounds of the histogram's buckets. In-process reads take tens of microseconds, a commit of a slow
 # disk tens of milliseconds.
-BOUNDS_SECONDS: Final = (
+BOUNDS_SECONDS: Final[tuple[float, ...]] = (
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 )  # fmt: skip
 
 _OK: Final = 200
 
-_Sample = tuple[str, dict[str, str], float]
+_Sample = tuple[str, dict[str, str], int | float]
 
 now = time.perf_counter
 """The time that latencies are taken from."""

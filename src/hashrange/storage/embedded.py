@@ -77,7 +77,6 @@ _log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
 BATCH_BYTES_MAX: Final = 16 * _MIB
-BATCH_BODIES_MAX: Final = 4096
 
 # Readers that began before a repair keep the old RocksDB open: this is how long a repair waits for them.
 _READERS_END_SECONDS: Final = 2.0
@@ -98,8 +97,8 @@ class _Batch(Layer):
         self.bodies = 0
         self.bytes = 0
 
-    def full(self) -> bool:
-        return self.bodies >= BATCH_BODIES_MAX or self.bytes >= BATCH_BYTES_MAX
+    def full(self, bodies_max: int) -> bool:
+        return self.bodies >= bodies_max or self.bytes >= BATCH_BYTES_MAX
 
 
 class _Waiter:
@@ -128,10 +127,12 @@ class EmbeddedEngine:
         *,
         cache_bytes: int = 128 * _MIB,
         write_buffer_bytes: int = 32 * _MIB,
+        batch_bodies_max: int = 4_096,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
         self.commit_fault: Callable[[], None] | None = None
         self._directory = Path(directory)
+        self._batch_bodies_max = batch_bodies_max
         self._sizes = {"cache_bytes": cache_bytes, "write_buffer_bytes": write_buffer_bytes}
         self._write_options = WriteOptions()
         self._write_options.sync = False
@@ -275,7 +276,7 @@ class EmbeddedEngine:
     def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, _Batch | None]:
         """Run a body: its result, what it raised, the batch that its outcome waits for (None: nothing to
         wait for). Raises StorageError where the body could not be run."""
-        if self._closed or self._broken is not None or self._collecting.full():
+        if self._closed or self._broken is not None or self._collecting.full(self._batch_bodies_max):
             self._admit()
         transaction = self._transaction()
         try:
@@ -293,7 +294,7 @@ class EmbeddedEngine:
             self._check_usable()
             if self._broken is not None:
                 self._recover()
-            if not self._collecting.full():
+            if not self._collecting.full(self._batch_bodies_max):
                 return
             if self._committing is not None:
                 self._idle.wait()

@@ -114,7 +114,7 @@ def position(index: Index, item: Item, partition: bytes, sort: bytes) -> tuple[b
 
 def projected_names(table: Table, index: Index) -> frozenset[str]:
     """The attributes that an entry of a KEYS_ONLY or INCLUDE index holds."""
-    return table.key_names.union((name for name, _ in index.key.attributes()), index.included)
+    return table.key_names.union([name for name, _ in index.key.attributes()], index.included)
 
 
 def entry_of(
