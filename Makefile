@@ -16,18 +16,19 @@ PYTEST   ?=
 # Where package-lock.json says what Node.js programs of the tests need.
 NODE     := tests/clients/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(NODE:=/node_modules/.installed)
-# An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What runs fast uses
-# it where it can be made; COMPILE=no does without.
-COMPILE  ?= $(shell command -v cc >/dev/null && echo yes)
+# An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What is to be fast uses it
+# where it can be made, and does without where not; COMPILE=no does without anyway.
+COMPILE  ?= yes
 COMPILED := $(VENV)/compiled
-FAST     := $(if $(filter yes,$(COMPILE)),$(COMPILED)/.installed,$(VENV)/.runtime)
+FAST     := $(if $(filter yes,$(COMPILE)),$(COMPILED)/.installed)
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
 	    while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
-serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data)
-	@exec $(dir $(FAST))bin/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
+serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data COMPILE=yes)
+	@if [ -n "$(FAST)" ] && [ -e "$(FAST)" ]; then bin=$(COMPILED)/bin; else bin=$(BIN); fi; \
+	    exec $$bin/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
 test: lint types layers pytest  ## Run every check: style, types, layers and all tests
 
@@ -43,7 +44,8 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 	$(BIN)/python -m pytest -n auto $(PYTEST)
 
-compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own
+compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own (.venv/compiled)
+	@test -e $(COMPILED)/.installed
 
 test-compiled: $(COMPILED)/.develop  ## Run the tests on the compiled hot path
 	$(COMPILED)/bin/python -m pytest -n auto $(PYTEST)
@@ -72,24 +74,25 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]'
 	@touch $@
 
-# A C compiler makes it, and Python's headers, which some systems have in a package of their own.
+# It takes a C compiler, and Python's headers, which some systems have in a package of their own.
 
 $(COMPILED)/.installed: pyproject.toml $(shell find src -name '*.py') | $(BIN)/python
-	@$(BIN)/python -c 'import os, sys, sysconfig; \
-	    sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || \
-	    { echo "Python's headers are missing, which compiling needs. Install them (Debian: apt-get install python3-dev)" >&2; \
-	      echo "or do without: make COMPILE=no ..." >&2; exit 1; }
-	@echo "Compiling the hot path, which takes about a minute, once. To do without: make COMPILE=no ..."
-	@$(BIN)/python -m venv $(COMPILED)
-	@$(BIN)/python -m pip install --quiet build
-	@rm -rf $(COMPILED)/wheel
-	@HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m build --outdir $(COMPILED)/wheel . >$(COMPILED)/build.log 2>&1 || \
-	    { tail -20 $(COMPILED)/build.log >&2; echo "Compiling failed: $(COMPILED)/build.log has it all." >&2; exit 1; }
-	@$(COMPILED)/bin/python -m pip install --quiet --force-reinstall --no-deps $(COMPILED)/wheel/*.whl
-	@$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[client]"
-	@touch $@
+	@rm -f $@
+	@if ! command -v cc >/dev/null || ! $(BIN)/python -c 'import os, sys, sysconfig; \
+	        sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'; then \
+	    echo "The hot path stays interpreted, which costs a third of the speed: to compile it takes a C compiler and Python's headers" >&2; \
+	    echo "(Debian: apt-get install gcc python3-dev)." >&2; \
+	    exit 0; \
+	fi; \
+	echo "Compiling the hot path, which takes about a minute, once. To do without: make COMPILE=no serve"; \
+	$(BIN)/python -m venv --clear $(COMPILED) && \
+	$(BIN)/python -m pip install --quiet build && \
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m build --outdir $(COMPILED)/wheel . >$(COMPILED)/build.log 2>&1 && \
+	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[client]" && \
+	touch $@ || { tail -20 $(COMPILED)/build.log; echo "Compiling failed ($(COMPILED)/build.log); what runs is interpreted."; } >&2
 
 $(COMPILED)/.develop: $(COMPILED)/.installed
+	@test -e $<
 	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[dev]"
 	@touch $@
 
