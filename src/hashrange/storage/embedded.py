@@ -35,7 +35,7 @@ import contextlib
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import Any, Final, TypeVar
@@ -51,15 +51,14 @@ from hashrange.storage.api import (
     Totals,
     Transaction,
 )
+from hashrange.storage.embedded_batches import clearing, keys_under, writing
 from hashrange.storage.embedded_gathering import Gathering
 from hashrange.storage.embedded_keys import (
     BATCH_KEY,
     CLEARING,
-    after,
     clearing_key,
     pack_batch,
     pack_totals,
-    space_range,
     totals_key,
     unpack_batch,
 )
@@ -67,6 +66,7 @@ from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import (
     Layer,
     LayeredTransaction,
+    Recent,
     ViewReader,
     stored_totals,
 )
@@ -128,6 +128,7 @@ class EmbeddedEngine:
         cache_bytes: int = 128 * _MIB,
         write_buffer_bytes: int = 32 * _MIB,
         batch_bodies_max: int = 4_096,
+        recent_bytes: int = 32 * _MIB,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
         self.commit_fault: Callable[[], None] | None = None
@@ -157,6 +158,7 @@ class EmbeddedEngine:
         self._batch_number = 0
         self._sequence = 0
         self._totals: dict[int, Totals] = {}
+        self._recent = Recent(recent_bytes)
         self._view: View | None = None
         self._start(self._db)
         self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
@@ -317,10 +319,11 @@ class EmbeddedEngine:
         if collecting.cleared:
             cleared = cleared | collecting.cleared
         if committing is None:
-            return LayeredTransaction(self._view, (collecting,), cleared, self._sequence)
+            return LayeredTransaction(self._view, (collecting,), self._recent, cleared, self._sequence)
         if committing.cleared:
             cleared = cleared | committing.cleared
-        return LayeredTransaction(self._view, (collecting, committing), cleared, self._sequence)
+        lower = (collecting, committing)
+        return LayeredTransaction(self._view, lower, self._recent, cleared, self._sequence)
 
     def _collect(self, transaction: LayeredTransaction) -> _Batch | None:
         """Take over what a body wrote; return the batch that its outcome waits for."""
@@ -398,7 +401,7 @@ class EmbeddedEngine:
             cleared = (cleared | batch.cleared) - self._dropped
             self._dropped = set()
         view = self._view.follow(list(records), cleared)
-        self._write(lambda: _writes(records))
+        self._write(lambda: writing(records))
         if self.commit_fault is not None:
             self.commit_fault()
         self._db.flush_wal(True)
@@ -422,6 +425,7 @@ class EmbeddedEngine:
                 old = weakref.ref(self._view)
                 self._clearing += [(old, space) for space in batch.cleared]
             self._view = view
+            self._recent.add(batch.records, batch.bytes)
             self._end_commit(batch)
             if self._clearing:
                 self._drop_cleared()
@@ -445,7 +449,7 @@ class EmbeddedEngine:
             return
         self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
         with contextlib.suppress(Exception):  # the store is broken then, and its repair does it
-            self._write(lambda: _clear(ready))
+            self._write(lambda: clearing(ready))
             self._dropped |= ready
 
     def _fail(self, batch: _Batch, records: _Records, cause: str) -> None:
@@ -503,7 +507,7 @@ class EmbeddedEngine:
             failed, before = self._undo
             if number == failed:
                 # The failed batch made it to the disk after all.
-                self._write(lambda: _writes(before))
+                self._write(lambda: writing(before))
                 db.flush_wal(True)
             self._undo = None
             # Sequence numbers that were given, even in vain, are not given again.
@@ -512,11 +516,12 @@ class EmbeddedEngine:
         self._batch_number = number
         self._sequence = sequence
         self._totals.clear()
+        self._recent.clear()
         self._clearing.clear()
         self._dropped.clear()
-        unfinished = [int.from_bytes(key[-4:], "big") for key in _keys(db, CLEARING)]
+        unfinished = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
         if unfinished:
-            self._write(lambda: _clear(unfinished))
+            self._write(lambda: clearing(unfinished))
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()
         self._view = view
@@ -558,34 +563,6 @@ class EmbeddedEngine:
             if self._view is None:
                 raise StorageError(f"The store in {self._directory} cannot be read: {self._broken}")
             return self._view
-
-
-def _writes(records: _Records) -> WriteBatch:
-    writes = WriteBatch(raw_mode=True)
-    for key, value in records.items():
-        if value is None:
-            writes.delete(key)
-        else:
-            writes.put(key, value)
-    return writes
-
-
-def _clear(spaces: Iterable[int]) -> WriteBatch:
-    writes = WriteBatch(raw_mode=True)
-    for space in spaces:
-        writes.delete_range(*space_range(space))
-        writes.delete(clearing_key(space))
-    return writes
-
-
-def _keys(db: Rdict, prefix: bytes) -> list[bytes]:
-    end = after(prefix)
-    found = []
-    for key in db.keys(from_key=prefix):
-        if not prefix <= key < end:  # type: ignore[operator]
-            break
-        found.append(key)
-    return found  # type: ignore[return-value]
 
 
 def _failed(cause: str) -> CommitFailed:

@@ -6,7 +6,7 @@ corrects it by what the view knows of later batches.
 
 Transactions. Bodies run one after the other, each over
 
-    its own writes > the collecting batch > the committing batch > RocksDB
+    its own writes > the collecting batch > the committing batch > what was committed last > RocksDB
 
 RocksDB may hold the committing batch already; its layer then says the same.
 
@@ -46,6 +46,9 @@ _Record = tuple[bytes, bytes]
 
 NO_TOTALS: Final = Totals(0, 0)
 NO_SPACES: Final[frozenset[int]] = frozenset()
+
+# What a record takes in memory beside its own bytes: two objects and a place in a dict, about.
+_RECORD_OVERHEAD_BYTES: Final = 200
 
 class ViewReader:
     """The `Reader` of a read body."""
@@ -147,16 +150,47 @@ class Layer:
             self.cleared |= upper.cleared
 
 
+class Recent:
+    """The records that were committed last (None: deleted), so that a read-modify-write, which mostly finds
+    its record here, need not ask RocksDB.
+
+    Two generations: when the young one is full it becomes the old one, and what was the old one is forgotten.
+    Together they take about `bytes_max`.
+    """
+
+    __slots__ = ("_bytes", "_bytes_max", "old", "young")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self.young: dict[bytes, bytes | None] = {}
+        self.old: dict[bytes, bytes | None] = {}
+
+    def add(self, records: Mapping[bytes, bytes | None], bytes_: int) -> None:
+        """Note a batch of `bytes_` bytes that is committed now."""
+        self.young.update(records)
+        self._bytes += bytes_ + len(records) * _RECORD_OVERHEAD_BYTES
+        if self._bytes * 2 > self._bytes_max:
+            self.old, self.young, self._bytes = self.young, {}, 0
+
+    def clear(self) -> None:
+        """Forget all: the store may hold something else now."""
+        self.young, self.old, self._bytes = {}, {}, 0
+
+
 class LayeredTransaction:
     """The `Transaction` of a write body. `sequence` is the last sequence number given."""
 
-    __slots__ = ("_cleared", "_db", "_lower", "_view", "bytes", "own", "sequence")
+    __slots__ = ("_cleared", "_db", "_lower", "_recent", "_view", "bytes", "own", "sequence")
     __deletable__ = ("_db", "_lower", "_view")
 
-    def __init__(self, view: View, lower: Sequence[Layer], cleared: AbstractSet[int], sequence: int) -> None:
+    def __init__(
+        self, view: View, lower: Sequence[Layer], recent: Recent, cleared: AbstractSet[int], sequence: int
+    ) -> None:
         self._view = view
         self._db = view.db
         self._lower = lower  # the newest first
+        self._recent = recent
         self._cleared = cleared
         self.own = Layer()
         self.sequence = sequence
@@ -173,6 +207,12 @@ class LayeredTransaction:
             records = layer.records
             if key in records:
                 return records[key]
+        records = self._recent.young
+        if key in records:
+            return records[key]
+        records = self._recent.old
+        if key in records:
+            return records[key]
         if space == KEPT_SPACE:
             # What no layer holds is in RocksDB as it is in the view.
             value = self._view.kept.get(key)
