@@ -91,7 +91,10 @@ def test_broken_requests_get_errors_of_the_api(script: Path) -> None:
             continue
         operation, request = request_of(lines)
         for attempt in [*(broken(request, chance) for _ in range(ROUNDS)), request]:
-            sent = orjson.dumps(attempt)
+            try:
+                sent = orjson.dumps(attempt)
+            except orjson.JSONEncodeError:  # put into itself more often than JSON nests
+                continue
             try:
                 orjson.dumps(database.execute(operation, attempt, caller))
             except ServiceError as error:

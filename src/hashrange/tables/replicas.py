@@ -109,8 +109,10 @@ def _key_in(sse: Mapping[str, str], replica: Replica) -> str:
     """The ARN of the key in the replica's region: its own, or AWS's of the same alias."""
     if replica.key is not None:
         return replica.key
-    arn = sse["KMSMasterKeyArn"].split(":", 4)
-    return ":".join([*arn[:3], replica.region, arn[4]])
+    parts = sse["KMSMasterKeyArn"].split(":")
+    # A slice, because what was given as the ARN of a key may have fewer parts.
+    parts[3:4] = [replica.region]
+    return ":".join(parts)
 
 
 def _index_seen(index: Index, replica: Replica, *, provisioned: bool) -> Index:
