@@ -30,15 +30,12 @@ def parse(tags: Sequence[dict[str, str]]) -> dict[str, str]:
     """A list of tags as a map, checked. The words are those of ack-api-quirks DDB-TABLE-107 and 110."""
     parsed: dict[str, str] = {}
     for tag in tags:
-        key, value = tag.get("Key"), tag.get("Value")
-        _check_key(key)
+        key, value = _check_key(tag.get("Key")), tag.get("Value")
         if value is None or len(value) > _VALUE_CHARS_MAX or not _TEXT.fullmatch(value):
             raise ValidationException(
                 f"The Tag Value provided is invalid, Value: {'null' if value is None else value}"
             )
-        assert key is not None
-        if key.startswith("aws:"):
-            raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
+        _check_prefix(key)
         if key in parsed:
             raise ValidationException(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
         parsed[key] = value
@@ -46,9 +43,16 @@ def parse(tags: Sequence[dict[str, str]]) -> dict[str, str]:
     return parsed
 
 
-def _check_key(key: str | None) -> None:
+def _check_key(key: str | None) -> str:
     if not key or len(key) > _KEY_CHARS_MAX or not _TEXT.fullmatch(key):
         raise ValidationException(f"The Tag Key provided is invalid, Key: {'null' if key is None else key}")
+    return key
+
+
+def _check_prefix(key: str) -> None:
+    """AWS's prefix in any case, of keys that go as of keys that come. [report] ack-api-quirks DDB-TABLE-105"""
+    if key.lower().startswith("aws:"):
+        raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
 
 
 def _check_count(keys: Collection[str]) -> None:
@@ -103,7 +107,7 @@ def prepare_untag(request: Request, context: Context) -> WriteBody:
     if not request["TagKeys"]:
         raise ValidationException("Atleast one Tag Key needs to be provided as Input.")
     for key in request["TagKeys"]:
-        _check_key(key)
+        _check_prefix(_check_key(key))
     _check_count(request["TagKeys"])
 
     def body(txn: Transaction) -> Answer:
