@@ -50,7 +50,7 @@ def _check_key(key: str | None) -> str:
 
 
 def _check_prefix(key: str) -> None:
-    """AWS's prefix in any case, of keys that go as of keys that come. [report] ack-api-quirks DDB-TABLE-105"""
+    """AWS's prefix, in any case, of keys to add and to take away. [report] ack-api-quirks DDB-TABLE-105"""
     if key.lower().startswith("aws:"):
         raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
 
