@@ -219,6 +219,14 @@ def test_the_order_of_attributes_is_no_damage(engine: MemoryEngine) -> None:
     assert damage(engine, do) == []
 
 
+def test_the_order_of_a_set_is_no_damage(engine: MemoryEngine) -> None:
+    database = Database(engine, clock=ManualClock(NOW))
+    for members in (["a", "b"], ["b", "a"]):
+        item = {"p": {"S": "p"}, "k": {"S": "k"}, "g": {"S": "g"}, "v": {"SS": members}}
+        database.execute("PutItem", {"TableName": "everything", "Item": item})
+    assert problems(engine) == []
+
+
 @pytest.mark.parametrize("what", ["table", "local", "global"])
 @pytest.mark.parametrize("change", [(1, 0), (0, 1), (-1, -7)])
 def test_wrong_totals_are_found(engine: MemoryEngine, what: str, change: tuple[int, int]) -> None:

@@ -29,7 +29,7 @@ from hashrange.storage.api import Engine, Reader, StorageError, Totals
 from hashrange.tables import catalog, expiry, indexes, items, keys, lag, records, streams
 from hashrange.tables import table as tables
 from hashrange.tables.table import Index, Table
-from hashrange.values import Item, admit_item
+from hashrange.values import Item, admit_item, equal
 
 BITE_RECORDS = 500
 
@@ -245,8 +245,9 @@ class _Items:
 
 
 def _same(one: bytes, other: bytes) -> bool:
+    """Whether two records hold the same: an entry is not written again for another order in a map or set."""
     try:
-        return decoded(one) == decoded(other)
+        return equal({"M": decoded(one)}, {"M": decoded(other)})
     except ValueError:
         return True  # reported where the entries are walked
 
