@@ -21,7 +21,7 @@ from hashrange.tables.table import Index, KeySchema, KeyType, Table
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
-    name = table_name(request["TableName"])
+    name, request = table_name(request["TableName"]), throughput.with_billing_mode(request)
     build = _definition(request, context)
     view_type = stream_changes.view_type(request.get("StreamSpecification"))
     now = context.now

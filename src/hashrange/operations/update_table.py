@@ -59,7 +59,7 @@ _AT_ONCE = frozenset(
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTable."""
-    name = table_name(request["TableName"])
+    name, request = table_name(request["TableName"]), throughput.with_billing_mode(request)
     nothing = all(request.get(change) in (None, []) for change in _CHANGES)
     wanted = replica_requests.read(request, context, alone=nothing)
     if nothing and wanted is None:
@@ -152,7 +152,7 @@ def _echoed(old: dict[str, Any], new: dict[str, Any], request: Request) -> dict[
     mode, ceilings = request.get("BillingMode"), request.get("OnDemandThroughput")
     before = old.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if mode is not None and mode != before:
-        new["BillingModeSummary"] = {"BillingMode": mode}
+        new |= table_description.billing_mode({"BillingMode": mode})
     elif request.get("ProvisionedThroughput") is not None:
         stale = ("NumberOfDecreasesToday", "ReadCapacityUnits", "WriteCapacityUnits")
         new["ProvisionedThroughput"] |= {name: old["ProvisionedThroughput"][name] for name in stale}
