@@ -41,7 +41,8 @@ def spelled(draw: st.DrawFn) -> str:
         ("+5", "5"),
         (".5", "0.5"),
         ("5.", "5"),
-        ("0e999999999", "0"),
+        ("0e125", "0"),
+        ("0e-999999999", "0"),
         ("-0.000", "0"),
         ("1e125", "1" + "0" * 125),
         ("1e-130", "0." + "0" * 129 + "1"),
@@ -84,6 +85,9 @@ def test_what_is_no_number_is_refused(text: str) -> None:
         ("1" * 39, numbers.TOO_PRECISE),
         ("0." + "1" * 39, numbers.TOO_PRECISE),
         ("1" + "0" * 37 + ".1", numbers.TOO_PRECISE),
+        # [report] scylladb issue 26079: once allowed, and no more; the words are [assumed]
+        ("0e1000", numbers.TOO_LARGE),
+        ("0e126", numbers.TOO_LARGE),
     ],
 )
 def test_limits(text: str, message: str) -> None:

@@ -54,6 +54,9 @@ def normalise(text: str) -> str:
         if len(magnitude) > _EXPONENT_DIGITS_MAX or int(magnitude or "0") > _EXPONENT_MAX:
             raise ValidationException(f"{NOT_A_NUMBER}: {text}")
         exponent += -int(magnitude or "0") if exponent_text[0] == "-" else int(magnitude or "0")
+        # A zero is out of range as well, since 2025, where its exponent is.
+        if exponent > NUMBER_EXPONENT_MAX and not digits.strip("0"):
+            raise ValidationException(TOO_LARGE)
     return _compose(sign == "-", digits, exponent)
 
 
