@@ -66,6 +66,19 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
     },
     ("UntagResource.TagKeys[]", "minimum"): (None, 1, "the same"),
     ("UntagResource.TagKeys[]", "maximum"): (None, 128, "the same"),
+    ("UpdateTimeToLive.TimeToLiveSpecification", "members"): (
+        ["AttributeName", "Enabled"],
+        ["Enabled", "AttributeName"],
+        "[report] ack-api-quirks DDB-TABLE-457",
+    ),
+    **{
+        (f"{place}.AttributeDefinitions[]", "members"): (
+            ["AttributeType", "AttributeName"],
+            ["AttributeName", "AttributeType"],
+            "[report] ack-api-quirks DDB-TABLE-457",
+        )
+        for place in ("CreateTable", "ImportTable.TableCreationParameters", "UpdateTable")
+    },
     **{
         (place, "members"): (
             ["WriteCapacityUnits", "ReadCapacityUnits"],

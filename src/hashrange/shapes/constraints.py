@@ -38,7 +38,7 @@ from hashrange.shapes.vocabulary import (
 VIOLATIONS_MAX: Final = 10
 
 # What a text that names a table must be when it is not an ARN.
-TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN)
+TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN, length_first=True)
 
 _NOT_NULL: Final = "Member must not be null"
 
@@ -112,11 +112,15 @@ def _broken_by_text(shape: String, value: str) -> Iterator[str]:
         if value not in shape.words:
             yield _enum_rule(shape)
         return
-    if shape.names_table and value and not value.startswith("arn:"):
+    if shape.names_table and (value or shape.empty_is_name) and not value.startswith("arn:"):
         shape = TABLE_NAME
+    lengths = _out_of_bounds(shape.minimum, shape.maximum, len(value), "length")
+    if shape.length_first:
+        yield from lengths
     if shape.pattern is not None and not compiled(shape.pattern).fullmatch(value):
         yield _pattern_rule(shape.pattern)
-    yield from _out_of_bounds(shape.minimum, shape.maximum, len(value), "length")
+    if not shape.length_first:
+        yield from lengths
 
 
 def _out_of_bounds(minimum: int | None, maximum: int | None, size: float, what: str) -> Iterator[str]:

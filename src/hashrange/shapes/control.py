@@ -6,6 +6,7 @@ from hashrange import limits
 from hashrange.shapes.members import (
     INDEX_NAME,
     KEY_ATTRIBUTE_NAME,
+    OWN_TABLE_ARN,
     POSITIVE_LONG,
     RESOURCE_ARN,
     TABLE_ARN,
@@ -50,7 +51,7 @@ CREATE_TABLE: Final = Structure(
     {
         # The model lets these two be absent for a replica in another account, which cannot exist here.
         "AttributeDefinitions": required(ATTRIBUTE_DEFINITIONS),
-        "TableName": required(TABLE_ARN),
+        "TableName": required(OWN_TABLE_ARN),
         "KeySchema": required(KEY_SCHEMA),
         "LocalSecondaryIndexes": LOCAL_SECONDARY_INDEX_LIST,
         "GlobalSecondaryIndexes": GLOBAL_SECONDARY_INDEX_LIST,
@@ -71,7 +72,7 @@ CREATE_TABLE: Final = Structure(
     },
 )
 
-DESCRIBE_TABLE: Final = Structure("DescribeTableInput", {"TableName": required(TABLE_ARN)})
+DESCRIBE_TABLE: Final = Structure("DescribeTableInput", {"TableName": required(OWN_TABLE_ARN)})
 LIST_TABLES: Final = Structure(
     "ListTablesInput",
     {
@@ -80,7 +81,7 @@ LIST_TABLES: Final = Structure(
     },
 )
 
-DELETE_TABLE: Final = Structure("DeleteTableInput", {"TableName": required(TABLE_ARN)})
+DELETE_TABLE: Final = Structure("DeleteTableInput", {"TableName": required(OWN_TABLE_ARN)})
 UPDATE_GLOBAL_SECONDARY_INDEX_ACTION: Final = Structure(
     "UpdateGlobalSecondaryIndexAction",
     {
@@ -233,7 +234,7 @@ UPDATE_TABLE: Final = Structure(
     "UpdateTableInput",
     {
         "AttributeDefinitions": ATTRIBUTE_DEFINITIONS,
-        "TableName": required(TABLE_ARN),
+        "TableName": required(OWN_TABLE_ARN),
         "BillingMode": BILLING_MODE,
         "TableThroughputMode": BILLING_MODE,
         "ProvisionedThroughput": PROVISIONED_THROUGHPUT,
@@ -256,20 +257,21 @@ UPDATE_TABLE: Final = Structure(
 TIME_TO_LIVE_SPECIFICATION: Final = Structure(
     "TimeToLiveSpecification",
     {
-        "Enabled": required(BOOLEAN),
+        # [report] ack-api-quirks DDB-TABLE-457 for the order
         "AttributeName": required(KEY_ATTRIBUTE_NAME),
+        "Enabled": required(BOOLEAN),
     },
 )
 
 UPDATE_TIME_TO_LIVE: Final = Structure(
     "UpdateTimeToLiveInput",
     {
-        "TableName": required(TABLE_ARN),
+        "TableName": required(OWN_TABLE_ARN),
         "TimeToLiveSpecification": required(TIME_TO_LIVE_SPECIFICATION),
     },
 )
 
-DESCRIBE_TIME_TO_LIVE: Final = Structure("DescribeTimeToLiveInput", {"TableName": required(TABLE_ARN)})
+DESCRIBE_TIME_TO_LIVE: Final = Structure("DescribeTimeToLiveInput", {"TableName": required(OWN_TABLE_ARN)})
 DESCRIBE_ENDPOINTS: Final = Structure("DescribeEndpointsRequest", {})
 DESCRIBE_LIMITS: Final = Structure("DescribeLimitsInput", {})
 TAG_RESOURCE: Final = Structure(

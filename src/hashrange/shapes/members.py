@@ -17,8 +17,12 @@ from hashrange.shapes.vocabulary import (
 )
 
 TABLE_ARN: Final = String(1, 1024, names_table=True)
+# Where tables are made and described, also an empty name breaks the rules of names.
+# [report] ack-api-quirks DDB-TABLE-457, terraform-provider-aws issue 45903
+OWN_TABLE_ARN: Final = String(1, 1024, names_table=True, empty_is_name=True)
 TABLE_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN)
-INDEX_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN)
+# [report] ack-api-quirks DDB-TABLE-457 for the order
+INDEX_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN, length_first=True)
 RESOURCE_ARN: Final = String(1, 1283)
 LONG_ARN: Final = String(37, 1024)  # backups, exports, imports, streams: the shortest possible is 37
 

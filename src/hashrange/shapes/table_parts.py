@@ -9,8 +9,9 @@ SCALAR_ATTRIBUTE_TYPE: Final = enum("S", "N", "B")
 ATTRIBUTE_DEFINITION: Final = Structure(
     "AttributeDefinition",
     {
-        "AttributeName": required(KEY_ATTRIBUTE_NAME),
+        # [report] ack-api-quirks DDB-TABLE-457 for the order
         "AttributeType": required(SCALAR_ATTRIBUTE_TYPE),
+        "AttributeName": required(KEY_ATTRIBUTE_NAME),
     },
 )
 

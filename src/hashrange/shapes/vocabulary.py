@@ -43,7 +43,8 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
 class String:
     """Text; `minimum` and `maximum` count characters, `words` is the closed set of an enum.
 
-    `names_table`: an ARN or the name of a table; a name also obeys the narrower rules of names.
+    `names_table`: an ARN or the name of a table; a name also obeys the narrower rules of names, and an
+    empty one too if `empty_is_name`. `length_first`: its length is named before its pattern.
     """
 
     minimum: int | None = None
@@ -51,6 +52,8 @@ class String:
     pattern: str | None = None
     words: tuple[str, ...] = ()
     names_table: bool = False
+    empty_is_name: bool = False
+    length_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
