@@ -33,7 +33,8 @@ KEY: Final = ITEM
 ATTRIBUTE_NAMES: Final = List(ATTRIBUTE_NAME, 1)
 ATTRIBUTE_VALUES: Final = List(ATTRIBUTE_VALUE)
 
-EXPRESSION_NAMES: Final = Map(TEXT, ATTRIBUTE_NAME)
+# Names that are too long are refused later, in the words for items. [report] extenddb issue 365
+EXPRESSION_NAMES: Final = Map(TEXT, TEXT)
 EXPRESSION_VALUES: Final = Map(TEXT, ATTRIBUTE_VALUE)
 
 POSITIVE_INTEGER: Final = integer(1)
