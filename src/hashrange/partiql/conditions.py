@@ -346,6 +346,8 @@ class ExpressionParser:
                     raise ExpressionError(
                         f"Unpivot path component like a.*.b are not supported {cursor.place(cursor.token)}"
                     )
+                if not cursor.at_name():
+                    raise malformed("Invalid path dot component")
                 elements.append(cursor.name())
             elif cursor.accept("["):
                 elements.append(self._index())

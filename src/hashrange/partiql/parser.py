@@ -158,8 +158,11 @@ class _Parser:
 
     def _source(self) -> tuple[str, str | None]:
         cursor = self.cursor
+        if cursor.at("("):
+            self._skip_parentheses()
+            raise ExpressionError("Unexpected from source")
         if cursor.token.kind in ("string", "number", "parameter") or (
-            cursor.token.kind == "symbol" and cursor.token.text in ("(", "<<", "[", "{")
+            cursor.token.kind == "symbol" and cursor.token.text in ("<<", "[", "{")
         ):
             raise ExpressionError("Unexpected from source")
         names = [cursor.name()]
@@ -179,6 +182,19 @@ class _Parser:
         if not all(map(_TABLE_NAME.fullmatch, names)):
             raise ExpressionError(_BAD_TABLE_NAME)
         return names[0], names[1] if len(names) > 1 else None
+
+    def _skip_parentheses(self) -> None:
+        """Take what is in parentheses, which must be closed."""
+        depth = 0
+        while True:
+            token = self.cursor.token
+            if token.kind == "end":
+                raise malformed("Expected RIGHT_PAREN")
+            if token.kind == "symbol":
+                depth += {"(": 1, ")": -1}.get(token.text, 0)
+            self.cursor.take()
+            if not depth:
+                return
 
     def _where(self) -> ConditionTree | None:
         return self.expressions.where() if self.cursor.accept_keyword("WHERE") else None

@@ -25,8 +25,9 @@ STATEMENT: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Some of what DynamoDB appends is known: "Expected data manipulation", "Unexpected keyword", "Expected
-# RIGHT_PAREN" [report]. They are the messages of the public PartiQL parser, whose style the others follow.
+# Some of what DynamoDB appends is known: "Expected data manipulation", "Unexpected keyword", "Invalid path
+# dot component", "Expected RIGHT_PAREN" [report]. They are the messages of the public PartiQL parser, whose
+# style the others follow.
 _MALFORMED: Final = "Statement wasn't well formed, can't be processed: "
 _SYMBOL_NAMES: Final = {
     "(": "LEFT_PAREN",
