@@ -47,7 +47,7 @@ pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own (.venv/compiled)
 	@test -e $(COMPILED)/.installed
 
-test-compiled: $(COMPILED)/.develop  ## Run the tests on the compiled hot path
+test-compiled: $(COMPILED)/.develop $(CLIENTS)  ## Run the tests on the compiled hot path
 	$(COMPILED)/bin/python -m pytest -n auto $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
