@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from hashrange.clock import ManualClock
@@ -67,8 +68,31 @@ def test_an_attribute_that_is_no_key_has_no_entry(value: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("name", "bytes_"), [("g", 2049)])
 def test_index_keys_are_limited_in_bytes(name: str, bytes_: int) -> None:
-    with pytest.raises(ValidationException, match="exceeded"):
-        indexes.check_item(TABLE, {**ITEM, name: {"S": "x" * bytes_}})
+    long = {**ITEM, name: {"S": "x" * bytes_}}
+    with pytest.raises(ValidationException, match="Index Key g Actual Size: 2049 bytes Max Size: 2048 bytes"):
+        indexes.check_item(TABLE, long)
+    assert entry_of(WHOLE, long) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"N": "1"}, "secondary index key to unsupported type"),
+        ({"S": "x" * 2049}, "secondary index key beyond allowed size limits"),
+    ],
+)
+def test_what_lay_there_before_the_index_is_in_the_way_of_updates(
+    value: dict[str, Any], message: str
+) -> None:
+    # [docs] GSI.OnlineOps.ViolationDetection: once the index is filled, writes of such items are rejected.
+    before = {**ITEM, "g": value}
+    with pytest.raises(ValidationException, match=message):
+        indexes.check_update(TABLE, before, {**before, "x": {"S": "1"}})
+    filling = msgspec.structs.replace(
+        TABLE, indexes=tuple(msgspec.structs.replace(index, backfilling=True) for index in TABLE.indexes)
+    )
+    indexes.check_update(filling, before, {**before, "x": {"S": "1"}})
+    indexes.check_update(TABLE, before, ITEM)
 
 
 CREATE = {

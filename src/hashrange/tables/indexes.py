@@ -4,8 +4,8 @@ An entry lies at `(index space, partition, sort)`: for a GSI the partition of it
 an LSI that of the base table; its sort is the index's sort key and the tie-break of `encoding`. Its value is
 the projected item in stored form, so an index read never touches the table unless it has to fetch.
 
-An item that lacks any key attribute of an index has no entry in it. A key attribute of the wrong type, or
-empty, rejects the write.
+An item that lacks any key attribute of an index has no entry in it. A key attribute of the wrong type, empty
+or too long rejects the write, also where it lay there before the index did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hashrange.errors import INVALID, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables import records
-from hashrange.tables.table import Index, Table
+from hashrange.tables.keys import TOO_LONG_PARTITION_KEY, TOO_LONG_SORT_KEY
+from hashrange.tables.table import Index, KeyAttribute, Table
 from hashrange.values import Item, item_size, kind, value_size
 
 _EMPTY_INDEX_KEY = (
@@ -30,6 +31,24 @@ _EMPTY_UPDATED_INDEX_KEY = (
     "index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an "
     "empty {what} value."
 )
+# Of what lay there before the index. [docs] TransactionCanceledException, [report] stackoverflow 58032718
+_UNSUPPORTED_INDEX_KEY = (
+    "The update expression attempted to update the secondary index key to unsupported type"
+)
+_TOO_LONG_INDEX_KEY = (
+    "The update expression attempted to update the secondary index key beyond allowed size limits"
+)
+
+# UTF-8 takes at most 4 bytes a character, base64 more than one a byte: shorter keys need no measuring.
+_SURELY_SHORT = SORT_KEY_BYTES_MAX // 4
+
+
+class _TooLong(NamedTuple):
+    """A part of an index's key that is too long in an item."""
+
+    part: tuple[KeyAttribute, ...]
+    size: int
+    maximum: int
 
 
 class Entry(NamedTuple):
@@ -42,64 +61,89 @@ class Entry(NamedTuple):
 
 
 def check_item(table: Table, item: Item) -> None:
-    """Raise `ValidationException` if `item` has an index key attribute of the wrong type, or empty."""
+    """Raise `ValidationException` if `item` has an index key of the wrong type, empty or too long."""
     _check(table, item, None, _EMPTY_INDEX_KEY)
 
 
 def check_update(table: Table, before: Item, after: Item) -> None:
-    """As `check_item` for what an update made of an item; only what it changed is looked at."""
+    """As `check_item` for what an update made of an item. Where the item was in the way of an index before
+    and still is, the words are others, and an index that is being filled takes it."""
     _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY)
 
 
 def _check(table: Table, item: Item, before: Item | None, empty: str) -> None:
     try:
         for index in table.indexes:
-            _check_keys(table, index, item, before, empty)
+            _check_keys(index, item, before, empty)
     except ValidationException:
         # DynamoDB names the first index by name that does not take the item.
         for index in sorted(table.indexes, key=lambda one: one.name):
-            _check_keys(table, index, item, before, empty)
+            _check_keys(index, item, before, empty)
 
 
-def _check_keys(table: Table, index: Index, item: Item, before: Item | None, empty: str) -> None:
+def _check_keys(index: Index, item: Item, before: Item | None, empty: str) -> None:
+    length = 0
     for attribute in index.key.attributes():
         value = item.get(attribute.name)
-        if value is None or attribute.name in table.key_names:
+        if value is None:
             continue
-        if before is not None and before.get(attribute.name) == value:
+        content = value.get(attribute.type)
+        if content:
+            length += len(content)
             continue
-        if attribute.type not in value:
-            raise ValidationException(
-                f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
-                f"Actual: {kind(value)} IndexName: {index.name}"
-            )
-        if attribute.type != "N" and not value[attribute.type]:
+        unchanged = before is not None and before.get(attribute.name) == value
+        if unchanged and index.backfilling:
+            continue
+        if attribute.type in value:
             what = "string" if attribute.type == "S" else "binary"
             raise EmptyKey(empty.format(what=what, index=index.name, name=attribute.name))
-    if fits(index, item):
-        _check_key_sizes(index, item)
+        if unchanged:
+            raise ValidationException(_UNSUPPORTED_INDEX_KEY)
+        raise ValidationException(
+            f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
+            f"Actual: {kind(value)} IndexName: {index.name}"
+        )
+    if length > _SURELY_SHORT:
+        _check_key_size(index, item, before)
 
 
-def _check_key_sizes(index: Index, item: Item) -> None:
-    partition = sum(value_size(item[name]) for name, _ in index.key.partition if name in item)
-    sort = sum(value_size(item[name]) for name, _ in index.key.sort if name in item)
-    if partition > PARTITION_KEY_BYTES_MAX:
+def _too_long(index: Index, item: Item) -> _TooLong | None:
+    """The part of the index's key, if any, that is too long in `item`."""
+    key = index.key
+    for part, maximum in ((key.partition, PARTITION_KEY_BYTES_MAX), (key.sort, SORT_KEY_BYTES_MAX)):
+        size = sum(value_size(item[name]) for name, _ in part if name in item)
+        if size > maximum:
+            return _TooLong(part, size, maximum)
+    return None
+
+
+def _check_key_size(index: Index, item: Item, before: Item | None) -> None:
+    too_long = _too_long(index, item)
+    if too_long is None:
+        return
+    part, size, maximum = too_long
+    if before is not None and all(before.get(name) == item.get(name) for name, _ in part):
+        if index.backfilling:
+            return
+        raise ValidationException(_TOO_LONG_INDEX_KEY)
+    if len(part) == 1:
         raise ValidationException(
-            f"{INVALID}Size of hashkey has exceeded the maximum size limit of2048 bytes"
+            f"{INVALID}Size limit exceeded for Index Key {part[0].name} Actual Size: {size} bytes "
+            f"Max Size: {maximum} bytes IndexName: {index.name}"
         )
-    if sort > SORT_KEY_BYTES_MAX:
-        raise ValidationException(
-            f"{INVALID}Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
-        )
+    raise ValidationException(TOO_LONG_PARTITION_KEY if part is index.key.partition else TOO_LONG_SORT_KEY)
 
 
 def fits(index: Index, item: Item) -> bool:
-    """Whether `item` has every key attribute of `index`, each of the right type and not empty."""
+    """Whether `item` has every key attribute of `index`, each of the right type and of a length allowed."""
+    length = 0
     for name, type_ in index.key.attributes():
         value = item.get(name)
-        if value is None or not value.get(type_):
+        content = value.get(type_) if value is not None else None
+        if not content:
             return False
-    return True
+        length += len(content)
+    return length <= _SURELY_SHORT or _too_long(index, item) is None
 
 
 def position(index: Index, item: Item, partition: bytes, sort: bytes) -> tuple[bytes, bytes]:

@@ -17,6 +17,9 @@ _EMPTY_KEY = (
     "The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {name}"
 )
 
+TOO_LONG_PARTITION_KEY = f"{INVALID}Size of hashkey has exceeded the maximum size limit of2048 bytes"
+TOO_LONG_SORT_KEY = f"{INVALID}Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+
 _NOT_SCALAR = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed:"
 
 
@@ -100,10 +103,6 @@ def check_key_size(value: AttributeValue, *, is_sort: bool) -> None:
     """Raise `ValidationException` if a key value is too long."""
     size = value_size(value)
     if is_sort and size > SORT_KEY_BYTES_MAX:
-        raise ValidationException(
-            f"{INVALID}Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
-        )
+        raise ValidationException(TOO_LONG_SORT_KEY)
     if not is_sort and size > PARTITION_KEY_BYTES_MAX:
-        raise ValidationException(
-            f"{INVALID}Size of hashkey has exceeded the maximum size limit of2048 bytes"
-        )
+        raise ValidationException(TOO_LONG_PARTITION_KEY)
