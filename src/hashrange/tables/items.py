@@ -15,7 +15,7 @@ from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, 
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import expiry, indexes, lag, records, streams
+from hashrange.tables import changes, expiry, indexes, lag, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item, equal
@@ -74,7 +74,7 @@ def apply(
     if table.ttl is not None:
         expiry.requeue(txn, table.ttl, partition, sort, old_item, new_item)
     if table.stream is not None:
-        streams.record(
+        changes.record(
             txn,
             table.stream,
             table.key_names,

@@ -1,8 +1,8 @@
 """The change log of a table: streams, their shards, and the records in them.
 
-A stream has a space of its own; each shard is a log in it, which `items.apply` appends to in the item's own
-transaction. A record goes to the open shard whose hash range holds the item's partition, so the records of
-one item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
+A stream has a space of its own; each shard is a log in it, which `changes.record` appends to in the item's
+own transaction. A record goes to the open shard whose hash range holds the item's partition, so the records
+of one item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
 
     catalog ("stream", table name 00 label) → the `Stream`, kept until 24 hours after it was switched off
     (stream space, shard's log, sequence)     → a `Change`, packed by msgspec
@@ -20,18 +20,14 @@ from itertools import islice
 from typing import NamedTuple
 
 import msgspec
-import orjson
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.values import Item, equal, item_size
 
 STREAM = b"stream"
 CATALOG_SPACE = 0
 RETENTION_SECONDS = 24 * 3600
 _SEQUENCE_BASE = 10**20
 _HASH_END = 1 << 16
-# How a set begins in stored JSON, whatever its type; no other value does.
-_SET = b'S":["'
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -94,59 +90,12 @@ class Change(NamedTuple):
 
 _ENCODE = msgspec.json.Encoder()
 _DECODE = msgspec.json.Decoder(Stream)
-_ENCODE_CHANGE = msgspec.msgpack.Encoder()
 _DECODE_CHANGE = msgspec.msgpack.Decoder(Change)
 
 
 def shard_log(shard_id: str) -> bytes:
     """The partition of a shard's records: its id without the words that all ids begin with."""
     return shard_id.removeprefix("shardId-").encode()
-
-
-def record(
-    txn: Transaction,
-    stream: Stream,
-    key_names: frozenset[str],
-    partition: bytes,
-    old: bytes | None,
-    old_item: Item | None,
-    old_size: int,
-    new: bytes | None,
-    new_item: Item | None,
-    new_size: int,
-    now: float,
-    *,
-    by_expiry: bool,
-) -> None:
-    """Append the change of an item, whose JSON is `old` and `new`; nothing if it did not change."""
-    item = new_item if new_item is not None else old_item
-    if item is None:
-        return
-    if old_size == new_size and _unchanged(old, old_item, new, new_item):
-        return
-    keys = {name: item[name] for name in item if name in key_names}
-    view = stream.view_type
-    size, shown_new, shown_old = item_size(keys), None, None
-    if new is not None and view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES"):
-        shown_new, size = new, size + new_size
-    if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
-        shown_old, size = old, size + old_size
-    event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
-    change = Change(event, now, size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
-    hashed = int.from_bytes(partition[:2])
-    for high, shard in stream.open_shards:
-        if hashed < high:
-            txn.append(stream.space, shard, _ENCODE_CHANGE.encode(change))
-            return
-
-
-def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_item: Item | None) -> bool:
-    if old is None or new is None or old_item is None or new_item is None:
-        return False
-    if old == new or old_item == new_item:
-        return True
-    # Beyond that only sets may be written in another order.
-    return _SET in old and equal({"M": old_item}, {"M": new_item})
 
 
 def enable(

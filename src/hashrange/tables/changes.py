@@ -1,0 +1,65 @@
+"""The change of an item, as a stream keeps it.
+
+`record` is called by `items.apply`, in the item's own transaction, and is on the path of every write to a
+table with a stream. The streams themselves, and who reads them, are the business of `tables.streams`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import orjson
+
+from hashrange.storage.api import Transaction
+from hashrange.tables.streams import Change, Stream
+from hashrange.values import Item, equal, item_size
+
+# How a set begins in stored JSON, whatever its type; no other value does.
+_SET = b'S":["'
+
+_ENCODE = msgspec.msgpack.Encoder()
+
+
+def record(
+    txn: Transaction,
+    stream: Stream,
+    key_names: frozenset[str],
+    partition: bytes,
+    old: bytes | None,
+    old_item: Item | None,
+    old_size: int,
+    new: bytes | None,
+    new_item: Item | None,
+    new_size: int,
+    now: float,
+    *,
+    by_expiry: bool,
+) -> None:
+    """Append the change of an item, whose JSON is `old` and `new`; nothing if it did not change."""
+    item = new_item if new_item is not None else old_item
+    if item is None:
+        return
+    if old_size == new_size and _unchanged(old, old_item, new, new_item):
+        return
+    keys = {name: item[name] for name in item if name in key_names}
+    view = stream.view_type
+    size, shown_new, shown_old = item_size(keys), None, None
+    if new is not None and view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES"):
+        shown_new, size = new, size + new_size
+    if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
+        shown_old, size = old, size + old_size
+    event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
+    change = Change(event, now, size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
+    hashed = int.from_bytes(partition[:2])
+    for high, shard in stream.open_shards:
+        if hashed < high:
+            txn.append(stream.space, shard, _ENCODE.encode(change))
+            return
+
+
+def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_item: Item | None) -> bool:
+    if old is None or new is None or old_item is None or new_item is None:
+        return False
+    if old == new or old_item == new_item:
+        return True
+    # Beyond that only sets may be written in another order.
+    return _SET in old and equal({"M": old_item}, {"M": new_item})
