@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from hashrange.storage import embedded_keys
 from hashrange.storage.api import (
+    CommitFailed,
     DataDirectoryLocked,
     Reader,
     StorageError,
@@ -217,6 +218,39 @@ def test_a_long_read_keeps_its_moment_over_many_batches(tmp_path: Path) -> None:
     assert engine.read(look) == ([(b"%d" % n, b"old") for n in range(5)], b"old", None)
     assert engine.read(lambda reader: list(reader.scan(1, P))) == []
     engine.write(lambda txn: txn.put(2, P, b"", b""))
+    engine.close()
+
+
+@pytest.mark.parametrize("recent_bytes", [0, 1_500, 1_000_000])
+def test_a_write_reads_what_was_committed_last(tmp_path: Path, recent_bytes: int) -> None:
+    """From memory while it is there, from RocksDB when it is not, and from RocksDB after a failed commit."""
+    engine = EmbeddedEngine(tmp_path / "data", recent_bytes=recent_bytes)
+    known: dict[bytes, bytes] = {}
+
+    def change(txn: Transaction, sort: bytes, value: bytes | None) -> None:
+        for one in (b"%d" % n for n in range(5)):
+            assert txn.get(1, P, one) == known.get(one)
+        if value is None:
+            txn.delete(1, P, sort)
+        else:
+            txn.put(1, P, sort, value)
+
+    def fail() -> None:
+        raise OSError("no space")
+
+    for turn in range(40):
+        sort = b"%d" % (turn * 3 % 5)
+        value = None if turn % 4 == 3 else b"v%d" % turn
+        if turn % 10 == 9:
+            engine.commit_fault = fail
+            with pytest.raises(CommitFailed):
+                engine.write(partial(change, sort=sort, value=b"lost"))
+            engine.commit_fault = None
+        engine.write(partial(change, sort=sort, value=value))
+        if value is None:
+            known.pop(sort, None)
+        else:
+            known[sort] = value
     engine.close()
 
 
