@@ -215,6 +215,7 @@ CONDITION_FAILED: Final = "The conditional request failed"
 DUPLICATE_KEYS: Final = "Provided list of item keys contains duplicates"
 KEY_MISMATCH: Final = "The provided key element does not match the schema"
 RESOURCE_NOT_FOUND: Final = "Requested resource not found"
+STILL_IN_USE: Final = "Attempt to change a resource which is still in use: "
 ITEM_TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"
 UPDATED_ITEM_TOO_LARGE: Final = "Item size to update has exceeded the maximum allowed size"
 # [report] dynoxide issue 110: a scalar counts as a level too, so 31 lists or maps may lie around it.

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hashrange.errors import INVALID, ResourceInUseException, ValidationException
+from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations import stream_changes, table_description, tags, throughput
 from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
@@ -31,7 +31,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if existing is not None:
             raise ResourceInUseException(
                 # [report] ack-api-quirks DDB-TABLE-005
-                f"Attempt to change a resource which is still in use: Table is being created: {name}"
+                f"{STILL_IN_USE}Table is being created: {name}"
                 if existing.status(now) == "CREATING"
                 else f"Table already exists: {name}"
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations import replica_changes, table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
@@ -57,7 +57,7 @@ def _check_at_rest(table: Table, now: float) -> None:
     if problem is None and table.has_changing_index():
         problem = "Cannot delete table while indexes are being created, updated, or deleted."
     if problem is not None:
-        raise ResourceInUseException(f"Attempt to change a resource which is still in use: {problem}")
+        raise ResourceInUseException(f"{STILL_IN_USE}{problem}")
 
 
 def _answer(shown: dict[str, Any]) -> Answer:

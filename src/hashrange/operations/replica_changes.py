@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hashrange.errors import INVALID, ResourceInUseException, ValidationException
+from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations import stream_changes
 from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Context, Request
@@ -243,9 +243,7 @@ def leave(table: Table, context: Context) -> Table:
     assert mine is not None
     _check_deletable(table, mine.region, table, now)
     if replicas.status(mine, now) == "CREATING":
-        raise ResourceInUseException(
-            f"Attempt to change a resource which is still in use: Table: {table.name} is being used."
-        )
+        raise ResourceInUseException(f"{STILL_IN_USE}Table: {table.name} is being used.")
     check_at_rest(table, now)
     members = tuple(
         msgspec.structs.replace(replica, gone_at=gone_at) if replica is mine else replica

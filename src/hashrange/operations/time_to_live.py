@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hashrange.errors import ResourceInUseException, ValidationException
+from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, ReadBody, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import catalog, expiry
@@ -31,7 +31,7 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
         table = catalog.open_any(txn, name, now)
         if table.status(now) in ("CREATING", "DELETING"):
             raise ResourceInUseException(
-                f"Attempt to change a resource which is still in use: Table is being "
+                f"{STILL_IN_USE}Table is being "
                 f"{'created' if table.status(now) == 'CREATING' else 'deleted'}: {name}"
             )
         _check_change(table, attribute, enabled, context)

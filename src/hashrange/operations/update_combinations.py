@@ -20,7 +20,7 @@ _ALONE: Final = {
     "TableClass": "TableClass modification",
     "DeletionProtectionEnabled": "DeletionProtection modification",
 }
-_MEMBERS: Final = (
+CHANGES: Final = (
     *_ALONE,
     "WarmThroughput",
     "OnDemandThroughput",
@@ -30,6 +30,7 @@ _MEMBERS: Final = (
     "GlobalSecondaryIndexUpdates",
     "GlobalTableSettingsReplicationMode",
 )
+"""The members of an UpdateTable that ask for a change, but for those about replicas."""
 
 
 def check(request: Request) -> None:
@@ -37,7 +38,7 @@ def check(request: Request) -> None:
     if request.get("GlobalSecondaryIndexUpdates") == []:
         # Nobody gets here with this alone: it is no change.
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexUpdates is empty")
-    changes = {member for member in _MEMBERS if request.get(member) is not None}
+    changes = {member for member in CHANGES if request.get(member) is not None}
     # One that names nothing is ignored beside others.
     if throughput.warm(request.get("WarmThroughput")) is None:
         changes.discard("WarmThroughput")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hashrange.errors import INVALID, ResourceInUseException, ValidationException
+from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations import (
     index_changes,
     replica_changes,
@@ -28,18 +28,6 @@ from hashrange.storage.api import Transaction
 from hashrange.tables import catalog, replicas
 from hashrange.tables.table import Table
 
-_CHANGES = (
-    "ProvisionedThroughput",
-    "BillingMode",
-    "DeletionProtectionEnabled",
-    "TableClass",
-    "SSESpecification",
-    "OnDemandThroughput",
-    "WarmThroughput",
-    "GlobalSecondaryIndexUpdates",
-    "StreamSpecification",
-    "GlobalTableSettingsReplicationMode",
-)
 # [report] ack-api-quirks DDB-TABLE-015; a mode of consistency that is asked for alone is not listed.
 _NOTHING = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, "
@@ -60,7 +48,7 @@ _AT_ONCE = frozenset(
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTable."""
     name, request = table_name(request["TableName"]), throughput.with_billing_mode(request)
-    nothing = all(request.get(change) in (None, []) for change in _CHANGES)
+    nothing = all(request.get(change) in (None, []) for change in update_combinations.CHANGES)
     wanted = replica_requests.read(request, context, alone=nothing)
     if nothing and wanted is None:
         consistency = "MultiRegionConsistency, " if request.get("MultiRegionConsistency") is None else ""
@@ -130,7 +118,7 @@ def _check_at_rest(table: Table, request: Request, now: float) -> None:
     else:
         what = {"CREATING": "created", "DELETING": "deleted", "UPDATING": "updated"}[status]
         problem = f"Table is being {what}: {table.name}"
-    raise ResourceInUseException(f"Attempt to change a resource which is still in use: {problem}")
+    raise ResourceInUseException(f"{STILL_IN_USE}{problem}")
 
 
 def _changes_units(request: Request) -> bool:
@@ -142,7 +130,7 @@ def _is_slow(request: Request) -> bool:
     updates = request.get("GlobalSecondaryIndexUpdates")
     return index_changes.slow(updates) or any(
         request.get(change) is not None
-        for change in _CHANGES
+        for change in update_combinations.CHANGES
         if change not in _AT_ONCE and change != "GlobalSecondaryIndexUpdates"
     )
 
