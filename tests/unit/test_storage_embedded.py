@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rocksdict import Options, Rdict
 
 from hashrange.storage import embedded_keys
 from hashrange.storage.api import (
@@ -153,6 +154,39 @@ def test_checkpoint(tmp_path: Path) -> None:
     copy.write(lambda txn: txn.put(1, P, b"000", b"apart"))
     assert engine.read(lambda reader: reader.get(1, P, b"000")) == b"later"
     copy.close()
+    engine.close()
+
+
+def test_every_opening_gives_rocksdb_its_options(tmp_path: Path) -> None:
+    """The cache and the filters, which RocksDB's file of options does not hold."""
+    cache_bytes = 24 * 1024 * 1024
+
+    def inspect(engine: EmbeddedEngine, name: bytes) -> None:
+        engine.write(lambda txn: txn.put(1, P, name, b""))
+        engine._db.flush()
+        assert engine._db.property_int_value("rocksdb.block-cache-capacity") == cache_bytes
+        newest = max((tmp_path / "data/rocks").glob("*.sst"))
+        assert b"fullfilter.rocksdb.BuiltinBloomFilter" in newest.read_bytes()
+
+    def fail() -> None:
+        raise OSError("no space")
+
+    engine = EmbeddedEngine(tmp_path / "data", cache_bytes=cache_bytes)
+    inspect(engine, b"new")
+    engine.close()
+    engine = EmbeddedEngine(tmp_path / "data", cache_bytes=cache_bytes)
+    inspect(engine, b"opened again")
+    engine.commit_fault = fail
+    with pytest.raises(CommitFailed):
+        engine.write(lambda txn: txn.put(1, P, b"", b""))
+    engine.commit_fault = None
+    inspect(engine, b"repaired")
+    engine.close()
+
+    # A store that was opened without them, as every one that was opened twice by an earlier version.
+    Rdict(str(tmp_path / "data/rocks"), Options(raw_mode=True)).close()
+    engine = EmbeddedEngine(tmp_path / "data", cache_bytes=cache_bytes)
+    inspect(engine, b"mended")
     engine.close()
 
 

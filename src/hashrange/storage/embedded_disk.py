@@ -58,7 +58,9 @@ def open_rocks(directory: Path, *, cache_bytes: int, write_buffer_bytes: int) ->
     """Open the RocksDB of a directory whose format is known to be ours."""
     options = _options(cache_bytes, write_buffer_bytes)
     try:
-        return Rdict(str(directory / "rocks"), options)
+        # The column family is named, for rocksdict 0.3.29 takes the options of one that is not from the file
+        # that RocksDB wrote, which knows neither the cache nor the filters.
+        return Rdict(str(directory / "rocks"), options, column_families={"default": options})
     except Exception as error:  # rocksdict raises plain Exception for everything
         text = str(error)
         if "lock" in text.lower() and "/LOCK" in text:
