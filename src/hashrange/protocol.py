@@ -8,7 +8,7 @@ The order of checks: method and path, content type, JSON, target, authentication
 of answer, because in DynamoDB each is done by another component:
 
     GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `
-    OPTIONS                        200, the CORS preflight of a browser
+    OPTIONS with an Origin         200, the CORS preflight of a browser
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
@@ -178,7 +178,7 @@ class Wire:
         return Caller(region, account_id, access_key)
 
     def _read_other(self, method: bytes, target: bytes, headers: Headers) -> Response:
-        if method == b"OPTIONS":
+        if method == b"OPTIONS" and b"origin" in headers:
             return _preflight(headers)
         if method in (b"GET", b"HEAD") and target.partition(b"?")[0] == b"/":
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
@@ -318,7 +318,10 @@ def _unknown_operation(headers: Headers) -> Response:
 
 
 def _preflight(headers: Headers) -> Response:
-    """The answer to `OPTIONS`: whatever the page asks for is allowed, as DynamoDB does."""
+    """The answer to a preflight: what the page asks for is allowed, as DynamoDB does.
+
+    The server lets only pages come so far that may use it (`hashrange.server`).
+    """
     allowed = [*CORS_HEADERS, (b"Access-Control-Max-Age", _PREFLIGHT_SECONDS)]
     for asked, name in (
         (b"access-control-request-headers", b"Access-Control-Allow-Headers"),

@@ -99,6 +99,8 @@ def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
         (("--account-id", "7"), "'7' is not an account id: 12 digits"),
         (("--memory", "--data-dir", "x"), "give one of them"),
         (("--log-format", "xml"), "'xml' is not one of"),
+        (("--memory", "--allow-host", "http://db"), "'http://db' is not a host name"),
+        (("--memory", "--allow-origin", "localhost:3000"), "'localhost:3000' is not the origin"),
     ],
 )
 def test_a_wrong_value_is_named(arguments: tuple[str, ...], message: str) -> None:

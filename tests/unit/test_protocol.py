@@ -241,6 +241,12 @@ def test_the_preflight_of_a_browser_allows_what_it_asks() -> None:
     assert headers[b"Access-Control-Max-Age"] == b"172800"
 
 
+def test_options_without_an_origin_is_no_preflight() -> None:
+    answer = wire().read(b"OPTIONS", b"/", {b"host": b"localhost"}, b"")
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.headers) == (404, ())
+
+
 def test_errors_to_a_browser_can_be_read_by_it() -> None:
     answer = read(b"", origin=b"https://example.com")
     assert isinstance(answer, Response)

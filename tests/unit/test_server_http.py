@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -330,6 +331,58 @@ def test_what_is_not_proper_http_ends_the_connection(
             assert len(peer.answers()) == 2 if prefix else 1
             peer.plane.sweep(LINGER_SECONDS_MAX + 0.1)
             assert peer.transport.aborted
+
+
+HEADERS_READ = {
+    "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/dynamodb/aws4_request",
+    "Content-Length": "2",
+    "Content-Type": "application/x-amz-json-1.0",
+    "Date": "Thu, 01 Jan 2026 00:00:00 GMT",
+    "Expect": "100-continue",
+    "Host": "localhost",
+    "Origin": "http://localhost:3000",
+    "X-Amz-Date": "20260101T000000Z",
+    "X-Amz-Target": "DynamoDB_20120810.Now",
+}
+
+
+def headers_read() -> set[str]:
+    """All headers that the server reads, by its sources: `headers.get(b"…")`, `b"…" in headers`."""
+    sources = Path(__file__).resolve().parents[2] / "src" / "hashrange"
+    modules = ("protocol", "server/access", "server/http")
+    text = "".join((sources / f"{module}.py").read_text("utf-8") for module in modules)
+    found = re.findall(r'eaders\.get\(b"([a-z-]+)"|b"([a-z-]+)" (?:not )?in headers', text)
+    found += re.findall(r'\(b"([a-z-]+)", (b)"Access-Control-Allow-', text)
+    return {one or other for one, other in found}
+
+
+def test_the_headers_that_are_read_are_known_here() -> None:
+    asked = {"access-control-request-headers", "access-control-request-method"}  # echoed, and no more
+    assert headers_read() - asked == {name.lower() for name in HEADERS_READ}
+
+
+@pytest.mark.parametrize("name", HEADERS_READ)
+@pytest.mark.parametrize("other", ["the same", "other"])
+def test_a_header_that_is_read_comes_once(name: str, other: str) -> None:
+    lines = [f"{header}: {value}\r\n" for header, value in HEADERS_READ.items()]
+    again = HEADERS_READ[name] if other == "the same" else "3"
+    lines.insert(0, f"{name.upper()}: {again}\r\n")
+    peer = Peer(allow_origin=("*",)).send(f"POST / HTTP/1.1\r\n{''.join(lines)}\r\n{{}}".encode())
+    assert peer.statuses() == [400]
+    assert peer.transport.half_closed
+    assert peer.database.calls == []
+
+
+def test_other_headers_may_repeat() -> None:
+    peer = Peer().send(request("Now", extra=b"Via: a\r\nVia: b\r\n"))
+    assert peer.statuses() == [200]
+
+
+def test_a_request_of_a_page_does_not_reach_the_database() -> None:
+    peer = Peer().send(request("Now", extra=b"Origin: https://evil.example\r\n") + request("Now"))
+    assert peer.statuses() == [403, 200]
+    assert len(peer.database.calls) == 1
+    assert peer.plane.metrics.responses == {403: 1}
 
 
 def test_a_refusal_waits_for_the_answers_before_it() -> None:

@@ -162,6 +162,42 @@ def test_asyncio_alone_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
         assert exchange((parts.hostname or "", parts.port or 0), LIST_TABLES * 3).count(b"TableNames") == 3
 
 
+def status_of(endpoint_url: str, method: str, **headers: str) -> tuple[int, list[str]]:
+    """The status of a request, and the CORS headers of its answer."""
+    parts = urlsplit(endpoint_url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection.request(method, "/", b"{}" if method == "POST" else None, HEADERS | headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, [name for name in answer.headers if name.startswith("Access-Control-")]
+
+
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "GET"])
+def test_pages_of_strangers_are_refused_on_every_way_in(method: str) -> None:
+    with running(Database(MemoryEngine())) as endpoint_url:
+        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+            assert status_of(endpoint_url, method, **headers) == (403, [])
+        assert status_of(endpoint_url, method, Host="localhost:1")[0] == (404 if method == "OPTIONS" else 200)
+
+
+def test_pages_that_the_operator_allows() -> None:
+    settings = ServerSettings(allow_origin=("http://localhost:3000",), allow_host=("db.test",))
+    with running(Database(MemoryEngine()), settings=settings) as endpoint_url:
+        for method in ("OPTIONS", "POST"):
+            status, cors = status_of(endpoint_url, method, Origin="http://localhost:3000", Host="db.test:80")
+            assert status == 200
+            assert "Access-Control-Allow-Origin" in cors
+        assert status_of(endpoint_url, "OPTIONS", Origin="http://localhost:3001") == (403, [])
+
+
+def test_a_server_on_all_addresses_is_called_by_any_name_but_not_by_pages() -> None:
+    with running(Database(MemoryEngine()), host="0.0.0.0") as endpoint_url:
+        assert status_of(endpoint_url, "POST", Host="hashrange:8000")[0] == 200
+        page = {"Host": "hashrange:8000", "Origin": "https://evil.example"}
+        assert status_of(endpoint_url, "POST", **page) == (403, [])
+
+
 _CHILD = """
 import sys
 from hashrange.database import Database

@@ -95,8 +95,12 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
             names = ["--" + field.name.replace("_", "-")]
             if field.name in _ALIASES:
                 names.append(_ALIASES[field.name])
+            text = texts.get(field.name, "")
             if isinstance(field.default, bool):
                 attributes = {"is_flag": True}
+            elif isinstance(field.default, tuple):
+                attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
+                text += "  [default: none]"
             else:
                 whole = isinstance(field.default, int)
                 unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
@@ -104,7 +108,6 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
                     "type": click.IntRange(min=1) if whole else click.FloatRange(min=0),
                     "metavar": unit,
                 }
-            text = texts.get(field.name, "")
             function = _option(*names, default=field.default, help=text, **attributes)(function)
         return function
 
@@ -214,6 +217,10 @@ def command(
     if memory and data_dir is not None:
         raise click.UsageError("--memory keeps nothing on disk and --data-dir says where; give one of them.")
     logs.configure(log_format, log_level, sys.stderr)
+    try:
+        server_settings = _pick(ServerSettings, limits)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     where = "memory" if memory else str(data_dir or DEFAULT_DATA_DIR)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
@@ -245,7 +252,7 @@ def command(
                 port=port,
                 region=region,
                 account_id=account_id,
-                settings=_pick(ServerSettings, limits),
+                settings=server_settings,
                 admin=admin,
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),

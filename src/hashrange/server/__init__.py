@@ -2,6 +2,7 @@
 
     settings  every limit and timeout, in one frozen value
     frames    answers as HTTP bytes
+    access    whose requests are taken, as far as Host and Origin tell
     http      one object per connection: parse, dispatch, answer in order, push back
     metrics   what is counted, and Prometheus' text of it
     admin_port, admin   the admin plane's socket, and what is loaded behind it when somebody connects

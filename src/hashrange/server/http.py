@@ -32,6 +32,7 @@ import httptools
 from hashrange import protocol
 from hashrange.database import Caller
 from hashrange.protocol import Call, Response, Wire
+from hashrange.server.access import HEADERS_ONCE, Access
 from hashrange.server.frames import CONTINUE, Frames
 from hashrange.server.metrics import Metrics
 from hashrange.server.metrics import now as latency_now
@@ -66,6 +67,7 @@ class Plane:
     __slots__ = (
         "_call_soon",
         "_ready",
+        "access",
         "connections",
         "database",
         "draining",
@@ -89,6 +91,7 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
+        self.access = Access(settings)  # the server tells it where it listens
         self.metrics = Metrics()
         self.connections: set[Connection] = set()
         self.draining = False
@@ -291,7 +294,11 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head[name.lower()] = value
+        name = name.lower()
+        head = self._head
+        if name in head and name in HEADERS_ONCE:
+            self._refuse(400)
+        head[name] = value
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -372,7 +379,12 @@ class Connection(asyncio.Protocol):
         self._last = close
         may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
-        outcome = plane.wire.read(method, self._url, self._headers, body)
+        headers = self._headers
+        outcome: Call | Response | None = None
+        if headers.get(b"host") not in plane.access.hosts_met or b"origin" in headers:
+            outcome = plane.access.refusal(headers)
+        if outcome is None:
+            outcome = plane.wire.read(method, self._url, headers, body)
         self._drop_body()
         if type(outcome) is Call:
             if may_start:

@@ -26,6 +26,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
+from hashrange.server.access import Access
 from hashrange.server.admin_port import AdminPort, Subject
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection, Plane
@@ -87,6 +88,8 @@ class Server:
         self._listener = await self._loop.create_server(
             lambda: Connection(self._plane), host, port, backlog=self._settings.backlog_max
         )
+        listening = [listener.getsockname()[0] for listener in self._listener.sockets]
+        self._plane.access = Access(self._settings, listening=listening, host=host)
         self._database.engine.deliver_on(self._deliver, self._loop.call_soon)
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())

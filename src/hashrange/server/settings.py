@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from hashrange import limits
+
+ANY: Final = "*"
+_HOST: Final = re.compile(r"[^\s/:?#@\[\]]+|\[[0-9a-fA-F:.]+\]")
+_ORIGIN: Final = re.compile(r"null|[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,14 @@ class ServerSettings:
         starts.
     drain_seconds_max: the time that requests under way have after a stop signal.
     backlog_max: connections that the kernel keeps before they are accepted.
+    allow_host: a further name by which clients may call a server that listens on the loopback interface, as
+        in the Host header without its port; `*` for any. May be given several times. Names and addresses of
+        the loopback interface are always allowed. A server that listens elsewhere takes any Host unless this
+        is given.
+    allow_origin: an origin whose web pages may use the server, such as `http://localhost:3000`; `*` for any.
+        May be given several times. Without it a request with an Origin header is answered 403.
+
+    Raises ValueError for an `allow_host` or `allow_origin` that no request could have.
     """
 
     connections_max: int = 10_000
@@ -40,3 +54,18 @@ class ServerSettings:
     buffered_bytes_max: int = 1024 * 1024
     drain_seconds_max: float = 10.0
     backlog_max: int = 1024
+    allow_host: tuple[str, ...] = ()
+    allow_origin: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for host in self.allow_host:
+            if host != ANY and not _HOST.fullmatch(host):
+                raise ValueError(
+                    f"{host!r} is not a host name; give it without a scheme and a port, such as db.internal."
+                )
+        for origin in self.allow_origin:
+            if origin != ANY and not _ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"{origin!r} is not the origin of a web page; give scheme, host and port without a path, "
+                    "such as http://localhost:3000."
+                )

@@ -1,0 +1,123 @@
+"""Whose requests the data plane takes, as far as the Host and Origin headers tell: web pages are kept out.
+
+A browser sends requests to the loopback interface for every page that it shows. Two headers tell such
+requests from those of programs, and a page can forge neither:
+
+- **Origin** names the page's site. Programs and SDKs send none. A request with one is refused unless the
+  operator allows that origin (`allow_origin`): any program of this machine may serve pages, so not even
+  `http://localhost:3000` is taken for the operator's own until the operator names it.
+- **Host** is the name that the browser looked up. A stranger's name may lead to 127.0.0.1 (DNS rebinding),
+  and the page then needs no Origin. So a server that listens on loopback addresses only takes loopback
+  names and addresses, the name it was told to listen on, and those that the operator allows (`allow_host`).
+  A server that listens on other addresses is known by names that it cannot know, such as those of
+  containers; there Host is looked at only if `allow_host` names any.
+
+A refusal is 403 with an error that names the value and the option that allows it.
+
+Refuses to know: credentials, and what a request asks for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Final
+
+import orjson
+
+from hashrange.errors import AccessDeniedException
+from hashrange.protocol import Headers, Response
+from hashrange.server.settings import ANY, ServerSettings
+
+HEADERS_ONCE: Final = frozenset({
+    b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host", b"origin",
+    b"x-amz-date", b"x-amz-target",
+})  # fmt: skip
+"""Headers that the server reads. A request with two of one is refused with 400: another program on its way
+may have read the one that this server would not (RFC 9112, 3.2 demands it for Host)."""
+
+_LOCALHOST: Final = "localhost"
+_HOSTS_MET_MAX: Final = 1_000
+_TOLD_MAX: Final = 100
+
+_log = logging.getLogger(__name__)
+
+
+class Access:
+    """The rules of one server. `hosts_met` are the values of Host that were found good, and need no rules."""
+
+    __slots__ = ("_hosts", "_origins", "_told", "hosts_met")
+
+    def __init__(self, settings: ServerSettings, *, listening: Iterable[str] = (), host: str = "") -> None:
+        """`listening` are the addresses that the server listens on, `host` the name it was told to."""
+        addresses = tuple(listening)
+        self._origins = frozenset(origin.lower() for origin in settings.allow_origin)
+        self._hosts: frozenset[str] | None = None
+        if ANY not in settings.allow_host and (settings.allow_host or _all_loopback(addresses)):
+            self._hosts = frozenset(_bare(name) for name in (*settings.allow_host, *addresses, host))
+        self._told: set[tuple[str, str]] = set()
+        self.hosts_met: set[bytes] = set()
+
+    def refusal(self, headers: Headers) -> Response | None:
+        """The answer to a request that is not taken; None for one that is."""
+        sent = headers.get(b"host")
+        if sent is not None and sent not in self.hosts_met:
+            host = _bare(_without_port(sent.decode("latin-1")))
+            if not self._takes_host(host):
+                return self._refuse(
+                    "Host",
+                    host,
+                    "The server does not know that name as its own. If it is one of yours, start the server "
+                    "with --allow-host",
+                )
+            if len(self.hosts_met) >= _HOSTS_MET_MAX:
+                self.hosts_met.clear()
+            self.hosts_met.add(sent)
+        origin = headers.get(b"origin")
+        if origin is not None and ANY not in self._origins:
+            name = origin.decode("latin-1").lower()
+            if name not in self._origins:
+                return self._refuse(
+                    "Origin",
+                    name,
+                    "Web pages may not use this server. If the page is one of yours, start the server with "
+                    "--allow-origin",
+                )
+        return None
+
+    def _takes_host(self, host: str) -> bool:
+        if self._hosts is None or host in self._hosts:
+            return True
+        # RFC 6761, 6.3: names below localhost are loopback names, and no one else's.
+        return host == _LOCALHOST or host.endswith("." + _LOCALHOST) or _is_loopback(host)
+
+    def _refuse(self, header: str, value: str, remedy: str) -> Response:
+        if (header, value) not in self._told and len(self._told) < _TOLD_MAX:
+            self._told.add((header, value))
+            _log.warning("requests refused", extra={"fields": {"header": header, "value": value}})
+        option = value if value.isprintable() and " " not in value and value else "VALUE"
+        text = f"The request was refused because of its header {header}: {value!r}. {remedy} {option}."
+        return Response(403, orjson.dumps(AccessDeniedException(text).wire()))
+
+
+def _without_port(host: str) -> str:
+    """A Host header's name or address: `localhost` of `localhost:8000`, `[::1]` of `[::1]:8000`."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def _bare(host: str) -> str:
+    return host.lower().strip("[]")
+
+
+def _all_loopback(addresses: tuple[str, ...]) -> bool:
+    return bool(addresses) and all(map(_is_loopback, addresses))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
