@@ -147,8 +147,8 @@ class Engine(Protocol):
 
         `done` may be called before `submit` returns (nothing to wait for); otherwise it is called
         through the function given to `deliver_on`, once per batch, so that an event loop is woken once
-        for all the requests of a batch. An engine that has too much under way makes `submit` wait; it
-        never needs the caller's thread meanwhile.
+        for all the requests of a batch. An engine that has too much under way keeps the body, and runs it
+        later, in its turn: `submit` never waits.
         """
         ...
 

@@ -3,9 +3,10 @@
 The life of a write:
 
 1. `submit` (or `write`) runs the body on the caller's thread, under the one lock, so bodies run one after
-   the other. What it wrote is put over the collecting batch (`_Batch`); a body that raised adds nothing.
+   the other. What it wrote is put over the collecting batch (`Batch`); a body that raised adds nothing.
 2. When no commit is in flight the collecting batch becomes the committing one (`_begin`), and a new one
-   collects. The commit thread does this, or a plain thread in `write` itself, which spares two switches.
+   collects. The commit thread does this once the batch is released: by an event loop that submits, when it
+   has nothing more to add (`_start_commit`). A thread in `write` does it at once, which spares two switches.
 3. `_store` hands the whole batch to RocksDB in one call, then makes its log durable in another. rocksdict
    0.3.29 keeps the GIL during the first (memory and page cache) and releases it during the second (the
    fsync): a write with `sync` would hold every other thread up for as long as the disk takes.
@@ -21,9 +22,8 @@ again, and if the failed batch turns out to be there, put back what its keys hel
 with the last published view until then. Only if the process dies before the repair, a batch reported as
 failed can be found after the restart.
 
-A full collecting batch makes its caller wait for the commit in flight, or commit by itself if there is
-none. The wait needs nothing from the waiting thread, so an event loop may be that caller: `deliver` must
-not block (`call_soon_threadsafe` does not).
+While the collecting batch is full, bodies that are submitted queue, in order, and run when the next batch
+collects: `submit` never waits. `write` does, or commits the full batch by itself.
 
 Refuses to know: what records mean.
 """
@@ -35,6 +35,7 @@ import contextlib
 import logging
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Lock, Thread
@@ -62,9 +63,9 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_batch,
 )
+from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
 from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import (
-    Layer,
     LayeredTransaction,
     Recent,
     ViewReader,
@@ -76,40 +77,15 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
-BATCH_BYTES_MAX: Final = 16 * _MIB
 
 # Readers that began before a repair keep the old RocksDB open: this is how long a repair waits for them.
 _READERS_END_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.002
 
+# How many queued bodies run in one turn of the event loop.
+_QUEUED_BODIES_PER_TURN: Final = 64
+
 _Records = dict[bytes, bytes | None]
-
-
-class _Batch(Layer):
-    """A layer, and who waits for it."""
-
-    __slots__ = ("bodies", "bytes", "outcomes", "waiters")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.outcomes: list[tuple[Done, Any, Exception | None]] = []
-        self.waiters: list[_Waiter] = []
-        self.bodies = 0
-        self.bytes = 0
-
-    def full(self, bodies_max: int) -> bool:
-        return self.bodies >= bodies_max or self.bytes >= BATCH_BYTES_MAX
-
-
-class _Waiter:
-    """A thread in `write` that waits for its batch."""
-
-    __slots__ = ("failed", "gate")
-
-    def __init__(self) -> None:
-        self.failed: Exception | None = None
-        self.gate = Lock()
-        self.gate.acquire()
 
 
 class EmbeddedEngine:
@@ -144,11 +120,14 @@ class EmbeddedEngine:
         self._lock = Lock()
         self._work = Condition(self._lock)  # the commit thread waits for a batch
         self._idle = Condition(self._lock)  # others wait for the end of a commit
-        self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._deliver: Callable[[Callable[[], None]], None] = call
         self._gathering = Gathering()
         self._defer: Callable[[Callable[[], None]], object] | None = None
-        self._collecting = _Batch()
-        self._committing: _Batch | None = None
+        self._collecting = Batch()
+        self._committing: Batch | None = None
+        self._released = False  # the collecting batch may be committed
+        self._starting = False  # the event loop has `_start_commit` before it
+        self._queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()  # until a batch has room
         self._closed = False
         self._broken: str | None = None
         self._undo: tuple[int, _Records] | None = None
@@ -183,12 +162,13 @@ class EmbeddedEngine:
                 del view
 
     def write(self, body: Callable[[Transaction], T]) -> T:
-        own: _Batch | None = None
-        waiter: _Waiter | None = None
+        own: Batch | None = None
+        waiter: Waiter | None = None
         with self._lock:
+            self._admit()
             result, raised, batch = self._perform(body)
             if batch is not None:
-                waiter = _Waiter()
+                waiter = Waiter()
                 batch.waiters.append(waiter)
                 if self._committing is None:
                     own = self._begin()
@@ -208,34 +188,27 @@ class EmbeddedEngine:
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         try:
             with self._lock:
-                result, raised, batch = self._perform(body)
-                if batch is not None:
-                    batch.outcomes.append((done, result, raised))
-                    if self._committing is None and batch.bodies == 1:
-                        if self._defer is None:
-                            self._work.notify()
-                        else:
-                            self._defer(self._start_commit)
+                if self._closed or self._broken is not None:
+                    self._admit()
+                if self._queued or self._collecting.full(self._batch_bodies_max):
+                    self._queued.append((body, done))
                     return
+                outcome: Outcome | None = self._take(body, done)
         except StorageError as error:
-            result, raised = None, error
-        done(result, raised)
+            outcome = (done, None, error)
+        if outcome is not None:
+            done(outcome[1], outcome[2])
 
     def deliver_on(
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
-        self._deliver, self._defer = deliver, defer
-
-    def _start_commit(self) -> None:
-        """Wake the commit thread for what was collected, once nothing more comes in."""
         with self._lock:
-            defer = self._defer
-            if defer is None or not self._gathering.goes_on(self._collecting.bodies):
-                self._work.notify()
-                return
-        defer(self._start_commit)
+            self._deliver, self._defer = deliver, defer
+            # What the loop before was to start.
+            self._starting = False
+            self._release()
 
     def checkpoint(self, directory: str) -> None:
         with self._lock:
@@ -243,7 +216,7 @@ class EmbeddedEngine:
             while self._committing is not None:
                 self._idle.wait()
             # An empty batch in flight: bodies go on collecting, and nothing is written meanwhile.
-            token = self._committing = _Batch()
+            token = self._committing = Batch()
         try:
             embedded_disk.checkpoint(self._db, Path(directory))
         finally:
@@ -275,11 +248,9 @@ class EmbeddedEngine:
 
     # Bodies; all under the lock.
 
-    def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, _Batch | None]:
+    def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, Batch | None]:
         """Run a body: its result, what it raised, the batch that its outcome waits for (None: nothing to
-        wait for). Raises StorageError where the body could not be run."""
-        if self._closed or self._broken is not None or self._collecting.full(self._batch_bodies_max):
-            self._admit()
+        wait for)."""
         transaction = self._transaction()
         try:
             result = body(transaction)
@@ -290,8 +261,29 @@ class EmbeddedEngine:
         finally:
             transaction.end()
 
+    def _take(self, body: Callable[[Transaction], Any], done: Done) -> Outcome | None:
+        """Run a submitted body; return its outcome if that need not wait for a batch."""
+        result, raised, batch = self._perform(body)
+        if batch is None:
+            return done, result, raised
+        batch.outcomes.append((done, result, raised))
+        self._ask()
+        return None
+
+    def _run_queued(self) -> None:
+        """Run the bodies that found the collecting batch full, as many as the next one holds; without the
+        lock. On an event loop a few at a time, so that it gets to its other work."""
+        outcomes: list[Outcome | None] = []
+        with self._lock:
+            while self._queued and not self._collecting.full(self._batch_bodies_max):
+                if len(outcomes) == _QUEUED_BODIES_PER_TURN and self._defer is not None and not self._closed:
+                    self._defer(self._run_queued)
+                    break
+                outcomes.append(self._take(*self._queued.popleft()))
+        tell([outcome for outcome in outcomes if outcome is not None])
+
     def _admit(self) -> None:
-        """Return when a body may run. Raises StorageError, CommitFailed."""
+        """Return when a body of a thread may run. Raises StorageError, CommitFailed."""
         while True:
             self._check_usable()
             if self._broken is not None:
@@ -325,7 +317,7 @@ class EmbeddedEngine:
         lower = (collecting, committing)
         return LayeredTransaction(self._view, lower, self._recent, cleared, self._sequence)
 
-    def _collect(self, transaction: LayeredTransaction) -> _Batch | None:
+    def _collect(self, transaction: LayeredTransaction) -> Batch | None:
         """Take over what a body wrote; return the batch that its outcome waits for."""
         own = transaction.own
         if not own.wrote():
@@ -337,15 +329,45 @@ class EmbeddedEngine:
         self._sequence = transaction.sequence
         return batch
 
-    def _under_way(self) -> _Batch | None:
+    def _under_way(self) -> Batch | None:
         """The newest batch that a body may have read from."""
         return self._collecting if self._collecting.bodies else self._committing
 
-    def _begin(self) -> _Batch:
+    def _begin(self) -> Batch:
         """Make the collecting batch the committing one."""
         batch = self._committing = self._collecting
-        self._collecting = _Batch()
+        self._collecting = Batch()
+        self._released = False
+        self._gathering.reset()
         return batch
+
+    def _ask(self) -> None:
+        """See to it that the collecting batch is released: at once, or by the event loop that submits."""
+        if self._committing is not None or not self._collecting.bodies:
+            return
+        if self._defer is None or self._closed:
+            self._release()
+        elif not self._starting:
+            self._starting = True
+            self._defer(self._start_commit)
+
+    def _start_commit(self) -> None:
+        """Release what was collected, once nothing more comes in; on the event loop, without the lock."""
+        with self._lock:
+            defer = self._defer
+            gathered = defer is None or self._committing is not None
+            if gathered or not self._gathering.goes_on(self._collecting.bodies):
+                self._starting = False
+                self._release()
+                return
+        assert defer is not None
+        defer(self._start_commit)
+
+    def _release(self) -> None:
+        """Let the commit thread take the collecting batch."""
+        if self._collecting.bodies:
+            self._released = True
+            self._work.notify()
 
     # Commits; one at a time, without the lock but where noted.
 
@@ -353,15 +375,22 @@ class EmbeddedEngine:
         """The commit thread."""
         while True:
             with self._lock:
-                while self._committing is not None or not self._collecting.bodies:
-                    if self._closed and self._committing is None:
-                        return
+                while self._committing is not None or not (self._released or self._closed):
                     self._work.wait()
+                if not self._collecting.bodies and not self._queued:
+                    if self._closed:
+                        return
+                    self._released = False
+                    continue
                 batch = self._begin()
             self._commit(batch)
+            if self._closed:
+                self._run_queued()  # the event loop that would do it may have gone
 
-    def _commit(self, batch: _Batch) -> None:
+    def _commit(self, batch: Batch) -> None:
         """Make a batch durable and visible, and deliver its outcomes; or fail it."""
+        if self._queued:
+            self._hand_over(self._run_queued)
         records: _Records = {}
         try:
             records, totals = self._records(batch)
@@ -375,7 +404,7 @@ class EmbeddedEngine:
         self._publish(batch, view)
         self._settle(batch, None)
 
-    def _records(self, batch: _Batch) -> tuple[_Records, dict[int, Totals]]:
+    def _records(self, batch: Batch) -> tuple[_Records, dict[int, Totals]]:
         """All records of a batch, the engine's own included, and the new totals."""
         assert self._view is not None
         records = batch.records.copy()  # bodies read the batch's own meanwhile
@@ -393,7 +422,7 @@ class EmbeddedEngine:
         records[BATCH_KEY] = pack_batch(self._batch_number, self._sequence)
         return records, totals
 
-    def _store(self, batch: _Batch, records: _Records) -> View:
+    def _store(self, batch: Batch, records: _Records) -> View:
         """Write a batch durably, and return the view that shows it."""
         assert self._view is not None
         cleared = self._view.cleared
@@ -419,7 +448,7 @@ class EmbeddedEngine:
                     raise
             time.sleep(_PAUSE_SECONDS)  # flushes and compactions are behind
 
-    def _publish(self, batch: _Batch, view: View) -> None:
+    def _publish(self, batch: Batch, view: View) -> None:
         with self._lock:
             if batch.cleared and self._view is not None:
                 old = weakref.ref(self._view)
@@ -430,13 +459,17 @@ class EmbeddedEngine:
             if self._clearing:
                 self._drop_cleared()
 
-    def _end_commit(self, batch: _Batch | None = None) -> None:
+    def _end_commit(self, batch: Batch | None = None) -> None:
         """Let the next batch go; under the lock. Where outcomes are delivered to a loop that defers commits,
-        the next one begins from there: the answers bring new requests, which it can hold as well."""
+        the loop releases it: the answers bring new requests, which it can hold as well. A thread that waits
+        for the next batch, or for room in it, does not depend on that loop."""
         self._committing = None
         self._idle.notify_all()
-        deferred = self._defer is not None and batch is not None and batch.outcomes
-        if self._closed or (self._collecting.bodies and not deferred):
+        collecting = self._collecting
+        told = self._defer is not None and batch is not None and batch.outcomes
+        if not told or collecting.waiters or collecting.full(self._batch_bodies_max):
+            self._release()
+        if self._released or self._closed:
             self._work.notify()
 
     def _drop_cleared(self) -> None:
@@ -452,14 +485,14 @@ class EmbeddedEngine:
             self._write(lambda: clearing(ready))
             self._dropped |= ready
 
-    def _fail(self, batch: _Batch, records: _Records, cause: str) -> None:
+    def _fail(self, batch: Batch, records: _Records, cause: str) -> None:
         with self._lock:
             self._broken = cause
             self._undo = None
             with contextlib.suppress(StorageError):  # unreadable too: nothing more can be done here
                 if self._view is not None:
                     self._undo = (self._batch_number, {key: self._view.get(key) for key in records})
-            over, self._collecting = self._collecting, _Batch()
+            over, self._collecting = self._collecting, Batch()
             # At once, so that nobody hears of a failure that a crash could still undo. Where the disk does
             # not allow it yet, the next write tries again.
             with contextlib.suppress(CommitFailed):
@@ -468,33 +501,34 @@ class EmbeddedEngine:
         self._settle(batch, cause)
         self._settle(over, cause)
 
-    def _settle(self, batch: _Batch, cause: str | None) -> None:
+    def _settle(self, batch: Batch, cause: str | None) -> None:
         """Tell everybody who waits for a batch; without the lock, for they may submit again."""
         for waiter in batch.waiters:
             if cause is not None:
-                waiter.failed = _failed(cause)
+                waiter.failed = commit_failed(cause)
             waiter.gate.release()
         outcomes = batch.outcomes
         if not outcomes:
             return
         if cause is not None:
-            outcomes = [(done, None, _failed(cause)) for done, _, _ in outcomes]
+            outcomes = [(done, None, commit_failed(cause)) for done, _, _ in outcomes]
 
         def deliver() -> None:
-            for done, result, error in outcomes:
-                try:
-                    done(result, error)
-                except Exception:  # the others are to hear of theirs all the same
-                    _log.exception("the receiver of an outcome failed")
-            if self._defer is not None and self._collecting.bodies:
-                self._defer(self._start_commit)
+            tell(outcomes)
+            if self._defer is not None:
+                with self._lock:
+                    self._ask()
 
+        self._hand_over(deliver)
+
+    def _hand_over(self, callback: Callable[[], None]) -> None:
+        """Have something done where outcomes are delivered; without the lock."""
         try:
-            self._deliver(deliver)
+            self._deliver(callback)
         except Exception:  # a closed event loop: nobody is left to hear, but the store goes on
-            _log.exception("outcomes could not be delivered", extra={"outcomes": len(outcomes)})
+            _log.exception("outcomes could not be delivered")
             with self._lock:
-                self._work.notify()
+                self._release()
 
     # Opening; under the lock, or alone.
 
@@ -532,14 +566,14 @@ class EmbeddedEngine:
         try:
             embedded_disk.probe_space(self._directory)
         except OSError as error:
-            raise _failed(f"{self._broken}; still: {error}") from None
+            raise commit_failed(f"{self._broken}; still: {error}") from None
         self._await_readers()
         with contextlib.suppress(Exception):  # closing reports the old error once more
             self._db.close()
         try:
             self._start(embedded_disk.open_rocks(self._directory, **self._sizes))
         except Exception as error:
-            raise _failed(f"{self._broken}; and opening the store again: {error}") from None
+            raise commit_failed(f"{self._broken}; and opening the store again: {error}") from None
         self._broken = None
 
     def _await_readers(self) -> None:
@@ -552,7 +586,7 @@ class EmbeddedEngine:
         while (left := view()) is not None:
             if time.monotonic() > deadline:
                 self._view = left
-                raise _failed(f"{self._broken}; and a long read keeps the store from being opened again")
+                raise commit_failed(f"{self._broken}; and a long read keeps the store open")
             del left
             time.sleep(_PAUSE_SECONDS)
 
@@ -563,14 +597,3 @@ class EmbeddedEngine:
             if self._view is None:
                 raise StorageError(f"The store in {self._directory} cannot be read: {self._broken}")
             return self._view
-
-
-def _failed(cause: str) -> CommitFailed:
-    return CommitFailed(
-        f"The write could not be made durable and was not applied: {cause}. Check the disk's free space and "
-        "health; the store takes writes again as soon as the disk does."
-    )
-
-
-def _call(callback: Callable[[], None]) -> None:
-    callback()

@@ -21,10 +21,13 @@ class Gathering:
         self._bodies = self._rounds = 0
 
     def goes_on(self, bodies: int) -> bool:
-        """Whether to wait another round, with `bodies` collected so far; if not, the next batch begins."""
+        """Whether to wait another round, with `bodies` collected so far."""
         if self._bodies < bodies < BODIES_MAX and self._rounds < ROUNDS_MAX:
             self._bodies = bodies
             self._rounds += 1
             return True
-        self._bodies = self._rounds = 0
         return False
+
+    def reset(self) -> None:
+        """Begin to count for the next batch."""
+        self._bodies = self._rounds = 0
