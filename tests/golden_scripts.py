@@ -8,7 +8,7 @@ from: [docs], [report] or [assumed]; "[report] local" was observed on DynamoDB L
     <Operation> <JSON>   a request
     <statement>          a PartiQL statement; a line `with <JSON>` below it adds members to its request
     settings <JSON>      the database's settings, at the head of a script
-    advance <seconds>    move the clock
+    advance <seconds>    move the clock, and end the states of tables that are due then
     region <name>        the region of the clients from here on, at first us-east-1
     sweep                run the background work that is due
 
@@ -33,6 +33,7 @@ from hashrange.operations.context import Caller
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import catalog, states
 
 _GOLDEN = Path(__file__).parent / "golden"
 SCRIPTS = sorted([*(_GOLDEN / "operations").glob("*.txt"), *(_GOLDEN / "partiql").glob("*.txt")])
@@ -90,6 +91,8 @@ class Session:
             return "ok"
         if name == "advance":
             self.clock.advance(float(rest))
+            tables = self.database.engine.read(lambda reader: list(catalog.definitions(reader)))
+            states.end(self.database.engine, tables, self.clock.now(), self.database.settings)
             return "ok"
         if name == "region":
             self.caller = Caller(region=rest)

@@ -134,6 +134,15 @@ class VirtualClock:
             self._course = _Course(self._course.offset + advance, None)
 
 
+def has_come(moment: float, now: float, ahead_seconds_max: float) -> bool:
+    """Whether a stored moment, which lay `ahead_seconds_max` ahead at most when it was stored, has come.
+
+    A moment that lies further ahead was stored before the clock was set back. To wait for it would take
+    longer than it ever may, so it counts as one that has come.
+    """
+    return not now < moment <= now + ahead_seconds_max
+
+
 _DURATION: Final = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _UNITS_SECONDS: Final = (7 * 86_400, 86_400, 3_600, 60, 1)
 

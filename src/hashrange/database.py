@@ -24,7 +24,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Answer, Caller, Context, Operation, Request
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitFailed, Engine
-from hashrange.tables import overview, sweeps
+from hashrange.tables import catalog, overview, states, sweeps
 from hashrange.tables.items import Occasion
 
 __all__ = ["Caller", "Database", "Settings"]
@@ -116,11 +116,15 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the background work that is due: expired items, new and lagging indexes, removed tables.
+        """Do the background work that is due: states of tables, expired items, new and lagging indexes.
 
         Returns the seconds until it wants to run again; 0 while more is due.
         """
-        return sweeps.sweep(self.engine, Occasion(self.clock.now(), self.settings))
+        tables = self.engine.read(lambda reader: list(catalog.definitions(reader)))
+        # The time is drawn after the definitions were read, as `states.end` asks for.
+        occasion = Occasion(self.clock.now(), self.settings)
+        wait = states.end(self.engine, tables, occasion.now, self.settings)
+        return min(wait, sweeps.sweep(self.engine, occasion))
 
     def settle(self) -> None:
         """Sweep until nothing more is due: what a change of the clock made due is done then."""
@@ -129,7 +133,7 @@ class Database:
 
     def overview(self) -> list[dict[str, Any]]:
         """The tables as an operator sees them: state, sizes, and how far builds under way are."""
-        return self.engine.read(lambda reader: overview.tables(reader, self.clock.now()))
+        return self.engine.read(overview.tables)
 
     def tend(self) -> None:
         """Sweep if it is time to: for a program without a server, which calls this now and then.

@@ -163,24 +163,40 @@ def test_sweeps_remove_tables_when_their_time_has_come() -> None:
     assert database.sweep() == 2
     assert execute(database, "DescribeTable", {"TableName": "table"})["Table"]["TableStatus"] == "DELETING"
     clock.advance(5)
-    assert execute(database, "ListTables", {})["TableNames"] == []
     database.sweep()
+    assert execute(database, "ListTables", {})["TableNames"] == []
     # A table of that name may be created again and is empty.
     execute(database, "CreateTable", copy.deepcopy(CREATE))
     database.sweep()
     assert execute(database, "Scan", {"TableName": "table"})["Count"] == 0
 
 
-def test_a_table_created_before_the_sweep_keeps_its_items() -> None:
+def test_the_name_of_a_deleted_table_is_taken_until_its_records_are_gone() -> None:
     clock = ManualClock()
     database = Database(MemoryEngine(), clock=clock, settings=Settings(delete_seconds=5))
     execute(database, "CreateTable", copy.deepcopy(CREATE))
     execute(database, "DeleteTable", {"TableName": "table"})
     clock.advance(5)
+    with pytest.raises(ServiceError, match="already exists"):
+        execute(database, "CreateTable", copy.deepcopy(CREATE))
+    database.sweep()
     execute(database, "CreateTable", copy.deepcopy(CREATE))
     execute(database, "PutItem", {"TableName": "table", "Item": copy.deepcopy(ITEM)})
     database.sweep()
     assert execute(database, "Scan", {"TableName": "table"})["Count"] == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 30.0])
+def test_no_state_waits_for_a_rare_sweep(seconds: float) -> None:
+    clock = ManualClock()
+    settings = Settings(create_seconds=seconds, sweep_seconds=3600)
+    database = Database(MemoryEngine(), clock=clock, settings=settings)
+    wait = database.sweep()
+    assert wait == (seconds or 3600)
+    execute(database, "CreateTable", copy.deepcopy(CREATE))
+    clock.advance(wait)
+    database.sweep()
+    assert execute(database, "DescribeTable", {"TableName": "table"})["Table"]["TableStatus"] == "ACTIVE"
 
 
 def test_lagging_indexes_catch_up_in_sweeps() -> None:

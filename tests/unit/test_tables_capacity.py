@@ -10,7 +10,7 @@ from hashrange.tables.table import Index, KeyAttribute, KeySchema, Table
 
 _KEY = KeySchema((KeyAttribute("p", "S"),))
 TABLE = Table(
-    "t", "id", 1, 0.0, 0.0, _KEY, {"p": "S"},
+    "t", "id", 1, 0.0, _KEY, {"p": "S"},
     (Index("local", False, 2, _KEY, "ALL"), Index("global", True, 3, _KEY, "ALL")),
 )  # fmt: skip
 

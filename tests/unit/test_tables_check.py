@@ -79,7 +79,7 @@ def damage(engine: MemoryEngine, do: Callable[[Transaction, Table], None]) -> li
     """Do something to the table's records behind the database's back; the messages that the check gives."""
 
     def body(txn: Transaction) -> None:
-        do(txn, catalog.open_any(txn, "everything", NOW))
+        do(txn, catalog.open_any(txn, "everything"))
 
     engine.write(body)
     found = problems(engine)
@@ -303,7 +303,7 @@ def test_a_definition_under_another_name_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
         txn.put(catalog.CATALOG_SPACE, b"table", b"other", encode_definition(table))
 
-    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything", NOW)))
+    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything")))
     [problem] = problems(engine)
     assert (problem.table, problem.message) == (
         "other",
@@ -315,7 +315,7 @@ def test_tables_that_share_a_space_are_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
         catalog.save(txn, msgspec.structs.replace(table, name="twin"))
 
-    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything", NOW)))
+    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything")))
     shared = [one for one in problems(engine) if one.message.endswith("belongs to everything too")]
     assert len(shared) == 5
     assert all(one.table == "twin" for one in shared)

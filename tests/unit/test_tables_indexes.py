@@ -20,7 +20,7 @@ LOCAL = Index("local", False, 2, KeySchema((_P,), (_G,)), "KEYS_ONLY")
 GLOBAL = Index("global", True, 3, KeySchema((_G,), (KeyAttribute("h", "N"),)), "INCLUDE", ("v", "w"))
 WHOLE = Index("whole", True, 4, KeySchema((_G,)), "ALL")
 TABLE = Table(
-    "t", "id", 1, 0.0, 0.0, KeySchema((_P,), (_K,)), {"p": "S", "k": "S", "g": "S", "h": "N"},
+    "t", "id", 1, 0.0, KeySchema((_P,), (_K,)), {"p": "S", "k": "S", "g": "S", "h": "N"},
     (LOCAL, GLOBAL, WHOLE),
 )  # fmt: skip
 ITEM: Item = {**{name: {"S": name * 2} for name in "pkgvz"}, "h": {"N": "1"}}

@@ -120,7 +120,6 @@ PLAIN = Table(
     "id",
     100,
     0.0,
-    0.0,
     KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("k", "N"),)),
     {"p": "S", "k": "N", "g": "S"},
     (Index("by-g", True, 101, KeySchema((KeyAttribute("g", "S"),)), "ALL"),),

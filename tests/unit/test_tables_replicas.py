@@ -27,12 +27,12 @@ NOW = 1_000.0
 DAY = 86_400.0
 
 HOME = Replica("us-east-1", "id-1", NOW)
-FAR = Replica("eu-west-1", "id-2", NOW + 1, source="us-east-1", active_at=NOW + 5)
+FAR = Replica("eu-west-1", "id-2", NOW + 1, source="us-east-1", creating_until=NOW + 5)
 THIRD = Replica("us-west-2", "id-3", NOW + 2, source="eu-west-1")
 
 
 def table(*members: Replica, **more: object) -> Table:
-    return Table("t", "id-1", 64, NOW, NOW, _KEY, {"p": "S"}, replicas=members, **more)  # type: ignore[arg-type]
+    return Table("t", "id-1", 64, NOW, _KEY, {"p": "S"}, replicas=members, **more)  # type: ignore[arg-type]
 
 
 def leaving(replica: Replica, at: float) -> Replica:
@@ -65,28 +65,31 @@ def test_a_region_sees_its_own_replica_and_any_other_the_first() -> None:
     assert replicas.seen_from(table(), "us-east-1") == table()
 
 
-def test_states_follow_from_the_time() -> None:
+def test_each_region_sees_the_state_of_its_own_replica() -> None:
     whole = table(HOME, FAR)
-    assert [replicas.status(FAR, NOW + after) for after in (0, 5)] == ["CREATING", "ACTIVE"]
-    assert replicas.seen_from(whole, "eu-west-1").status(NOW) == "CREATING"
-    assert replicas.changing(whole, NOW)
-    assert not replicas.changing(whole, NOW + 5)
+    assert replicas.status(FAR) == replicas.seen_from(whole, "eu-west-1").status == "CREATING"
+    assert replicas.changing(whole)
+    there = replicas.settled(whole, NOW + 5, 9)
+    assert [replicas.status(member) for member in there.replicas] == ["ACTIVE", "ACTIVE"]
+    assert not replicas.changing(there)
     going = table(HOME, leaving(FAR, NOW + 9))
-    assert replicas.seen_from(going, "eu-west-1").status(NOW) == "DELETING"
-    assert replicas.seen_from(going, "us-east-1").status(NOW) == "ACTIVE"
+    assert replicas.seen_from(going, "eu-west-1").status == "DELETING"
+    assert replicas.seen_from(going, "us-east-1").status == "ACTIVE"
 
 
 def test_a_region_is_a_source_for_a_day_while_what_came_of_it_is_there() -> None:
     assert replicas.was_source(table(HOME, FAR), "us-east-1", NOW + DAY)
+    # A replica of a time that has not come was added before the clock was set back.
+    assert not replicas.was_source(table(HOME, FAR), "us-east-1", NOW - DAY)
     assert not replicas.was_source(table(HOME, FAR), "us-east-1", NOW + 1 + DAY)
-    assert not replicas.was_source(table(HOME), "us-east-1", NOW)
-    assert replicas.was_source(table(HOME, FAR, THIRD), "eu-west-1", NOW)
+    assert not replicas.was_source(table(HOME), "us-east-1", NOW + 2)
+    assert replicas.was_source(table(HOME, FAR, THIRD), "eu-west-1", NOW + 2)
 
 
 def test_members_go_when_their_time_is_over() -> None:
     whole = table(HOME, leaving(FAR, NOW + 9), THIRD)
-    assert replicas.settled(whole, NOW + 8) is whole
-    after = replicas.settled(whole, NOW + 9)
+    assert replicas.settled(whole, NOW + 8, 9) is whole
+    after = replicas.settled(whole, NOW + 9, 9)
     assert after.replicas == (HOME, THIRD)
     assert after.left_regions == ("eu-west-1",)
 
@@ -94,26 +97,29 @@ def test_members_go_when_their_time_is_over() -> None:
 def test_the_last_member_is_a_table_like_any_other() -> None:
     kept = Replica("eu-west-1", "id-2", NOW + 1, deletion_protection=True, table_class="STANDARD")
     whole = table(leaving(HOME, NOW + 9), kept, strongly_consistent=True, witness=Witness("us-west-2", NOW))
-    after = replicas.settled(whole, NOW + 9)
+    after = replicas.settled(whole, NOW + 9, 9)
     assert (after.id, after.created, after.deletion_protection) == ("id-2", NOW + 1, True)
     assert (after.table_class, after.replicas, after.witness) == ("STANDARD", (), None)
     assert not after.strongly_consistent
-    assert after.status(NOW + 9) == "ACTIVE"
+    assert after.status == "ACTIVE"
 
 
 def test_a_region_that_was_left_has_no_such_table() -> None:
     engine = MemoryEngine()
-    engine.write(lambda txn: catalog.save(txn, table(HOME, leaving(FAR, NOW + 9))))
+    going = table(HOME, leaving(FAR, NOW + 9), THIRD)
+    engine.write(lambda txn: catalog.save(txn, going))
 
-    def names(region: str, now: float) -> list[str]:
-        return engine.read(lambda reader: list(catalog.names(reader, now, region=region)))
+    def names(region: str) -> list[str]:
+        return engine.read(lambda reader: list(catalog.names(reader, region=region)))
 
-    assert names("eu-west-1", NOW) == names("us-east-1", NOW + 9) == names("ap-south-1", NOW + 9) == ["t"]
-    assert names("eu-west-1", NOW + 9) == []
-    assert engine.read(lambda reader: catalog.open_any(reader, "t", NOW, "eu-west-1")).replicas
+    assert names("eu-west-1") == ["t"]
+    assert engine.read(lambda reader: catalog.open_any(reader, "t", "eu-west-1")).replicas
+    engine.write(lambda txn: catalog.save(txn, replicas.settled(going, NOW + 9, 9)))
+    assert names("us-east-1") == names("ap-south-1") == ["t"]
+    assert names("eu-west-1") == []
     # [report] as of a table that never was
     with pytest.raises(ResourceNotFoundException, match="Requested resource not found: Table: t not found"):
-        engine.read(lambda reader: catalog.open_any(reader, "t", NOW + 9, "eu-west-1"))
+        engine.read(lambda reader: catalog.open_any(reader, "t", "eu-west-1"))
 
 
 def test_overrides_hold_for_the_billing_mode_that_has_them() -> None:

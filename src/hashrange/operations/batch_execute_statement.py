@@ -132,7 +132,7 @@ def _reads(reader: Reader, members: Sequence[_Member], occasion: Occasion, total
         try:
             bound = _ready(member)
             name = bound.prepared.statement.table
-            address = _address(catalog.open_active(reader, name, occasion.now), bound)
+            address = _address(catalog.open_active(reader, name), bound)
         except ServiceError as error:
             answers.append(_failure(error))
             continue
@@ -192,7 +192,7 @@ def _prepare_write(txn: Transaction, member: _Member, occasion: Occasion) -> _Re
     fitting: str | None = None
     try:
         bound = _ready(member)
-        table = catalog.open_active(txn, bound.prepared.statement.table, occasion.now)
+        table = catalog.open_active(txn, bound.prepared.statement.table)
         return_item = member.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         fitting = write.table_name

@@ -27,7 +27,6 @@ def prepare(request: Request, context: Context) -> ReadBody:
     _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
     mode = capacity.wanted(request)
-    now = context.now
 
     def body(reader: Reader) -> Answer:
         responses: dict[str, list[Any]] = {}
@@ -35,7 +34,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
         consumed: list[Answer] = []
         budget = BATCH_GET_BYTES_MAX
         for given, table_request in wanted.items():
-            table = catalog.open_active(reader, table_name(given), now)
+            table = catalog.open_active(reader, table_name(given))
             project = projections[given]
             if project is not None:
                 keys.check_scalars(table, project.nested)

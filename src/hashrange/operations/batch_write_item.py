@@ -40,7 +40,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        tables = {given: catalog.open_active(txn, table_name(given), occasion.now) for given in batches}
+        tables = {given: catalog.open_active(txn, table_name(given)) for given in batches}
         _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
         consumed: list[Answer] = []
         collections: dict[str, list[Any]] = {}

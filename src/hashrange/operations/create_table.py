@@ -27,12 +27,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now = context.now
 
     def body(txn: Transaction) -> Answer:
-        existing = catalog.find(txn, name, now)
+        existing = catalog.find(txn, name)
         if existing is not None:
             raise ResourceInUseException(
                 # [report] ack-api-quirks DDB-TABLE-005
                 f"{STILL_IN_USE}Table is being created: {name}"
-                if existing.status(now) == "CREATING"
+                if existing.status == "CREATING"
                 else f"Table already exists: {name}"
             )
         table = build(lambda: catalog.new_space(txn))
@@ -80,7 +80,6 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
             id=table_id,
             space=new_space(),
             created=now,
-            active_at=now + settings.create_seconds,
             key=key,
             attribute_types=types,
             indexes=tuple(msgspec.structs.replace(index, space=new_space()) for index in indexes),
@@ -93,6 +92,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
             table_class=request.get("TableClass"),
             deletion_protection=request.get("DeletionProtectionEnabled") is True,
             sse=definition.encryption(request.get("SSESpecification"), context.caller),
+            creating_until=now + settings.create_seconds if settings.create_seconds else 0.0,
             tags=table_tags,
             policy=request.get("ResourcePolicy"),
         )

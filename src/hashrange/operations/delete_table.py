@@ -13,7 +13,7 @@ from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationExc
 from hashrange.operations import replica_changes, table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog, replicas
+from hashrange.tables import catalog, states
 from hashrange.tables.table import Table
 
 _PROTECTED = (
@@ -28,14 +28,14 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now, delay = context.now, context.settings.delete_seconds
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, now, context.caller.region)
+        table = catalog.open_any(txn, name, context.caller.region)
         if table.replicas:
             table = replica_changes.leave(table, context)
-            catalog.save(txn, replicas.settled(table, now))
+            catalog.save(txn, states.settled(table, now, context.settings))
             return _answer(table_description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
-        _check_at_rest(table, now)
+        _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)
         shown = table_description.describe(txn, table, context.caller, now)
         if delay > 0:
@@ -47,13 +47,13 @@ def prepare(request: Request, context: Context) -> WriteBody:
     return body
 
 
-def _check_at_rest(table: Table, now: float) -> None:
+def _check_at_rest(table: Table) -> None:
     """The words are those of ack-api-quirks DDB-TABLE-001, 006, 063 and 150."""
     problem = {
         "CREATING": f"Table is being created: {table.name}",
         "UPDATING": f"Table: {table.name} is in the process of being updated.",
         "DELETING": f"Table is being deleted: {table.name}",
-    }.get(table.status(now))
+    }.get(table.status)
     if problem is None and table.has_changing_index():
         problem = "Cannot delete table while indexes are being created, updated, or deleted."
     if problem is not None:

@@ -16,7 +16,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     name = table_name(request["TableName"])
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_any(reader, name, context.now, context.caller.region)
+        table = catalog.open_any(reader, name, context.caller.region)
         return {"Table": table_description.describe(reader, table, context.caller, context.now)}
 
     return body

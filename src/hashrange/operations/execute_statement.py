@@ -41,10 +41,9 @@ def _read(request: Request, context: Context, bound: Bound, mode: str | None) ->
     name = bound.prepared.statement.table
     consistent = request.get("ConsistentRead") is True
     limit, token = request.get("Limit"), request.get("NextToken")
-    now = context.now
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name, now)
+        table = catalog.open_active(reader, name)
         page = reads.select(reader, table, bound, consistent=consistent, limit=limit, token=token)
         answer: Answer = {"Items": page.items}
         if page.next_token is not None:
@@ -66,7 +65,7 @@ def _write(
     occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_active(txn, name, occasion.now)
+        table = catalog.open_active(txn, name)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         changes.check_paths(table, bound)
         outcome = changes.perform(txn, table, bound, write, occasion)

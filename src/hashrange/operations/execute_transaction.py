@@ -98,7 +98,7 @@ def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Call
     names = [bound.prepared.statement.table for bound in batch]
 
     def body(reader: Reader) -> Answer:
-        tables = [catalog.open_active(reader, name, occasion.now) for name in names]
+        tables = [catalog.open_active(reader, name) for name in names]
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
         _check_holds(reader, addresses, occasion)
@@ -170,7 +170,7 @@ def _write_body(
     names = [bound.prepared.statement.table for bound in batch]
 
     def body(txn: Transaction) -> Answer:
-        tables = [catalog.open_active(txn, name, occasion.now) for name in names]
+        tables = [catalog.open_active(txn, name) for name in names]
         if claim is not None and not claim.make(txn, occasion):
             return {"Responses": []} | claim.repeat(txn, names, mode)
         attempts: list[Callable[[], Outcome]] = []

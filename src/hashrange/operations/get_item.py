@@ -27,10 +27,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
     name = table_name(request["TableName"])
     consistent = request.get("ConsistentRead") is True
     mode = capacity.wanted(request)
-    now = context.now
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name, now)
+        table = catalog.open_active(reader, name)
         keys.check_scalars(table, nested)
         record = reader.get(table.space, *keys.address_of_key(table.key, key))
         answer: Answer = {}

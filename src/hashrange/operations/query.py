@@ -36,10 +36,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
     reverse = request.get("ScanIndexForward") is False
     test = paging.test_of(reading)
     filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
-    now = context.now
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name, now)
+        table = catalog.open_active(reader, name)
         keys.check_scalars(table, subs.nested)
         source = paging.open_source(table, reading)
         selected = key_conditions.match(source, comparisons)

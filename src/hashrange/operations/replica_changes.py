@@ -60,11 +60,11 @@ class Changed(NamedTuple):
     shown: Table
 
 
-def admit(table: Table, wanted: Wanted, caller_region: str, now: float) -> None:
+def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
     """The rules about members, which come before the table's state. [report] DDB-TABLE-227, 228"""
     mine = replicas.local(table, caller_region)
     here = caller_region if mine is None else mine.region
-    states = {replica.region: replicas.status(replica, now) for replica in table.replicas}
+    states = {replica.region: replicas.status(replica) for replica in table.replicas}
     if wanted.kind != "Update" and here in wanted.parts:
         raise ValidationException(_LOCAL)
     if wanted.kind == "Create":
@@ -108,9 +108,9 @@ def _admit_delete(table: Table, wanted: Wanted) -> None:
         raise ValidationException(_STRONG_WHOLE)
 
 
-def check_at_rest(table: Table, now: float) -> None:
+def check_at_rest(table: Table) -> None:
     """Refuse a change while a replica comes or goes. [report] DDB-TABLE-227"""
-    if replicas.changing(table, now):
+    if replicas.changing(table):
         raise ResourceInUseException(_IN_USE)
 
 
@@ -165,7 +165,6 @@ def _first(table: Table, region: str) -> Replica:
         region,
         table.id,
         table.created,
-        active_at=table.active_at,
         deletion_protection=table.deletion_protection,
         key=_customer_key(table),
     )
@@ -180,7 +179,7 @@ def _new(
         wanted.ids[region],
         context.now,
         source=first.region,
-        active_at=ready,
+        creating_until=ready,
         key=_new_key(table, part, context),
     )
     return _with_settings(table, replica, part, context.now)
@@ -242,9 +241,9 @@ def leave(table: Table, context: Context) -> Table:
     mine = replicas.local(table, context.caller.region)
     assert mine is not None
     _check_deletable(table, mine.region, table, now)
-    if replicas.status(mine, now) == "CREATING":
+    if replicas.status(mine) == "CREATING":
         raise ResourceInUseException(f"{STILL_IN_USE}Table: {table.name} is being used.")
-    check_at_rest(table, now)
+    check_at_rest(table)
     members = tuple(
         msgspec.structs.replace(replica, gone_at=gone_at) if replica is mine else replica
         for replica in table.replicas

@@ -24,10 +24,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
     subs.check_all_used()
     name = table_name(request["TableName"])
     test = paging.test_of(reading)
-    now = context.now
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name, now)
+        table = catalog.open_active(reader, name)
         keys.check_scalars(table, subs.nested)
         source = paging.open_source(table, reading)
         start: tuple[bytes, bytes] | None = None

@@ -131,7 +131,7 @@ def run(
     occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_active(txn, write.table_name, occasion.now)
+        table = catalog.open_active(txn, write.table_name)
         writes.check_paths(table, write)
         outcome = writes.perform(txn, table, write, occasion)
         answer: Answer = {}

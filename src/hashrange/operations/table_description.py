@@ -35,7 +35,7 @@ def describe(
     `status` where the answer shows another than the present one.
     """
     whole, table = table, replicas.seen_from(table, caller.region)
-    status = status or table.status(now)
+    status = status or table.status
     arn = table_arn(caller, table.name)
     totals = reader.totals(table.space)
     shown: dict[str, Any] = {
@@ -104,14 +104,14 @@ def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict
     if whole.strongly_consistent:
         shown["MultiRegionConsistency"] = "STRONG"
     if whole.witness is not None:
-        state = replicas.status(whole.witness, now)
+        state = replicas.status(whole.witness)
         shown["GlobalTableWitnesses"] = [{"RegionName": whole.witness.region, "WitnessStatus": state}]
     return shown
 
 
 def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[str, Any]:
     """A ReplicaDescription. What is as in the caller's region is left out."""
-    there, status = replicas.seen_by(whole, replica), replicas.status(replica, now)
+    there, status = replicas.seen_by(whole, replica), replicas.status(replica)
     mode = whole.billing_mode
     shown: dict[str, Any] = {"RegionName": replica.region, "ReplicaStatus": status}
     if there.sse is not None:

@@ -80,7 +80,7 @@ def _open(reader: Reader, arn: str, caller: Caller, now: float) -> Table:
         raise ValidationException(f"{INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     if parts[3] != caller.region:
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
-    table = catalog.find(reader, table_name(arn), now)
+    table = catalog.find(reader, table_name(arn))
     if table is None:
         raise ResourceNotFoundException(f"Requested resource not found: ResourceArn: {arn} not found")
     return table

@@ -28,11 +28,11 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
     now = context.now
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, now)
-        if table.status(now) in ("CREATING", "DELETING"):
+        table = catalog.open_any(txn, name)
+        if table.status in ("CREATING", "DELETING"):
             raise ResourceInUseException(
                 f"{STILL_IN_USE}Table is being "
-                f"{'created' if table.status(now) == 'CREATING' else 'deleted'}: {name}"
+                f"{'created' if table.status == 'CREATING' else 'deleted'}: {name}"
             )
         _check_change(table, attribute, enabled, context)
         if enabled:
@@ -73,8 +73,8 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
     name = table_name(request["TableName"])
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_any(reader, name, context.now)
-        state = table.status(context.now)
+        table = catalog.open_any(reader, name)
+        state = table.status
         if state in ("CREATING", "DELETING"):
             # [report] ack-api-quirks DDB-TABLE-442
             raise ValidationException(

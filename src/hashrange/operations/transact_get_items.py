@@ -31,7 +31,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     check_holds = context.settings.transaction_seconds > 0
 
     def body(reader: Reader) -> Answer:
-        tables = [catalog.open_active(reader, table_name(get["TableName"]), now) for get in gets]
+        tables = [catalog.open_active(reader, table_name(get["TableName"])) for get in gets]
         for table, project in zip(tables, projections, strict=True):
             if project is not None:
                 keys.check_scalars(table, project.nested)

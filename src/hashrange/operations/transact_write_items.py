@@ -68,7 +68,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     claim = None if token is None else Claim(context.caller.account_id, token, payload)
 
     def body(txn: Transaction) -> Answer:
-        tables = [catalog.open_active(txn, write.table_name, occasion.now) for write in batch]
+        tables = [catalog.open_active(txn, write.table_name) for write in batch]
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
         for table, write in zip(tables, batch, strict=True):

@@ -25,7 +25,7 @@ from hashrange.operations import (
 from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog, replicas
+from hashrange.tables import catalog, replicas, states
 from hashrange.tables.table import Table
 
 # [report] ack-api-quirks DDB-TABLE-015; a mode of consistency that is asked for alone is not listed.
@@ -71,13 +71,13 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now, delay, region = context.now, context.settings.update_seconds, context.caller.region
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, now, region)
+        table = catalog.open_any(txn, name, region)
         if wanted is not None:
-            replica_changes.admit(table, wanted, region, now)
+            replica_changes.admit(table, wanted, region)
         if request.get("StreamSpecification") is not None:
             replica_changes.check_stream(table, request["StreamSpecification"])
-        replica_changes.check_at_rest(table, now)
-        _check_at_rest(table, request, now)
+        replica_changes.check_at_rest(table)
+        _check_at_rest(table, request)
         before = table
         table = _changed(table, request, context)
         if request.get("StreamSpecification") is not None:
@@ -95,8 +95,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
             )
             if _is_slow(request):
                 stored = msgspec.structs.replace(stored, updating_until=now + delay)
-        catalog.save(txn, replicas.settled(stored, now))
-        status = "UPDATING" if _is_slow(request) or wanted is not None else table.status(now)
+        catalog.save(txn, states.settled(stored, now, context.settings))
+        status = "UPDATING" if _is_slow(request) or wanted is not None else table.status
         old, new = (
             table_description.describe(txn, one, context.caller, now, status=status)
             for one in (before, shown)
@@ -106,9 +106,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
     return body
 
 
-def _check_at_rest(table: Table, request: Request, now: float) -> None:
+def _check_at_rest(table: Table, request: Request) -> None:
     """Refuse what the table's state does not admit."""
-    status = table.status(now)
+    status = table.status
     # New ceilings make no table busy, but wait for one that is. [report] ack-api-quirks DDB-TABLE-119, 369
     waits = _is_slow(request) or request.get("OnDemandThroughput") is not None
     if status == "ACTIVE" or (status == "UPDATING" and not waits):

@@ -2,6 +2,7 @@
 
     table        the definition of a table and of its indexes, as it is stored
     catalog      tables by name: create, open, change, remove
+    states       how CREATING, UPDATING and DELETING end
     keys         an item's key: its rules and its address
     indexes      the entries that an item has in secondary indexes
     items        `apply`: the only way an item changes

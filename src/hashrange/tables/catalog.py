@@ -27,50 +27,43 @@ FIRST_TABLE_SPACE = 64
 _TABLE = b"table"
 _NEXT_SPACE = b"next-space"
 
-_decode = lru_cache(maxsize=4_096)(tables.decode)
+# Large enough for the sweep, which reads all definitions, to find them decoded.
+_decode = lru_cache(maxsize=16_384)(tables.decode)
 
 
-def find(reader: Reader, name: str, now: float) -> Table | None:
+def find(reader: Reader, name: str) -> Table | None:
     """The table called `name`, in whatever state, or None."""
     stored = reader.get(CATALOG_SPACE, _TABLE, name.encode())
-    if stored is None:
-        return None
-    table = _decode(stored)
-    if table.gone_at is not None and now >= table.gone_at:
-        return None
-    return table
+    return _decode(stored) if stored is not None else None
 
 
-def open_active(reader: Reader, name: str, now: float) -> Table:
+def open_active(reader: Reader, name: str) -> Table:
     """The table called `name`, for the data plane.
 
     Raises `ResourceNotFoundException` if there is none or it is not ACTIVE (or UPDATING) yet.
     """
-    table = find(reader, name, now)
-    if table is None or now < table.active_at or table.gone_at is not None:
+    table = find(reader, name)
+    if table is None or table.creating_until or table.gone_at is not None:
         raise ResourceNotFoundException(RESOURCE_NOT_FOUND)
     return table
 
 
-def open_any(reader: Reader, name: str, now: float, region: str | None = None) -> Table:
+def open_any(reader: Reader, name: str, region: str | None = None) -> Table:
     """The table called `name` in any state, for the control plane.
 
     Raises `ResourceNotFoundException` if there is none, or if its replica in `region` was deleted.
     """
-    table = find(reader, name, now)
-    if table is None or not replicas.is_in(table, region, now):
+    table = find(reader, name)
+    if table is None or not replicas.is_in(table, region):
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {name} not found")
-    return replicas.settled(table, now)
+    return table
 
 
-def names(
-    reader: Reader, now: float, after: str | None = None, region: str | None = None
-) -> Iterator[str]:
+def names(reader: Reader, after: str | None = None, region: str | None = None) -> Iterator[str]:
     """The names of all tables in order, those above `after` only, and not of deleted replicas in `region`."""
     low = b"" if after is None else after.encode() + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
-        table = _decode(stored)
-        if (table.gone_at is None or now < table.gone_at) and replicas.is_in(table, region, now):
+        if replicas.is_in(_decode(stored), region):
             yield sort.decode()
 
 

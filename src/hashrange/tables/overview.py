@@ -19,20 +19,16 @@ from hashrange.tables.table import Index, Table, TimeToLive
 _HASH_BYTES = 8
 
 
-def tables(reader: Reader, now: float) -> list[dict[str, Any]]:
+def tables(reader: Reader) -> list[dict[str, Any]]:
     """One entry for each table, in the order of their names, as the admin plane shows it."""
-    return [
-        _table(reader, table, now)
-        for table in catalog.definitions(reader)
-        if table.gone_at is None or now < table.gone_at
-    ]
+    return [_table(reader, table) for table in catalog.definitions(reader)]
 
 
-def _table(reader: Reader, table: Table, now: float) -> dict[str, Any]:
+def _table(reader: Reader, table: Table) -> dict[str, Any]:
     totals = reader.totals(table.space)
     return {
         "name": table.name,
-        "status": table.status(now),
+        "status": table.status,
         "items": totals.records,
         "bytes": totals.bytes,
         "created": table.created,

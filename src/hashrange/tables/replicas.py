@@ -5,19 +5,23 @@ by the clients of another region, so it never lags and no two writes conflict. W
 is its definition: identifier, times and state, deletion protection, key, class, and read capacity.
 
 Members are equal, as on AWS; the first is that of the region whose client added the first replica. A client
-of a region without a replica sees the table as the first region does. States are derived from the time:
-`settled` drops the members that are gone, and a global table with one member left is none any more.
+of a region without a replica sees the table as the first region does. `settled` ends the states of members
+whose time has come; a global table with one member left is none any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
+from hashrange.clock import has_come
 from hashrange.tables.table import Index, Override, Replica, Table, Throughput, Witness
 
 _SOURCE_SECONDS = 24 * 3600
+
+_Member = TypeVar("_Member", Replica, Witness)
 
 
 def local(table: Table, region: str) -> Replica | None:
@@ -34,35 +38,39 @@ def others(table: Table, region: str) -> list[Replica]:
     return [replica for replica in table.replicas if replica is not mine]
 
 
-def status(member: Replica | Witness, now: float) -> str:
-    """CREATING, ACTIVE or DELETING at the time `now`."""
+def status(member: Replica | Witness) -> str:
+    """CREATING, ACTIVE or DELETING."""
     if member.gone_at is not None:
         return "DELETING"
-    return "CREATING" if now < member.active_at else "ACTIVE"
+    return "CREATING" if member.creating_until else "ACTIVE"
 
 
-def changing(table: Table, now: float) -> bool:
+def changing(table: Table) -> bool:
     """Whether a replica is on its way in or out."""
-    return any(status(replica, now) != "ACTIVE" for replica in table.replicas)
+    return any(status(replica) != "ACTIVE" for replica in table.replicas)
 
 
 def was_source(table: Table, region: str, now: float) -> bool:
     """Whether another replica was added from `region` in the last 24 hours and is still there."""
     return any(
-        replica.source == region and now - replica.created < _SOURCE_SECONDS for replica in table.replicas
+        replica.source == region and not has_come(replica.created + _SOURCE_SECONDS, now, _SOURCE_SECONDS)
+        for replica in table.replicas
     )
 
 
-def settled(table: Table, now: float) -> Table:
-    """The table without the members that are gone at the time `now`."""
-    gone = tuple(one.region for one in table.replicas if one.gone_at is not None and now >= one.gone_at)
-    if not gone:
+def settled(table: Table, now: float, seconds_max: float) -> Table:
+    """The table with new members ACTIVE, and without deleted ones, once their time has come.
+
+    `seconds_max` is how long CREATING and DELETING last at most.
+    """
+    members = [_settled_member(replica, now, seconds_max) for replica in table.replicas]
+    witness = _settled_member(table.witness, now, seconds_max) if table.witness is not None else None
+    stay = tuple(replica for replica in members if replica is not None)
+    if stay == table.replicas and witness == table.witness:
         return table
-    stay = tuple(replica for replica in table.replicas if replica.region not in gone)
+    staying = {replica.region for replica in stay}
+    gone = tuple(one.region for one in table.replicas if one.region not in staying)
     left = (*(region for region in table.left_regions if region not in gone), *gone)
-    witness = table.witness
-    if witness is not None and witness.gone_at is not None and now >= witness.gone_at:
-        witness = None
     table = msgspec.structs.replace(table, replicas=stay, left_regions=left, witness=witness)
     if len(stay) != 1:
         return table
@@ -70,11 +78,18 @@ def settled(table: Table, now: float) -> Table:
     return msgspec.structs.replace(last, replicas=(), witness=None, strongly_consistent=False)
 
 
-def is_in(table: Table, region: str | None, now: float) -> bool:
+def _settled_member(member: _Member, now: float, seconds_max: float) -> _Member | None:
+    """One member of a global table as `settled` leaves it, None once it is gone."""
+    if member.gone_at is not None:
+        return None if has_come(member.gone_at, now, seconds_max) else member
+    if member.creating_until and has_come(member.creating_until, now, seconds_max):
+        return msgspec.structs.replace(member, creating_until=0.0)
+    return member
+
+
+def is_in(table: Table, region: str | None) -> bool:
     """Whether the table is there for clients of `region`: it is not where its replica was deleted."""
-    if not table.replicas and not table.left_regions:
-        return True
-    return region not in settled(table, now).left_regions
+    return region not in table.left_regions
 
 
 def seen_from(table: Table, region: str) -> Table:
@@ -93,7 +108,7 @@ def seen_by(table: Table, replica: Replica) -> Table:
         table,
         id=replica.id,
         created=replica.created,
-        active_at=replica.active_at,
+        creating_until=replica.creating_until,
         gone_at=table.gone_at if replica.gone_at is None else replica.gone_at,
         deletion_protection=replica.deletion_protection,
         sse=None if table.sse is None else {**table.sse, "KMSMasterKeyArn": _key_in(table.sse, replica)},

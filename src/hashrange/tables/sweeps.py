@@ -47,12 +47,9 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     more = False
     definitions = engine.read(lambda reader: list(catalog.definitions(reader)))
     for table in definitions:
-        if table.gone_at is not None and now >= table.gone_at:
-            engine.write(partial(_remove, table=table, gone_at=table.gone_at))
-            continue
         for index in table.indexes:
             if index.backfilling:
-                done = engine.write(partial(_fill, name=table.name, space=index.space, now=now))
+                done = engine.write(partial(_fill, name=table.name, space=index.space))
                 _log_progress("filling index", {"table": table.name, "index": index.name}, done)
                 more = True
         if table.ttl is not None:
@@ -73,15 +70,6 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     return 0.0 if more else max(wait, _WAIT_SECONDS_MIN)
 
 
-def _remove(txn: Transaction, table: Table, gone_at: float) -> None:
-    """Remove a table whose time has come, unless a new one has its name by now.
-
-    Its stream ends when the table did, however late the sweep is: a clock may have jumped.
-    """
-    if table in catalog.definitions(txn):
-        catalog.remove(txn, table, gone_at)
-
-
 def _log_progress(event: str, fields: dict[str, str], done: tuple[float, float]) -> None:
     """Log how far a build is whenever another tenth of it is done; `done` is its share before and after."""
     before, after = (int(share * _PROGRESS_STEPS) for share in done)
@@ -90,9 +78,9 @@ def _log_progress(event: str, fields: dict[str, str], done: tuple[float, float])
         _log.info(event, extra={"fields": {**fields, "percent": percent}})
 
 
-def _fill(txn: Transaction, name: str, space: int, now: float) -> tuple[float, float]:
+def _fill(txn: Transaction, name: str, space: int) -> tuple[float, float]:
     """One step of filling a new index; the last one makes it ACTIVE. Its progress before and after."""
-    table = catalog.find(txn, name, now)
+    table = catalog.find(txn, name)
     index = next((one for one in table.indexes if one.space == space), None) if table else None
     if table is None or index is None or not index.backfilling:
         return 1.0, 1.0
@@ -113,7 +101,7 @@ def with_index(table: Table, index: Index) -> Table:
 def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) -> bool:
     """Delete a bite of a table's expired items, or go on building its queue; whether more is due."""
     if not ttl.built:
-        done = engine.write(partial(_queue, name=table.name, ttl=ttl, now=occasion.now))
+        done = engine.write(partial(_queue, name=table.name, ttl=ttl))
         _log_progress("queueing items to expire", {"table": table.name, "attribute": ttl.attribute}, done)
         return True
     places = engine.read(partial(expiry.due, ttl=ttl, now=occasion.now, limit=BITE_ITEMS))
@@ -123,12 +111,12 @@ def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) 
     return len(places) == BITE_ITEMS
 
 
-def _queue(txn: Transaction, name: str, ttl: TimeToLive, now: float) -> tuple[float, float]:
+def _queue(txn: Transaction, name: str, ttl: TimeToLive) -> tuple[float, float]:
     """One step of queueing the items that were there before time to live was switched on.
 
     Returns the build's progress before and after it.
     """
-    table = catalog.find(txn, name, now)
+    table = catalog.find(txn, name)
     if table is None or table.ttl != ttl:
         return 1.0, 1.0
     before = overview.queue_progress(txn, ttl)
@@ -147,7 +135,7 @@ def _expire(
     occasion: Occasion,
 ) -> None:
     """Delete the items at `places` that still expire at the time that the queue says."""
-    table = catalog.find(txn, name, occasion.now)
+    table = catalog.find(txn, name)
     if table is None or table.ttl != ttl:
         return
     for place in places:
@@ -168,9 +156,7 @@ def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> 
         return False
     trimmed = 0
     if engine.read(partial(streams.trimmable, stream=stream, now=now)):
-        trimmed = engine.write(
-            partial(_trim, table=stream.table, label=stream.label, now=now)
-        )
+        trimmed = engine.write(partial(_trim, table=stream.table, label=stream.label, now=now))
     oldest = min((shard.created for shard in stream.shards if shard.end is None), default=now)
     if now - oldest >= occasion.settings.stream_shard_seconds:
         engine.write(partial(_roll_over, name=stream.table, label=stream.label, now=now))
@@ -183,7 +169,7 @@ def _trim(txn: Transaction, table: str, label: str, now: float) -> int:
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
-    table = catalog.find(txn, name, now)
+    table = catalog.find(txn, name)
     stream = streams.find(txn, name, label)
     if table is None or stream is None or table.stream is None or table.stream.label != label:
         return

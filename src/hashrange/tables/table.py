@@ -97,14 +97,14 @@ class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: what the table shows of itself in one region, where that differs.
 
     `source` is the region from which it was added, None for the first. `key` is the ARN of a customer's
-    KMS key. `active_at` and `gone_at` are as a table's.
+    KMS key. `creating_until` and `gone_at` are as a table's.
     """
 
     region: str
     id: str
     created: float
     source: str | None = None
-    active_at: float = 0.0
+    creating_until: float = 0.0
     gone_at: float | None = None
     deletion_protection: bool = False
     key: str | None = None
@@ -118,25 +118,26 @@ class Witness(msgspec.Struct, frozen=True):
     """The region that takes part in a strongly consistent global table without holding data."""
 
     region: str
-    active_at: float
+    creating_until: float = 0.0
     gone_at: float | None = None
 
 
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
-    `active_at` and `gone_at` (epoch seconds) are when CREATING ends and when DELETING ends; states are
-    derived from the time, so no timer can be missed. `collection_space` holds the size of each item
-    collection; it is 0 for a table without local indexes. `stream` is the stream that is on, `stream_label`
-    names the latest. `replicas` are all members of a global table, that of the first region included, and
-    none of a table that is no global one; `left_regions` are those whose replica was deleted. See `replicas`.
+    The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
+    DELETING while `gone_at` is not None. They are the times (epoch seconds) at which `states` ends these
+    states: a state lasts until it is ended, whichever way the clock moves. `collection_space` holds the size
+    of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is on,
+    `stream_label` names the latest. `replicas` are all members of a global table, that of the first region
+    included, and none of a table that is no global one; `left_regions` are those whose replica was deleted.
+    See `replicas`.
     """
 
     name: str
     id: str
     space: int
     created: float
-    active_at: float
     key: KeySchema
     attribute_types: dict[str, KeyType]
     indexes: tuple[Index, ...] = ()
@@ -150,6 +151,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     class_changed: float | None = None
     deletion_protection: bool = False
     sse: dict[str, str] | None = None
+    creating_until: float = 0.0
     updating_until: float = 0.0
     gone_at: float | None = None
     ttl: TimeToLive | None = None
@@ -164,13 +166,14 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     left_regions: tuple[str, ...] = ()
     settings_replication: str | None = None
 
-    def status(self, now: float) -> str:
-        """CREATING, ACTIVE, UPDATING or DELETING at the time `now`."""
+    @property
+    def status(self) -> str:
+        """CREATING, ACTIVE, UPDATING or DELETING."""
         if self.gone_at is not None:
             return "DELETING"
-        if now < self.active_at:
+        if self.creating_until:
             return "CREATING"
-        return "UPDATING" if now < self.updating_until else "ACTIVE"
+        return "UPDATING" if self.updating_until else "ACTIVE"
 
     def has_changing_index(self) -> bool:
         """Whether an index is being filled, for which the table's own status does not change."""
