@@ -18,6 +18,11 @@ MOMENT_MIN: Final = 0.0
 MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
 _MILLIS: Final = 1_000
 
+BEHIND_SECONDS_MAX: Final = 60.0
+"""How far the time that a request or a sweep goes by may be behind the clock: it is drawn once, at the
+beginning, and what others store meanwhile is of a later time. A stored time that is no more than this ahead
+says nothing about a clock that was set back."""
+
 
 class Clock(Protocol):
     """Tells the time. Implementations: `SystemClock`, `ManualClock`, `VirtualClock`."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hashrange import shapes
-from hashrange.clock import Clock, SystemClock
+from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.errors import (
     INTERNAL,
     InternalServerError,
@@ -142,7 +142,7 @@ class Database:
         """
         now = self.clock.now()
         # A clock that was set back must not put the background work off.
-        if not now < self._next_sweep <= now + self.settings.sweep_seconds:
+        if has_come(self._next_sweep, now, self.settings.sweep_seconds):
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:

@@ -148,7 +148,7 @@ def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -
     reasons: list[Answer] = []
     for address in addresses:
         try:
-            holds.check(reader, *address, occasion.now)
+            holds.check(reader, *address, occasion.now, occasion.settings.transaction_seconds)
             reasons.append({"Code": "None"})
         except TransactionConflictException as error:
             reasons.append({"Code": "TransactionConflict", "Message": error.message})

@@ -55,7 +55,7 @@ def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table
         *((attribute.name, "HASH") for attribute in table.key.partition),
         *((attribute.name, "RANGE") for attribute in table.key.sort),
     )
-    stream = streams.enable(txn, table.name, key, view, space, count, context.now)
+    stream = streams.enable(txn, table.name, key, view, space, count, table.stream_label, context.now)
     return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
 
 

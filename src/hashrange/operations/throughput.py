@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hashrange.clock import has_come
 from hashrange.errors import INVALID, LimitExceededException, ValidationException
 from hashrange.limits import DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX
 from hashrange.tables.table import Index, Table, Throughput
@@ -143,7 +144,9 @@ def switched(current: Throughput, given: Mapping[str, Any] | None) -> Throughput
 def _check_decrease(current: Throughput, now: float) -> None:
     """After the first four of a day, one decrease an hour. Source: Developer Guide, "Quotas"."""
     last, today = current.last_decrease, current.decreases_today(now)
-    if last is None or today < DECREASES_FREELY_MAX or now - last >= DECREASE_INTERVAL_SECONDS:
+    if last is None or today < DECREASES_FREELY_MAX:
+        return
+    if has_come(last + DECREASE_INTERVAL_SECONDS, now, DECREASE_INTERVAL_SECONDS):
         return
     raise LimitExceededException(
         "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from hashrange.clock import has_come
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, ReadBody, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
@@ -57,7 +58,8 @@ def _check_change(table: Table, attribute: str, enabled: bool, context: Context)
         )
     if enabled and current is not None:
         raise ValidationException("TimeToLive is already enabled")
-    recent = table.ttl_changed is not None and context.now - table.ttl_changed < _HOUR
+    changed = table.ttl_changed
+    recent = changed is not None and not has_come(changed + _HOUR, context.now, _HOUR)
     if context.settings.ttl_changes_limited and recent:
         raise ValidationException("Time to live has been modified multiple times within a fixed interval")
 

@@ -28,14 +28,14 @@ def prepare(request: Request, context: Context) -> ReadBody:
     projections = [_prepare_get(get) for get in gets]
     mode = capacity.wanted(request)
     now = context.now
-    check_holds = context.settings.transaction_seconds > 0
+    hold_seconds = context.settings.transaction_seconds
 
     def body(reader: Reader) -> Answer:
         tables = [catalog.open_active(reader, table_name(get["TableName"])) for get in gets]
         for table, project in zip(tables, projections, strict=True):
             if project is not None:
                 keys.check_scalars(table, project.nested)
-        found = reader.get_many(_addresses(reader, tables, gets, now, check_holds=check_holds))
+        found = reader.get_many(_addresses(reader, tables, gets, now, hold_seconds))
         if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
             raise ValidationException(_TOO_LARGE)
         answer: Answer = {
@@ -70,15 +70,15 @@ def _prepare_get(get: Request) -> Projection | None:
 
 
 def _addresses(
-    reader: Reader, tables: list[Table], gets: list[Request], now: float, *, check_holds: bool
+    reader: Reader, tables: list[Table], gets: list[Request], now: float, hold_seconds: float
 ) -> list[tuple[int, bytes, bytes]]:
     addresses: list[tuple[int, bytes, bytes]] = []
     reasons: list[dict[str, Any]] = []
     for table, get in zip(tables, gets, strict=True):
         try:
             address = (table.space, *keys.address_of_key(table.key, get["Key"]))
-            if check_holds:
-                holds.check(reader, *address, now)
+            if hold_seconds > 0:
+                holds.check(reader, *address, now, hold_seconds)
             addresses.append(address)
             reasons.append({"Code": "None"})
         except TransactionConflictException as error:

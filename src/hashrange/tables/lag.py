@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import indexes
 from hashrange.tables.catalog import LAG_SPACE
@@ -42,15 +43,18 @@ def enqueue(
     txn.append(LAG_SPACE, _CHANGE, _ENCODE.encode(Change(due, index.space, before, after)))
 
 
-def arrive(txn: Transaction, spaces: dict[int, Index], now: float, limit: int) -> int:
+def arrive(
+    txn: Transaction, spaces: dict[int, Index], now: float, delay_seconds: float, limit: int
+) -> int:
     """Take up to `limit` changes that are due to their indexes; how many there were.
 
-    `spaces` are the indexes that still exist: changes of others are dropped.
+    `spaces` are the indexes that still exist: changes of others are dropped. None waits for much longer than
+    `delay_seconds`, or one of a time when the clock was ahead would hold up all that came after it.
     """
     arrived = 0
     for place, stored in list(islice(txn.scan(LAG_SPACE, _CHANGE), limit)):
         change = _DECODE.decode(stored)
-        if change.due > now:
+        if not has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
             break
         index = spaces.get(change.space)
         if index is not None:

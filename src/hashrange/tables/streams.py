@@ -13,14 +13,15 @@ Source: Developer Guide, "Change data capture for DynamoDB Streams".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import msgspec
 
+from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
 
 STREAM = b"stream"
@@ -28,6 +29,9 @@ CATALOG_SPACE = 0
 RETENTION_SECONDS = 24 * 3600
 _SEQUENCE_BASE = 10**20
 _HASH_END = 1 << 16
+_SHARD_ID = "shardId-"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -95,7 +99,7 @@ _DECODE_CHANGE = msgspec.msgpack.Decoder(Change)
 
 def shard_log(shard_id: str) -> bytes:
     """The partition of a shard's records: its id without the words that all ids begin with."""
-    return shard_id.removeprefix("shardId-").encode()
+    return shard_id.removeprefix(_SHARD_ID).encode()
 
 
 def enable(
@@ -105,28 +109,44 @@ def enable(
     view_type: str,
     space: int,
     shard_count: int,
+    last_label: str | None,
     now: float,
 ) -> Stream:
-    """A new stream of a table, with `shard_count` open shards."""
+    """A new stream of a table, with `shard_count` open shards; `last_label` is the label of its last one."""
     mark = _mark(txn, space)
-    label = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-    while txn.get(CATALOG_SPACE, STREAM, _name(table, label)) is not None:
-        # The label names the stream: two within one millisecond must differ.
-        label = label[:-3] + f"{(int(label[-3:]) + 1) % 1000:03}"
-    shards = tuple(
-        _new_shard(
-            space, number * _HASH_END // shard_count, (number + 1) * _HASH_END // shard_count, mark, now, None
-        )
-        for number in range(shard_count)
-    )
+    stamp = _stamp(now)
+    latest = max([last_label or "", *_labels(txn, table)])
+    if latest:
+        # Labels order as their streams do, whatever the clock showed: consumers go by that.
+        stamp = max(stamp, (datetime.fromisoformat(f"{latest}Z") - _EPOCH) // _MILLISECOND + 1)
+    label = (_EPOCH + stamp * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+    ends = [number * _HASH_END // shard_count for number in range(shard_count + 1)]
+    shards = tuple(_new_shard(space, low, high, mark, stamp, now, None) for low, high in pairwise(ends))
     stream = Stream(table, label, view_type, space, now, shards, key=key)
     save(txn, stream)
     return stream
 
 
-def _new_shard(space: int, low: int, high: int, mark: int, now: float, parent: str | None) -> Shard:
+def _labels(reader: Reader, table: str) -> Iterator[str]:
+    """The labels of the streams that a table of this name has and had."""
+    for name, _ in reader.scan(CATALOG_SPACE, STREAM, _name(table, ""), f"{table}\x01".encode()):
+        yield name.decode().partition("\x00")[2]
+
+
+def _stamp(now: float) -> int:
+    """The time that a stream or a shard is named by: milliseconds."""
+    return int(now * 1000)
+
+
+def _new_shard(
+    space: int, low: int, high: int, mark: int, stamp: int, now: float, parent: str | None
+) -> Shard:
     digest = blake2b(f"{space} {low} {mark}".encode(), digest_size=4).hexdigest()
-    return Shard(f"shardId-{int(now * 1000):020}-{digest}", low, high, mark, now, parent)
+    return Shard(f"{_SHARD_ID}{stamp:020}-{digest}", low, high, mark, now, parent)
+
+
+def _stamp_of(shard: Shard) -> int:
+    return int(shard.id.removeprefix(_SHARD_ID).partition("-")[0])
 
 
 def _mark(txn: Transaction, space: int) -> int:
@@ -146,6 +166,8 @@ def disable(txn: Transaction, stream: Stream, now: float) -> None:
 def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
     """Close the open shards, and open a child of each; the stream as it is then (not saved)."""
     mark = _mark(txn, stream.space)
+    # Shards are listed in the order of their names: a child always comes behind its parent.
+    stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
     for shard in stream.shards:
         if shard.end is not None:
@@ -153,7 +175,7 @@ def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = Tr
             continue
         shards.append(msgspec.structs.replace(shard, end=mark, closed=now))
         if reopen:
-            shards.append(_new_shard(stream.space, shard.low, shard.high, mark, now, shard.id))
+            shards.append(_new_shard(stream.space, shard.low, shard.high, mark, stamp, now, shard.id))
     return msgspec.structs.replace(stream, shards=tuple(shards))
 
 
@@ -226,7 +248,7 @@ def trim(txn: Transaction, stream: Stream, now: float, limit: int) -> int:
         name = shard_log(shard.id)
         trimmed, emptied = shard.trimmed, True
         for place, stored in txn.scan(stream.space, name):
-            if deleted == limit or _DECODE_CHANGE.decode(stored).time >= oldest:
+            if deleted == limit or not _is_old(shard, stored, oldest):
                 emptied = False
                 break
             txn.delete(stream.space, name, place)
@@ -244,11 +266,50 @@ def trimmable(reader: Reader, stream: Stream, now: float) -> bool:
     oldest = now - RETENTION_SECONDS
     for shard in stream.shards:
         first = next(iter(reader.scan(stream.space, shard_log(shard.id))), None)
-        if first is not None and _DECODE_CHANGE.decode(first[1]).time < oldest:
+        if first is not None and _is_old(shard, first[1], oldest):
             return True
         if first is None and shard.closed is not None and shard.closed < oldest:
             return True
     return False
+
+
+def _is_old(shard: Shard, stored: bytes, oldest: float) -> bool:
+    """Whether a record of a shard was written before the time `oldest`.
+
+    All were that is in a shard closed before, also records of a time that the clock showed too early.
+    """
+    return (shard.closed is not None and shard.closed < oldest) or _DECODE_CHANGE.decode(stored).time < oldest
+
+
+def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
+    """Whether a stream holds times that have not come: the clock was set back since."""
+    latest = now + BEHIND_SECONDS_MAX
+    if any(moment is not None and moment > latest for moment in _closings(stream)):
+        return True
+    for shard in stream.shards:
+        if shard.end is None:
+            first = next(read(reader, stream, shard.id, shard.horizon, 1), None)
+            if shard.created > latest or (first is not None and first[1].time > latest):
+                return True
+    return False
+
+
+def _closings(stream: Stream) -> list[float | None]:
+    return [stream.closed, *(shard.closed for shard in stream.shards)]
+
+
+def brought_back(stream: Stream, now: float) -> Stream:
+    """The stream as if what was closed at a time that has not come had been closed at the time `now`.
+
+    Retention counts from then on. Who calls this also rolls open shards over, so that new records need not
+    have the times of those before them.
+    """
+    shards = tuple(
+        msgspec.structs.replace(shard, closed=None if shard.closed is None else min(shard.closed, now))
+        for shard in stream.shards
+    )
+    closed = None if stream.closed is None else min(stream.closed, now)
+    return msgspec.structs.replace(stream, shards=shards, closed=closed)
 
 
 def show_sequence(sequence: int) -> str:

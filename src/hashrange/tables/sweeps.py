@@ -60,13 +60,19 @@ def sweep(engine: Engine, occasion: Occasion) -> float:
     due = engine.read(lag.next_due)
     if due is not None:
         spaces = {index.space: index for table in definitions for index in table.indexes}
-        arrived = engine.write(partial(lag.arrive, spaces=spaces, now=now, limit=BITE_ITEMS))
+        delay = occasion.settings.gsi_delay_seconds
+        arrived = engine.write(
+            partial(lag.arrive, spaces=spaces, now=now, delay_seconds=delay, limit=BITE_ITEMS)
+        )
         more |= arrived == BITE_ITEMS
         wait = min(wait, occasion.settings.gsi_delay_seconds or wait)
     if engine.read(holds.any_held):
-        engine.write(partial(holds.forget_expired, now=now))
+        held = occasion.settings.transaction_seconds
+        engine.write(partial(holds.forget_expired, now=now, hold_seconds=held))
     if engine.read(partial(tokens.any_expired, now=now)):
         more |= engine.write(partial(tokens.forget_expired, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
+    if engine.read(partial(tokens.any_ahead, now=now)):
+        more |= engine.write(partial(tokens.shorten, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
     return 0.0 if more else max(wait, _WAIT_SECONDS_MIN)
 
 
@@ -151,6 +157,9 @@ def _expire(
 def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> bool:
     """Trim a stream, roll its shards over when they are old, forget it when it is long off."""
     now = occasion.now
+    if engine.read(partial(streams.is_ahead, stream=stream, now=now)):
+        engine.write(partial(_bring_back, name=stream.table, label=stream.label, now=now))
+        return False
     if stream.closed is not None and stream.closed < now - streams.RETENTION_SECONDS:
         engine.write(partial(streams.forget, stream=stream))
         return False
@@ -166,6 +175,14 @@ def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> 
 def _trim(txn: Transaction, table: str, label: str, now: float) -> int:
     stream = streams.find(txn, table, label)
     return streams.trim(txn, stream, now, BITE_RECORDS) if stream is not None else 0
+
+
+def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
+    """Let a stream go on at the time `now`, which is earlier than times that it holds."""
+    stream = streams.find(txn, name, label)
+    if stream is not None:
+        streams.save(txn, streams.brought_back(stream, now))
+        _roll_over(txn, name, label, now)
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:

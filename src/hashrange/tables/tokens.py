@@ -4,6 +4,10 @@
                                              the items written (4 bytes each)
     ("queue", expiry time + digest) → ""   so that the sweep finds what to forget
 
+A token counts until the sweep has forgotten it or its time is over, also one of a time that has not come: to
+forget it early would run its request twice. After the clock was set back the sweep gives such tokens ten more
+minutes from now on, so none lives longer than that.
+
 Source: API reference, TransactWriteItems, ClientRequestToken.
 """
 
@@ -13,6 +17,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import islice
 
+from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.api import Reader, Transaction
@@ -47,7 +52,7 @@ def claim(
                 "An error occurred (IdempotentParameterMismatchException)"
             )
         claimed = int.from_bytes(stored[:_TIME_BYTES]) - CLIENT_REQUEST_TOKEN_SECONDS
-        if now < claimed + in_flight_seconds:
+        if not has_come(claimed + in_flight_seconds, now, in_flight_seconds):
             # [report] aws-sdk-java-v2 issue 2518
             raise TransactionInProgressException("Transaction from previous request is still in progress")
         return False
@@ -88,3 +93,28 @@ def forget_expired(txn: Transaction, now: float, limit: int) -> int:
             txn.delete(TOKEN_SPACE, _TOKEN, name)
         txn.delete(TOKEN_SPACE, _QUEUE, place)
     return len(expired)
+
+
+def any_ahead(reader: Reader, now: float) -> bool:
+    """Whether any token is valid for longer than tokens are: the clock was set back since it came."""
+    return any(True for _ in reader.scan(TOKEN_SPACE, _QUEUE, _ahead_of(now)))
+
+
+def shorten(txn: Transaction, now: float, limit: int) -> int:
+    """Let up to `limit` tokens that are valid for too long end ten minutes from now; how many there were."""
+    found = list(islice(txn.scan(TOKEN_SPACE, _QUEUE, _ahead_of(now)), limit))
+    expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)
+    for place, _ in found:
+        name = place[_TIME_BYTES:]
+        stored = txn.get(TOKEN_SPACE, _TOKEN, name)
+        if stored is not None and stored[:_TIME_BYTES] == place[:_TIME_BYTES]:
+            txn.put(TOKEN_SPACE, _TOKEN, name, expires + stored[_TIME_BYTES:])
+            txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
+        txn.delete(TOKEN_SPACE, _QUEUE, place)
+    return len(found)
+
+
+def _ahead_of(now: float) -> bytes:
+    """The first expiry time, as the queue has it, that is too late for a token of the time `now`."""
+    latest = int(now) + CLIENT_REQUEST_TOKEN_SECONDS + int(BEHIND_SECONDS_MAX)
+    return (latest + 1).to_bytes(_TIME_BYTES)

@@ -137,7 +137,9 @@ def perform(
     if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
         raise ValidationException(_key_update_message(table, write.update))
     if occasion.settings.transaction_seconds > 0:
-        holds.check(txn, table.space, partition, sort, occasion.now)
+        holds.check(
+            txn, table.space, partition, sort, occasion.now, occasion.settings.transaction_seconds
+        )
     old = txn.get(table.space, partition, sort)
     old_item = None
     if old is not None and (write.condition is not None or write.action == "update" or not table.is_plain):
