@@ -32,9 +32,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Self
 
+from hashrange.limits import MESSAGE_CHARS_MAX
+
 _DYNAMODB: Final = "com.amazonaws.dynamodb.v20120810#"
 _SERVICE: Final = "com.amazon.coral.service#"
 _VALIDATE: Final = "com.amazon.coral.validate#"
+
+
+def shown(text: str, chars_max: int) -> str:
+    """As much of `text` as an error shows of it: what was cut off is told by an ellipsis [assumed]."""
+    return text if len(text) <= chars_max else f"{text[:chars_max]}…"
 
 
 class ServiceError(Exception):
@@ -49,6 +56,9 @@ class ServiceError(Exception):
     message_member: ClassVar[str] = "message"
 
     def __init__(self, message: str | None = None, **members: Any) -> None:
+        # Many texts show a part of the request, which may have megabytes.
+        if message is not None and len(message) > MESSAGE_CHARS_MAX:
+            message = shown(message, MESSAGE_CHARS_MAX)
         super().__init__(message)
         self.message = message
         self.members = members

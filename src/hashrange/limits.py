@@ -8,6 +8,9 @@ from typing import Final
 
 ITEM_BYTES_MAX: Final = 409_600
 NESTING_LEVELS_MAX: Final = 32
+# Values deeper than this are no values at all [assumed]. Seen of the service: 100 levels are still read, and
+# then refused or not by rule. In JSON a level is two, and what writes JSON here ends at 254.
+READABLE_LEVELS_MAX: Final = 112
 PARTITION_KEY_BYTES_MAX: Final = 2_048
 SORT_KEY_BYTES_MAX: Final = 1_024
 ATTRIBUTE_NAME_BYTES_MAX: Final = 65_535
@@ -48,6 +51,9 @@ READ_UNIT_BYTES: Final = 4_096
 WRITE_UNIT_BYTES: Final = 1_024
 
 REQUEST_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+# Of what was sent, in an error's text; and such a text as a whole. The service's own bounds are not known.
+SHOWN_CHARS_MAX: Final = 32 * 1024
+MESSAGE_CHARS_MAX: Final = 128 * 1024
 LIST_TABLES_MAX: Final = 100
 TAGS_MAX: Final = 50
 TTL_PAST_SECONDS_MAX: Final = 5 * 365 * 24 * 3600

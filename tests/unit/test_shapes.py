@@ -1,5 +1,6 @@
 """Request shapes: the messages a bad request gets, and the agreement of the quick and the exact walk."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from hashrange import shapes
 from hashrange.errors import SerializationException, ServiceError, ValidationException
+from hashrange.limits import MESSAGE_CHARS_MAX
 from hashrange.shapes import constraints, quick, wire_types
 from hashrange.shapes.vocabulary import (
     ATTRIBUTE_VALUE,
@@ -445,3 +447,35 @@ def test_any_attribute_value_is_one_shape() -> None:
         wire_types.java_type(List(ATTRIBUTE_VALUE))
         == "java.util.List<com.amazonaws.dynamodb.v20120810.AttributeValue>"
     )
+
+
+# ------------------------------------------------------------------------------- much that is wrong
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_"),
+    [
+        ("TransactWriteItems", {"TransactItems": [{}] * 100_000}),
+        ("TransactGetItems", {"TransactItems": [{"Get": {}}] * 100_000}),
+        ("BatchGetItem", {"RequestItems": {f"?{number}": {"Keys": []} for number in range(100_000)}}),
+        ("BatchWriteItem", {"RequestItems": {"music": [None] * 100_000}}),
+        ("CreateTable", {**TABLE, "KeySchema": [{}] * 100_000}),
+        ("PutItem", {"TableName": "music", "Item": KEY, "ReturnValues": "x" * 5_000_000}),
+    ],
+)
+def test_a_message_is_made_no_longer_than_it_is_shown(operation: str, request_: dict[str, Any]) -> None:
+    tracemalloc.start()
+    try:
+        message = refused(operation, request_)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(message) <= MESSAGE_CHARS_MAX
+    assert int(message.split()[0]) <= constraints.VIOLATIONS_MAX
+    assert peak < 8 * MESSAGE_CHARS_MAX
+
+
+def test_the_rule_follows_a_value_that_is_cut() -> None:
+    message = refused("TransactWriteItems", {"TransactItems": [{}] * 10_000})
+    assert message.startswith("1 validation error detected: Value '[TransactWriteItem(")
+    assert "…' at 'transactItems' failed to satisfy constraint: Member must have length less" in message

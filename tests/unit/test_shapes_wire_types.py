@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hashrange.errors import SerializationException
+from hashrange.limits import READABLE_LEVELS_MAX
 from hashrange.shapes import check_types, wire_types
 from hashrange.shapes.vocabulary import (
     BLOB,
@@ -151,8 +152,14 @@ def test_null_and_unknown_members_are_skipped() -> None:
     check_types("GetItem", {"TableName": None, "Key": {"a": None, "b": {"S": None, "X": 5}}, "Other": [5]})
 
 
-def test_deep_values_do_not_exhaust_the_stack() -> None:
+def test_values_too_deep_to_be_read_are_no_values() -> None:  # [assumed]
     value: dict[str, Any] = {"S": "x"}
-    for _ in range(200):
-        value = {"L": [value]}
-    check_types("PutItem", {"TableName": "music", "Item": {"a": value}})
+    for level in range(1, 500):
+        request = {"TableName": "music", "Item": {"a": value}}
+        if level <= READABLE_LEVELS_MAX:
+            check_types("PutItem", request)
+        else:
+            with pytest.raises(SerializationException) as caught:
+                check_types("PutItem", request)
+            assert caught.value.message is None
+        value = {"L": [value]} if level % 2 else {"M": {"m": value}}

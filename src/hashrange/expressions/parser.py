@@ -1,4 +1,4 @@
-"""Text to trees: the four grammars, by recursive descent.
+"""Text to trees: the four grammars, by recursive descent; conditions by operator precedence.
 
 Rules: keywords ignore case, function names do not; a redundant pair of parentheses, too many operators and
 a clause that is written twice are refused only after the whole text has parsed, because DynamoDB reports a
@@ -40,7 +40,7 @@ _PRECEDENCE = {"OR": 1, "AND": 2}
 def parse_condition(text: str) -> ConditionTree:
     """The tree of a condition, filter or key condition."""
     parser = _Parser(text)
-    tree = parser.as_condition(parser.condition(1))
+    tree = parser.as_condition(parser.condition())
     parser.finish()
     return tree
 
@@ -73,6 +73,24 @@ def parse_update(text: str) -> UpdateTree:
     if repeated:
         raise ExpressionError(f'The "{repeated}" section can only be used once in an update expression;')
     return UpdateTree(tuple(actions))
+
+
+class _Chain:
+    """The terms of a condition that AND and OR join, in one pair of parentheses: conditions that wait for
+    their right side, each with its keyword, and in the end the `result`."""
+
+    __slots__ = ("result", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[ConditionTree, str]] = []
+        self.result: ConditionTree | Operand
+
+    def reduced(self, right: ConditionTree, level: int) -> ConditionTree:
+        """`right` joined with all that waits and binds at least as tightly as `level`."""
+        while self.waiting and _PRECEDENCE[self.waiting[-1][1]] >= level:
+            left, keyword = self.waiting.pop()
+            right = Or(left, right) if keyword == "OR" else And(left, right)
+        return right
 
 
 class _Parser:
@@ -109,45 +127,58 @@ class _Parser:
 
     # condition ::= term | condition AND condition | condition OR condition
     # term      ::= { NOT } ( comparison | function | '(' condition ')' )
-    def condition(self, precedence: int) -> ConditionTree | Operand:
-        """A condition whose operators bind at least as tightly as `precedence`.
+    def condition(self) -> ConditionTree | Operand:
+        """A condition, or an operand, which is what stands in parentheses may turn out to be: `(a) = :v`.
 
-        What stands in parentheses may turn out to be an operand: `(a) = :v`.
+        Without recursion: what waits for its right side, or for its parenthesis to be closed, is on a stack.
         """
-        left = self._term()
+        outer: list[tuple[_Chain, int]] = []
+        chain = _Chain()
         while True:
-            keyword = self.cursor.keyword()
-            level = _PRECEDENCE.get(keyword, 0)
-            if level < precedence:
-                return left
-            first = self.as_condition(left)
-            self.cursor.take()
-            self._operators += 1
-            second = self.as_condition(self.condition(level + 1))
-            left = Or(first, second) if level == 1 else And(first, second)
+            negations = 0
+            while self.cursor.accept_keyword("NOT"):
+                negations += 1
+            self._operators += negations
+            if self.cursor.at("("):
+                self._open()
+                outer.append((chain, negations))
+                chain = _Chain()
+                continue
+            node = self._term(self.operand(), negations)
+            while not self._joins(chain, node):
+                node = chain.result
+                if not outer:
+                    return node
+                self._close(node)
+                chain, negations = outer.pop()
+                node = self._term(node, negations)
+
+    def _term(self, node: ConditionTree | Operand, negations: int) -> ConditionTree | Operand:
+        """`node` with the comparison that it begins, and the negations before it."""
+        if isinstance(node, Path | Value | Call):
+            node = self._comparison(node)
+        for _ in range(negations):
+            node = Not(self.as_condition(node))
+        return node
+
+    def _joins(self, chain: _Chain, node: ConditionTree | Operand) -> bool:
+        """Add a term to a chain; whether AND or OR follows, so that another term has to."""
+        keyword = self.cursor.keyword()
+        level = _PRECEDENCE.get(keyword, 0)
+        if level or chain.waiting:
+            node = chain.reduced(self.as_condition(node), level)
+        if not level:
+            chain.result = node
+            return False
+        chain.waiting.append((self.as_condition(node), keyword))
+        self.cursor.take()
+        self._operators += 1
+        return True
 
     def as_condition(self, node: ConditionTree | Operand) -> ConditionTree:
         """`node`, which must not be a bare operand: the syntax error is at the token after it."""
         if isinstance(node, Path | Value | Arithmetic):
             raise self.cursor.refusal()
-        return node
-
-    def _term(self) -> ConditionTree | Operand:
-        negations = 0
-        while self.cursor.accept_keyword("NOT"):
-            negations += 1
-        self._operators += negations
-        node: ConditionTree | Operand
-        if self.cursor.at("("):
-            self._open()
-            node = self.condition(1)
-            self._close(node)
-        else:
-            node = self.operand()
-        if isinstance(node, Path | Value | Call):
-            node = self._comparison(node)
-        for _ in range(negations):
-            node = Not(self.as_condition(node))
         return node
 
     # comparison ::= operand comparator operand
@@ -183,9 +214,13 @@ class _Parser:
         if token.kind == "value":
             return Value(cursor.take().text)
         if cursor.at("("):
-            self._open()
+            opened = 0
+            while cursor.at("("):
+                self._open()
+                opened += 1
             node = self.operand()
-            self._close(node)
+            for _ in range(opened):
+                self._close(node)
             return node
         if token.kind == "word" and cursor.peek().text == "(" and token.text.upper() not in _KEYWORDS:
             cursor.take()

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from hashrange.errors import shown
 from hashrange.expressions.lexer import ExpressionError
+from hashrange.limits import SHOWN_CHARS_MAX
 from hashrange.values import AttributeValue, Item
 
 ResolvedPath: TypeAlias = tuple[str | int, ...]
@@ -47,8 +49,12 @@ def reader(path: ResolvedPath) -> Callable[[Item, Mapping[str, AttributeValue]],
 
 
 def describe(path: ResolvedPath) -> str:
-    """The path as error messages write it: ``[a, b, [1]]``."""
-    return f"[{', '.join(f'[{part}]' if isinstance(part, int) else part for part in path)}]"
+    """The path as error messages write it: ``[a, b, [1]]``; the beginning of it where it is long.
+
+    A placeholder of two characters may stand for a name of 64 KB, and come again in one path.
+    """
+    text = f"[{', '.join([f'[{part}]' if isinstance(part, int) else part for part in path])}]"
+    return shown(text, SHOWN_CHARS_MAX)
 
 
 def grow(paths: Iterable[tuple[ResolvedPath, Any]]) -> Trie:

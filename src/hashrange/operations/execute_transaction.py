@@ -11,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from hashrange import partiql
 from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations.context import Answer, Context, Request
-from hashrange.operations.transact_write_items import TOO_LARGE, Claim, check_distinct, consumed, run_all
+from hashrange.operations.transact_write_items import (
+    TOO_LARGE,
+    Claim,
+    check_distinct,
+    consumed,
+    payload_of,
+    run_all,
+)
 from hashrange.partiql import access, changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Update
@@ -48,7 +53,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     # A token of its own kind: each operation remembers its own [report, dynoxide pull request 125].
     token = request.get("ClientRequestToken")
     # Before the parameters are normalised: the same request must give the same bytes again.
-    payload = orjson.dumps(statements, option=orjson.OPT_SORT_KEYS) if token is not None else b""
+    payload = payload_of(statements) if token is not None else b""
     prepared = [partiql.prepare(one["Statement"]) for one in statements]
     batch: list[Bound] = []
     for number, (one, statement) in enumerate(zip(statements, prepared, strict=True)):

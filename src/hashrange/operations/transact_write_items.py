@@ -20,6 +20,7 @@ from hashrange.errors import (
     DuplicateItemException,
     EmptyKey,
     ItemCollectionSizeLimitExceededException,
+    SerializationException,
     ServiceError,
     TransactionCanceledException,
     TransactionConflictException,
@@ -53,7 +54,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     members: list[Request] = request["TransactItems"]
     token = request.get("ClientRequestToken")
     # Before the members are normalised: the same request must give the same bytes again.
-    payload = orjson.dumps(members, option=orjson.OPT_SORT_KEYS) if token is not None else b""
+    payload = payload_of(members) if token is not None else b""
     given_names: list[str] = []
     batch: list[Write] = []
     for member in members:
@@ -99,6 +100,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
         return answer
 
     return body
+
+
+def payload_of(members: list[Request]) -> bytes:
+    """What a ClientRequestToken is bound to. Raises `SerializationException` for what cannot be read."""
+    try:
+        return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # Nested too deeply; it may be in what DynamoDB does not know, which nobody else looks at.
+        raise SerializationException() from None
 
 
 class Claim(NamedTuple):

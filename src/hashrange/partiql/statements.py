@@ -167,8 +167,12 @@ def _node(node: Node, statement: Statement) -> str:
             return f"{text(operand)} BETWEEN {text(low)} AND {text(high)}"
         case In(operand, choices):
             return f"{text(operand)} IN [{', '.join(map(text, choices))}]"
-        case Not(condition):
-            return f"NOT ({text(condition)})"
+        case Not():
+            negations = 0
+            while isinstance(node, Not):
+                negations += 1
+                node = node.condition
+            return f"{'NOT (' * negations}{text(node)}{')' * negations}"
         case And(left, right):
             return f"{text(left) if isinstance(left, And) else group(left)} AND {group(right)}"
         case Or(left, right):

@@ -16,6 +16,7 @@ looking into attribute values. `values` checks those, and `check_types` gives it
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final
 
 from hashrange.errors import ValidationException
@@ -83,9 +84,11 @@ def check(operation: str, request: dict[str, Any]) -> None:
     _check_table_name(operation, shape, request)
     if operation in _NO_ITEMS and request.get("RequestItems") == {}:
         raise ValidationException(_NO_ITEMS[operation])
-    found = list(constraints.violations(shape, request))
-    if found:
-        raise ValidationException(constraints.message(found[:1] if operation == _STOPS_EARLY else found))
+    found = constraints.violations(shape, request)
+    first = next(found, None)
+    if first is not None:
+        rest = () if operation == _STOPS_EARLY else found
+        raise ValidationException(constraints.message(chain((first,), rest)))
     _drop_nulls(shape, request)
 
 
@@ -103,9 +106,10 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any])
         raise ValidationException(_NO_TABLE)
     if name or (name is not None and operation in _EMPTY_NAME_ALONE):
         # Elsewhere an empty name breaks the wide rule of the shape and is reported among the others.
-        found = list(constraints.violations(member, name, "tableName"))
-        if found:
-            raise ValidationException(constraints.message(found))
+        found = constraints.violations(member, name, "tableName")
+        first = next(found, None)
+        if first is not None:
+            raise ValidationException(constraints.message(chain((first,), found)))
 
 
 def _drop_nulls(shape: Shape, value: Any) -> None:

@@ -4,7 +4,9 @@
 
 Order of the violations: members in the order of the API model, a container before its contents; for one
 text the pattern, then the minimum, then the maximum. DynamoDB's own order changes between releases and
-regions, so no program can depend on it. It reports ten at most [report], and so does this module.
+regions, so no program can depend on it. It reports ten at most [report], and so does this module. How much
+of a long value DynamoDB shows is not known; this module shows so much of it that an answer stays small
+whatever was sent [assumed].
 
 Paths are Java's: `keySchema.1.member.attributeName` (lists count from 1),
 `requestItems.TABLE.member.keys`. Rejected values are printed as Java prints them.
@@ -15,14 +17,15 @@ This module expects JSON types to be right already (`wire_types`), and never loo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 from zlib import crc32
 
 import orjson
 
-from hashrange.limits import NAME_CHARS_MAX, NAME_CHARS_MIN
+from hashrange.errors import shown
+from hashrange.limits import NAME_CHARS_MAX, NAME_CHARS_MIN, SHOWN_CHARS_MAX
 from hashrange.shapes.vocabulary import (
     NAME_PATTERN,
     AttributeValue,
@@ -36,6 +39,7 @@ from hashrange.shapes.vocabulary import (
 )
 
 VIOLATIONS_MAX: Final = 10
+_PATH_KEY_CHARS_MAX: Final = 1_024
 
 # What a text that names a table must be when it is not an ARN.
 TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN, length_first=True)
@@ -92,7 +96,7 @@ def _in_map(shape: Map, value: dict[str, Any], path: str) -> Iterator[str]:
         yield violation(java_text(shape, value), path, f"Map value must satisfy constraint: [{rules}]")
         return
     for key, one in value.items():
-        yield from _element(shape.value, one, f"{path}.{key}.member")
+        yield from _element(shape.value, one, f"{path}.{shown(key, _PATH_KEY_CHARS_MAX)}.member")
 
 
 def _any_of_wrong_size(shape: List, value: dict[str, list[Any] | None]) -> bool:
@@ -159,8 +163,8 @@ def _enum_rule(shape: String) -> str:
 
 
 def violation(value: Any, path: str, rule: str) -> str:
-    shown = "null" if value is None else f"'{value}'"
-    return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+    text = "null" if value is None else f"'{shown(str(value), SHOWN_CHARS_MAX)}'"
+    return f"Value {text} at '{path}' failed to satisfy constraint: {rule}"
 
 
 def _terse(path: str, rule: str) -> str:
@@ -173,32 +177,74 @@ def _capital(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def message(found: list[str]) -> str:
-    """The text of the ValidationException for one or more violations."""
-    shown = found[:VIOLATIONS_MAX]
-    errors = "error" if len(shown) == 1 else "errors"
-    return f"{len(shown)} validation {errors} detected: {'; '.join(shown)}"
+def message(found: Iterable[str]) -> str:
+    """The text of the ValidationException for one or more violations, of which no more are made than shown.
+
+    There are ten at most, and none after those that fill a message.
+    """
+    texts: list[str] = []
+    length = 0
+    for text in found:
+        texts.append(text)
+        length += len(text)
+        if len(texts) == VIOLATIONS_MAX or length >= SHOWN_CHARS_MAX:
+            break
+    errors = "error" if len(texts) == 1 else "errors"
+    return f"{len(texts)} validation {errors} detected: {'; '.join(texts)}"
 
 
 def java_text(shape: Shape, value: Any) -> str:
-    """A rejected value as Java's toString prints it.
+    """A rejected value as Java's toString prints it, or the beginning of that where it is long.
 
     Structures print their members, `KeySchemaElement(attributeName=pk, keyType=HASH)` [report]. An attribute
     value prints its class and a hash that says nothing; ours is a checksum, so that it is repeatable.
     """
+    pieces: list[str] = []
+    length = 0
+    for piece in _java_pieces(shape, value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > SHOWN_CHARS_MAX:
+            break
+    return shown("".join(pieces), SHOWN_CHARS_MAX)
+
+
+def _java_pieces(shape: Shape, value: Any) -> Iterator[str]:
+    """What a value prints, piece by piece, so that the caller can stop."""
     if value is None:
-        return "null"
+        yield "null"
+        return
     match shape:
         case List():
-            return f"[{', '.join(java_text(shape.member, one) for one in value)}]"
+            lead = "["
+            for one in value:
+                yield lead
+                yield from _java_pieces(shape.member, one)
+                lead = ", "
+            yield "]" if value else "[]"
         case Map():
-            return f"{{{', '.join(f'{key}={java_text(shape.value, one)}' for key, one in value.items())}}}"
+            lead = "{"
+            for key, one in value.items():
+                yield f"{lead}{shown(key, SHOWN_CHARS_MAX)}="
+                yield from _java_pieces(shape.value, one)
+                lead = ", "
+            yield "}" if value else "{}"
         case Structure():
-            inside = (
-                f"{camel(name)}={java_text(one, value.get(name))}" for name, one in shape.members.items()
-            )
-            return f"{shape.name}({', '.join(inside)})"
+            lead = f"{shape.name}("
+            for name, member in shape.members.items():
+                yield f"{lead}{camel(name)}="
+                yield from _java_pieces(member, value.get(name))
+                lead = ", "
+            yield ")" if shape.members else f"{shape.name}()"
         case AttributeValue():
-            return f"com.amazonaws.dynamodb.v20120810.AttributeValue@{crc32(orjson.dumps(value)):x}"
+            yield f"com.amazonaws.dynamodb.v20120810.AttributeValue@{_checksum(value):x}"
         case _:
-            return str(value).lower() if value is True or value is False else str(value)
+            yield str(value).lower() if value is True or value is False else str(value)
+
+
+def _checksum(value: Any) -> int:
+    try:
+        return crc32(orjson.dumps(value))
+    except TypeError:
+        # What DynamoDB does not know and ignores may be nested too deeply to be written.
+        return 0

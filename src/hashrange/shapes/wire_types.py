@@ -8,6 +8,7 @@ another is an unexpected *field*, one inside a list or map an unexpected *value*
 Provenance of the wording: [report] for strings, booleans, integers, blobs, lists, maps and structures
 (public bug reports quote them); [assumed] for a fraction where an integer or boolean is expected, and for
 timestamps. Java class names leak into some of them; that is DynamoDB's doing, and programs match on it.
+Values nested too deeply to be read are a SerializationException without a text [assumed].
 
 This module refuses to know which values are allowed; see `constraints`, and `values` for attribute values.
 """
@@ -18,6 +19,7 @@ import re
 from typing import Any, Final
 
 from hashrange.errors import SerializationException
+from hashrange.limits import READABLE_LEVELS_MAX
 from hashrange.shapes.vocabulary import (
     ATTRIBUTE_VALUE,
     BLOB,
@@ -68,13 +70,14 @@ _UNUSED_BITS: Final = {1: 0b11, 2: 0b1111}
 
 def check_request(shape: Structure, request: Any) -> None:
     """Raise SerializationException if a whole request, or anything in it, has a wrong JSON type."""
-    _check_structure(shape, request, element=True)
+    _check_structure(shape, request, element=True, level=1)
 
 
-def check(shape: Shape, value: Any, *, element: bool = False) -> None:
+def check(shape: Shape, value: Any, *, element: bool = False, level: int = 1) -> None:
     """Raise SerializationException at the first value of a wrong JSON type, in the request's order.
 
-    `element` says that the value stands in a list or map, not in a structure.
+    `element` says that the value stands in a list or map, not in a structure; `level` is that of an attribute
+    value in others.
     """
     if value is None:
         return
@@ -82,16 +85,20 @@ def check(shape: Shape, value: Any, *, element: bool = False) -> None:
         case String():
             if type(value) is not str:
                 raise _misfit(value, "java.lang.String", "String")
-        case Structure() | AttributeValue():
-            _check_structure(shape, value, element)
+        case Structure():
+            _check_structure(shape, value, element, level)
+        case AttributeValue():
+            if level > READABLE_LEVELS_MAX:
+                raise SerializationException()
+            _check_structure(shape, value, element, level + 1)
         case Map():
             _check_collection(value, dict, java_type(shape), element)
             for one in value.values():
-                check(shape.value, one, element=True)
+                check(shape.value, one, element=True, level=level)
         case List():
             _check_collection(value, list, java_type(shape), element)
             for one in value:
-                check(shape.member, one, element=True)
+                check(shape.member, one, element=True, level=level)
         case Boolean():
             if type(value) is not bool:
                 raise _not_a_boolean(value)
@@ -104,7 +111,7 @@ def check(shape: Shape, value: Any, *, element: bool = False) -> None:
             _check_blob(value)
 
 
-def _check_structure(shape: Structure | AttributeValue, value: Any, element: bool) -> None:
+def _check_structure(shape: Structure | AttributeValue, value: Any, element: bool, level: int) -> None:
     if isinstance(shape, Structure):
         name, members = shape.name, shape.members
     else:
@@ -116,7 +123,7 @@ def _check_structure(shape: Structure | AttributeValue, value: Any, element: boo
     for key, one in value.items():
         member = members.get(key)
         if member is not None:
-            check(member, one)
+            check(member, one, level=level)
 
 
 def _check_collection(value: Any, wanted: type, name: str, element: bool) -> None:

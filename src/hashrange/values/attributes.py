@@ -26,7 +26,7 @@ from hashrange.errors import (
     SerializationException,
     ValidationException,
 )
-from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, NESTING_LEVELS_MAX
+from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, NESTING_LEVELS_MAX, READABLE_LEVELS_MAX
 from hashrange.values import numbers
 from hashrange.values.numbers import normalise
 from hashrange.values.numbers import size as number_size
@@ -110,7 +110,7 @@ def admit_value(value: Any, *, level: int = 1) -> int:
     return _admit(value, level)
 
 
-UNLEVELLED: Final = -100
+UNLEVELLED: Final = 1 + NESTING_LEVELS_MAX - READABLE_LEVELS_MAX
 """A level from which a value may go deeper than any item, and yet not so deep as to exhaust the stack."""
 
 
