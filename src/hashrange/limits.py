@@ -37,6 +37,8 @@ TRANSACT_BYTES_MAX: Final = 4 * 1024 * 1024
 CLIENT_REQUEST_TOKEN_SECONDS: Final = 600
 PARTIQL_IN_KEYS_MAX: Final = 50
 PARTIQL_IN_PAGE_ITEMS_MAX: Final = 10
+# Looked into for one page, where OR binds the partition key. The service's own bound is not known.
+PARTIQL_PAGE_PARTITIONS_MAX: Final = 250
 SCAN_SEGMENTS_MAX: Final = 1_000_000
 
 GSI_MAX: Final = 20

@@ -1,9 +1,10 @@
 """How a statement gets at its items: which terms of its WHERE clause bind the key.
 
-Rules: the terms joined by AND at the top are looked at one by one. An equality with a value on every
-partition key attribute makes a query; IN, or equalities joined by OR, on one of them make several; all else
-makes a scan. Comparisons of the sort key with values narrow a query, together if there are several. What is
-left is the filter. UPDATE, DELETE and single reads need an equality on every key attribute.
+Rules: the terms joined by AND at the top are looked at one by one. An equality with a value on the partition
+key makes a query; IN, or equalities joined by OR, make several, one after the other; all else makes a scan.
+Comparisons of the sort key with values narrow a query, together if there are several. What is left is the
+filter. UPDATE, DELETE and single reads need an equality on every key attribute. Keys with several partition
+or sort attributes, which only indexes have, are not read by statements.
 
 Source: Developer Guide, "PartiQL select statements for DynamoDB".
 """
@@ -12,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
@@ -56,21 +56,17 @@ class Term(NamedTuple):
     values: tuple[str, ...]
 
 
-Alternatives: TypeAlias = tuple[str, ...]
-
-
 class Access(NamedTuple):
     """How to read a table or index.
 
-    `partition` holds, for each attribute of the partition key, the values that it may have; it is empty for
-    a scan. `equal` and `narrow` are terms on the sort key: leading equalities, then comparisons of the next
-    attribute. `rest` is the filter, `filtered` the
+    `partition` holds the values that the partition key may have; it is empty for a scan. `equal` is the
+    equality of the sort key, `narrow` are its other comparisons. `rest` is the filter, `filtered` the
     attributes that it uses. `key` maps each key attribute to its value if all are bound by equality;
     `repeated` is a key attribute that has two equalities, `has_in` tells of an IN on the partition key.
     """
 
-    partition: tuple[Alternatives, ...]
-    equal: tuple[Term, ...]
+    partition: tuple[str, ...]
+    equal: Term | None
     narrow: tuple[Term, ...]
     rest: Test | None
     filtered: frozenset[str]
@@ -80,9 +76,11 @@ class Access(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The partitions of a query, in ascending order of their keys, and the bounds of the sort."""
+    """The partition keys of a query, packed, in ascending order and each once, with the value of each; and
+    the bounds of the sort. Where a partition lies is found out when it is read."""
 
-    partitions: list[bytes]
+    packed: list[bytes]
+    keys: dict[bytes, AttributeValue]
     low: bytes
     high: bytes | None
 
@@ -101,22 +99,23 @@ def _plan(prepared: Prepared, key: KeySchema) -> Access:
     conjuncts = [] if prepared.where is None else _flatten(prepared.where, And)
     terms = [_term(conjunct) for conjunct in conjuncts]
     used: set[int] = set()
-    partition = _bind_partition(key, terms, used)
-    operators = {term.operator for term in (terms[number] for number in used) if term is not None}
-    equal: list[Term] = []
+    bound: Term | None = None
+    equal: Term | None = None
     narrow: list[Term] = []
-    if partition:
-        _bind_sort(key, terms, used, equal, narrow)
+    if key.is_simple:
+        bound = _bind_partition(key, terms, used)
+        if bound is not None and key.sort:
+            equal = _bind_sort(key.sort[0], terms, used, narrow)
     left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
     return Access(
-        partition,
-        tuple(equal),
+        () if bound is None else bound.values,
+        equal,
         tuple(narrow),
         compile_condition(reduce(And, left), prepared.names) if left else None,
         frozenset(name for conjunct in left for name in _attributes(conjunct)),
-        _whole_key(key, partition, equal, narrow) if operators == {"="} else None,
+        _whole_key(key, bound, equal),
         _repeated(key, terms),
-        "IN" in operators,
+        bound is not None and bound.operator == "IN",
     )
 
 
@@ -169,21 +168,15 @@ def _choice(name: str, choices: Sequence[Operand]) -> Term | None:
     return Term(name, "IN", values) if len(values) == len(choices) else None
 
 
-def _bind_partition(key: KeySchema, terms: Sequence[Term | None], used: set[int]) -> tuple[Alternatives, ...]:
-    bound: list[Alternatives] = []
-    chosen: list[int] = []
-    for attribute in key.partition:
-        number = _find(terms, attribute.name, ("=",))
-        if number is None:
-            number = _find(terms, attribute.name, ("IN", "OR"))
-        if number is None:
-            return ()
-        term = terms[number]
-        assert term is not None
-        bound.append(term.values)
-        chosen.append(number)
-    used.update(chosen)
-    return tuple(bound)
+def _bind_partition(key: KeySchema, terms: Sequence[Term | None], used: set[int]) -> Term | None:
+    name = key.partition[0].name
+    number = _find(terms, name, ("=",))
+    if number is None:
+        number = _find(terms, name, ("IN", "OR"))
+    if number is None:
+        return None
+    used.add(number)
+    return terms[number]
 
 
 def _find(terms: Sequence[Term | None], name: str, operators: tuple[str, ...]) -> int | None:
@@ -194,32 +187,23 @@ def _find(terms: Sequence[Term | None], name: str, operators: tuple[str, ...]) -
 
 
 def _bind_sort(
-    key: KeySchema, terms: Sequence[Term | None], used: set[int], equal: list[Term], narrow: list[Term]
-) -> None:
-    for attribute in key.sort:
-        number = _find(terms, attribute.name, ("=",))
-        if number is not None:
-            term = terms[number]
-            assert term is not None
-            equal.append(term)
+    attribute: KeyAttribute, terms: Sequence[Term | None], used: set[int], narrow: list[Term]
+) -> Term | None:
+    number = _find(terms, attribute.name, ("=",))
+    if number is not None:
+        used.add(number)
+        return terms[number]
+    for number, term in enumerate(terms):
+        if term is not None and term.attribute == attribute.name and term.operator not in ("IN", "OR"):
+            narrow.append(term)
             used.add(number)
-            continue
-        for number, term in enumerate(terms):
-            if term is not None and term.attribute == attribute.name and term.operator not in ("IN", "OR"):
-                narrow.append(term)
-                used.add(number)
-        return
+    return None
 
 
-def _whole_key(
-    key: KeySchema, partition: tuple[Alternatives, ...], equal: Sequence[Term], narrow: Sequence[Term]
-) -> dict[str, str] | None:
-    if not partition or narrow or len(equal) < len(key.sort):
+def _whole_key(key: KeySchema, bound: Term | None, equal: Term | None) -> dict[str, str] | None:
+    if bound is None or bound.operator != "=" or (equal is None and key.sort):
         return None
-    bound = dict(
-        zip((attribute.name for attribute in key.partition), (one[0] for one in partition), strict=True)
-    )
-    return bound | {term.attribute: term.values[0] for term in equal}
+    return {term.attribute: term.values[0] for term in (bound, equal) if term is not None}
 
 
 def _repeated(key: KeySchema, terms: Sequence[Term | None]) -> str | None:
@@ -246,46 +230,33 @@ def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
 
 def spans(source: Source, access: Access, values: Values) -> Spans:
     """Where the records of a query lie. Raises `ValidationException` for values that are no keys."""
-    if access.has_in and any(len(names) > PARTIQL_IN_KEYS_MAX for names in access.partition):
-        raise ValidationException(_TOO_MANY_KEYS.format(max(map(len, access.partition))))
-    # As in DynamoDB Local: the first value of IN has to fit, what else does not is not found.
-    choices = [
-        _key_values(attribute, [values[name] for name in names], has_in=access.has_in)
-        for attribute, names in zip(source.key.partition, access.partition, strict=True)
-    ]
-    ordered = sorted(
-        (tuple(map(encoding.pack_component, bound)), encoding.partition_of(bound))
-        for bound in product(*choices)
-    )
+    if access.has_in and len(access.partition) > PARTIQL_IN_KEYS_MAX:
+        raise ValidationException(_TOO_MANY_KEYS.format(len(access.partition)))
+    found = _key_values(source.key.partition[0], [values[name] for name in access.partition], access.has_in)
+    by_packed = {encoding.pack_component(value): value for value in found}
     low, high = _bounds(source, access, values)
     if high is not None and low >= high:
-        return Spans([], low, high)
-    return Spans(list(dict.fromkeys(partition for _, partition in ordered)), low, high)
+        return Spans([], {}, low, high)
+    return Spans(sorted(by_packed), by_packed, low, high)
 
 
-def _key_values(
-    attribute: KeyAttribute, values: list[AttributeValue], *, has_in: bool
-) -> list[AttributeValue]:
+def _key_values(attribute: KeyAttribute, values: list[AttributeValue], has_in: bool) -> list[AttributeValue]:
+    # As in DynamoDB Local: the first value of IN has to fit, what else does not is not found.
     if has_in or len(values) == 1:
         check_type(attribute, values[0])
-    fitting = [value for value in values if attribute.type in value]
-    return [keys.checked(value, attribute, is_sort=False) for value in fitting]
+    return [keys.checked(value, attribute, is_sort=False) for value in values if attribute.type in value]
 
 
 def _bounds(source: Source, access: Access, values: Values) -> tuple[bytes, bytes | None]:
     """The bounds that all terms on the sort key set together."""
-    attributes = {attribute.name: attribute for attribute in source.key.sort}
     is_index = source.index is not None
-    operands = [
-        _operands(attributes[term.attribute], term, values) for term in (*access.equal, *access.narrow)
-    ]
-    equal = [operand[0] for operand in operands[: len(access.equal)]]
-    if not is_index and equal:
-        # A base table's sort is one component without an end mark.
-        return ranges.sort_bounds(False, (), "=", equal)
-    low, high = ranges.sort_bounds(is_index, equal, None, ())
-    for term, operand in zip(access.narrow, operands[len(access.equal) :], strict=True):
-        above, below = ranges.sort_bounds(is_index, equal, term.operator, operand)
+    if access.equal is not None:
+        operands = _operands(source.key.sort[0], access.equal, values)
+        return ranges.sort_bounds(is_index, (), "=", operands)
+    low, high = ranges.sort_bounds(is_index, (), None, ())
+    for term in access.narrow:
+        operands = _operands(source.key.sort[0], term, values)
+        above, below = ranges.sort_bounds(is_index, (), term.operator, operands)
         low = max(low, above)
         high = below if high is None else high if below is None else min(high, below)
     return low, high

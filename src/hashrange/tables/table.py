@@ -36,6 +36,11 @@ class KeySchema(msgspec.Struct, frozen=True):
         """Partition key attributes, then sort key attributes."""
         return self.partition + self.sort
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether it has one partition attribute and one sort attribute at most, as base tables do."""
+        return len(self.partition) == 1 and len(self.sort) <= 1
+
 
 class Throughput(msgspec.Struct, frozen=True):
     """Provisioned capacity, in units per second, and the times of its changes (epoch seconds).
