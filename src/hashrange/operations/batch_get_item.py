@@ -5,6 +5,7 @@ Source: API reference, BatchGetItem.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import orjson
@@ -27,38 +28,39 @@ def prepare(request: Request, context: Context) -> ReadBody:
     _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
     mode = capacity.wanted(request)
+    return partial(_run, wanted, projections, mode)
 
-    def body(reader: Reader) -> Answer:
-        responses: dict[str, list[Any]] = {}
-        unprocessed: dict[str, Request] = {}
-        consumed: list[Answer] = []
-        budget = BATCH_GET_BYTES_MAX
-        for given, table_request in wanted.items():
-            table = catalog.open_active(reader, table_name(given))
-            project = projections[given]
-            if project is not None:
-                keys.check_scalars(table, project.nested)
-            addresses = [
-                (table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]
-            ]
-            found = reader.get_many(addresses)
-            kept, units, used = _within(
-                budget, found, consistent=table_request.get("ConsistentRead") is True
-            )
-            budget -= used
-            responses[given] = _shown(found[:kept], project)
-            if kept < len(found):
-                unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
-            if mode is not None:
-                total = capacity.Consumed(given)
-                total.add(units)
-                consumed.append(total.wire(mode))
-        answer: Answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
+
+def _run(
+    wanted: dict[str, Request],
+    projections: dict[str, Projection | None],
+    mode: str | None,
+    reader: Reader,
+) -> Answer:
+    responses: dict[str, list[Any]] = {}
+    unprocessed: dict[str, Request] = {}
+    consumed: list[Answer] = []
+    budget = BATCH_GET_BYTES_MAX
+    for given, table_request in wanted.items():
+        table = catalog.open_active(reader, table_name(given))
+        project = projections[given]
+        if project is not None:
+            keys.check_scalars(table, project.nested)
+        addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]]
+        found = reader.get_many(addresses)
+        kept, units, used = _within(budget, found, consistent=table_request.get("ConsistentRead") is True)
+        budget -= used
+        responses[given] = _shown(found[:kept], project)
+        if kept < len(found):
+            unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
         if mode is not None:
-            answer["ConsumedCapacity"] = consumed
-        return answer
-
-    return body
+            total = capacity.Consumed(given)
+            total.add(units)
+            consumed.append(total.wire(mode))
+    answer: Answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
+    if mode is not None:
+        answer["ConsumedCapacity"] = consumed
+    return answer
 
 
 def _check_one_style(wanted: dict[str, Request]) -> None:

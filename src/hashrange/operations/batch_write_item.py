@@ -8,6 +8,7 @@ Source: API reference, BatchWriteItem.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from hashrange.errors import DUPLICATE_KEYS, ITEM_TOO_LARGE, TransactionConflictException, ValidationException
@@ -38,36 +39,41 @@ def prepare(request: Request, context: Context) -> WriteBody:
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
+    return partial(_run, wanted, batches, mode, metrics, occasion)
 
-    def body(txn: Transaction) -> Answer:
-        tables = {given: catalog.open_active(txn, table_name(given)) for given in batches}
-        _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
-        consumed: list[Answer] = []
-        collections: dict[str, list[Any]] = {}
-        unprocessed: dict[str, list[Request]] = {}
-        for given, batch in batches.items():
-            table, total = tables[given], capacity.Consumed(given)
-            for write, one in zip(batch, wanted[given], strict=True):
-                try:
-                    outcome = writes.perform(txn, table, write, occasion)
-                except TransactionConflictException:  # raised before anything was written
-                    unprocessed.setdefault(given, []).append(one)
-                    continue
-                total.add_write(table, outcome.units)
-                if metrics and table.has_local_indexes:
-                    collections.setdefault(given, []).append(
-                        single_write.collection_metrics(txn, write, outcome)
-                    )
-            if mode is not None:
-                consumed.append(total.wire(mode))
-        answer: Answer = {"UnprocessedItems": unprocessed}
-        if collections:
-            answer["ItemCollectionMetrics"] = collections
+
+def _run(
+    wanted: dict[str, list[Request]],
+    batches: dict[str, list[Write]],
+    mode: str | None,
+    metrics: bool,
+    occasion: Occasion,
+    txn: Transaction,
+) -> Answer:
+    tables = {given: catalog.open_active(txn, table_name(given)) for given in batches}
+    _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
+    consumed: list[Answer] = []
+    collections: dict[str, list[Any]] = {}
+    unprocessed: dict[str, list[Request]] = {}
+    for given, batch in batches.items():
+        table, total = tables[given], capacity.Consumed(given)
+        for write, one in zip(batch, wanted[given], strict=True):
+            try:
+                outcome = writes.perform(txn, table, write, occasion)
+            except TransactionConflictException:  # raised before anything was written
+                unprocessed.setdefault(given, []).append(one)
+                continue
+            total.add_write(table, outcome.units)
+            if metrics and table.has_local_indexes:
+                collections.setdefault(given, []).append(single_write.collection_metrics(txn, write, outcome))
         if mode is not None:
-            answer["ConsumedCapacity"] = consumed
-        return answer
-
-    return body
+            consumed.append(total.wire(mode))
+    answer: Answer = {"UnprocessedItems": unprocessed}
+    if collections:
+        answer["ItemCollectionMetrics"] = collections
+    if mode is not None:
+        answer["ConsumedCapacity"] = consumed
+    return answer
 
 
 def _write(name: str, request: Request) -> Write:

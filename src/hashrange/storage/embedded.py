@@ -63,7 +63,7 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_batch,
 )
-from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
+from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, bare, call, commit_failed, tell
 from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import (
     LayeredTransaction,
@@ -255,7 +255,7 @@ class EmbeddedEngine:
         try:
             result = body(transaction)
         except Exception as error:
-            return None, error, self._under_way()
+            return None, bare(error), self._under_way()
         else:
             return result, None, self._collect(transaction)
         finally:
