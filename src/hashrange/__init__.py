@@ -20,4 +20,19 @@ it refuses to know:
     errors, limits, clock
 """
 
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import find_spec
+
 __version__ = "0.1.0"
+
+
+def compiled() -> bool:
+    """Whether the modules on the path of a request run compiled to C, which makes them half as fast again."""
+    # One stands for all: they are compiled together. It is found, and not loaded: `--version` need not wait.
+    spec = find_spec(f"{__name__}.database")
+    return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+
+
+def form() -> str:
+    """In which form the hot path runs, in a word."""
+    return "compiled" if compiled() else "interpreted"

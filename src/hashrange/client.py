@@ -136,8 +136,8 @@ class _Transport:
             self._database.tend()
             result = self._database.execute(outcome.operation, outcome.request, outcome.caller)
         except Exception as error:
-            return protocol.answer(None, error, outcome.form)
-        return protocol.answer(result, None, outcome.form)
+            return protocol.answer(None, error, outcome.form, outcome.operation)
+        return protocol.answer(result, None, outcome.form, outcome.operation)
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -69,12 +69,17 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """An answer: `headers` are those beside Content-Type and the ones `response_headers` adds."""
+    """An answer: `headers` are those beside Content-Type and the ones `response_headers` adds.
+
+    `error` is the code of the error that it tells. `request_id` is given where the log already has it.
+    """
 
     status: int
     body: bytes
     content_type: bytes = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    error: str = ""
+    request_id: bytes = b""
 
 
 class Wire:
@@ -113,7 +118,7 @@ class Wire:
         if content_type != JSON_TYPE or b"origin" in headers:
             content_type = content_type.partition(b";")[0].strip().lower()
             if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
-                return _unknown_operation(headers)
+                return _unknown_operation(method, target, headers)
             form = Form(content_type, _cors_headers(headers))
         try:
             request = orjson.loads(body)
@@ -124,7 +129,7 @@ class Wire:
             if caller is None:
                 caller = self._caller(target, headers)
         except errors.ServiceError as error:
-            return encode_error(error, form)
+            return encode_error(error, form, headers.get(b"x-amz-target", b"").decode("latin-1"))
         except ValueError:
             # What DynamoDB answers to text that is not JSON carries no message.
             return encode_error(errors.SerializationException(), form)
@@ -183,7 +188,7 @@ class Wire:
         if method in (b"GET", b"HEAD") and target.partition(b"?")[0] == b"/":
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
             return Response(200, healthy, b"text/plain", _cors_headers(headers))
-        return _unknown_operation(headers)
+        return _unknown_operation(method, target, headers)
 
 
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
@@ -263,34 +268,59 @@ def encode_result(result: dict[str, Any]) -> bytes:
     return orjson.dumps(result)
 
 
-def encode_error(error: Exception, form: Form | None = None) -> Response:
+_REFUSALS: Final = frozenset({
+    "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
+    "UnknownOperationException",
+})  # fmt: skip
+"""Errors of a client that is not made or set up for this server, which its operator should learn of."""
+_SHOWN_BYTES_MAX: Final = 200
+
+
+def encode_error(error: Exception, form: Form | None = None, operation: str = "") -> Response:
     """The answer that tells `error`.
 
     What is not a `ServiceError` is a fault of ours: it is logged with its traceback, and the answer is
-    an InternalServerError that tells nothing of it.
+    an InternalServerError that tells nothing of it. Faults and refusals are logged with the request's id, by
+    which a user can ask the operator about an answer.
     """
+    fault = None
     if not isinstance(error, errors.ServiceError):
-        _log.error("internal error", exc_info=error)
-        error = errors.InternalServerError(errors.INTERNAL)
+        fault, error = error, errors.InternalServerError(errors.INTERNAL)
+    code = error.code
+    named = b""
+    if error.status >= 500 or code in _REFUSALS:
+        named = request_id()
+        fields = {"request_id": named.decode(), "operation": operation[:_SHOWN_BYTES_MAX], "error": code}
+        if fault is not None:
+            _log.error("internal error", exc_info=fault, extra={"fields": fields})
+        elif error.status >= 500:
+            _log.error("request failed", extra={"fields": fields})
+        else:
+            _log.warning("request rejected", extra={"fields": fields})
     form = form or _USUAL
-    return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers)
+    return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers, code, named)
 
 
-def answer(result: dict[str, Any] | None, error: Exception | None, form: Form | None = None) -> Response:
-    """The answer to a call that ended with `result` or with `error`."""
+def answer(
+    result: dict[str, Any] | None, error: Exception | None, form: Form | None = None, operation: str = ""
+) -> Response:
+    """The answer to a call of `operation` that ended with `result` or with `error`."""
     if error is not None:
-        return encode_error(error, form)
+        return encode_error(error, form, operation)
     try:
         body = encode_result(result or {})
     except (TypeError, ValueError) as unencodable:
-        return encode_error(unencodable, form)
+        return encode_error(unencodable, form, operation)
     form = form or _USUAL
     return Response(200, body, form.content_type, form.headers)
 
 
 def response_headers(response: Response) -> list[tuple[bytes, bytes]]:
     """The headers that every answer has, and the answer's own; HTTP's framing is not among them."""
-    headers = [(b"x-amzn-RequestId", request_id()), (b"x-amz-crc32", b"%d" % zlib.crc32(response.body))]
+    headers = [
+        (b"x-amzn-RequestId", response.request_id or request_id()),
+        (b"x-amz-crc32", b"%d" % zlib.crc32(response.body)),
+    ]
     if response.content_type:
         headers.append((b"Content-Type", response.content_type))
     headers.extend(response.headers)
@@ -313,8 +343,19 @@ def _cors_headers(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
     return CORS_HEADERS if b"origin" in headers else ()
 
 
-def _unknown_operation(headers: Headers) -> Response:
-    return Response(404, _UNKNOWN_OPERATION, b"", _cors_headers(headers))
+def _unknown_operation(method: bytes, target: bytes, headers: Headers) -> Response:
+    named = request_id()
+    # The query is left out: a presigned request has its signature there.
+    path = target.partition(b"?")[0][:_SHOWN_BYTES_MAX]
+    fields = {
+        "request_id": named.decode(),
+        "method": method.decode("latin-1"),
+        "path": path.decode("latin-1"),
+    }
+    fields["content_type"] = headers.get(b"content-type", b"")[:_SHOWN_BYTES_MAX].decode("latin-1")
+    _log.warning("request of no operation", extra={"fields": fields})
+    code = errors.UnknownOperationException.__name__
+    return Response(404, _UNKNOWN_OPERATION, b"", _cors_headers(headers), code, named)
 
 
 def _preflight(headers: Headers) -> Response:

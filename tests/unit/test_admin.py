@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from hashrange import __version__
+from hashrange import __version__, form
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.protocol import Wire
@@ -83,7 +83,7 @@ def test_health(url: str) -> None:
     status, shown = ask(url, "/health")
     assert status == 200
     assert shown.pop("uptime_seconds") >= 0
-    assert shown == {"status": "ok", "version": __version__, "engine": "memory"}
+    assert shown == {"status": "ok", "version": __version__, "engine": "memory", "hot_path": form()}
 
 
 def test_the_clock(url: str) -> None:
@@ -245,7 +245,7 @@ def test_metrics(database: Database) -> None:
     error = 'operation="DescribeTable",status="400",error="ResourceNotFoundException"'
     assert samples[f"hashrange_requests_total{{{error}}}"] == "1"
     assert samples['hashrange_request_seconds_count{operation="CreateTable"}'] == "1"
-    assert samples['hashrange_other_responses_total{status="400"}'] == "1"
+    assert samples['hashrange_other_responses_total{status="400",error="UnknownOperationException"}'] == "1"
     assert samples['hashrange_table_items{table="events"}'] == "0"
     assert samples["hashrange_clock_seconds"] == str(float(START))
     assert float(samples["process_cpu_seconds_total"]) > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from http.client import HTTPConnection
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,10 +24,11 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from hashrange import __version__
+from hashrange import __version__, compiled, form
 from hashrange.cli import _COMMANDS, logs, main
 from hashrange.cli import check as checking
 from hashrange.cli import serve as serving
+from hashrange.database import Database
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
@@ -69,7 +73,7 @@ def test_the_help_names_every_command() -> None:
     for arguments in ((), ("--help",), ("-h",)):
         result = invoke(*arguments)
         assert all(command in result.output for command in ("serve", "check", "completion"))
-    assert invoke("--version").output == f"hashrange {__version__}\n"
+    assert invoke("--version").output == f"hashrange {__version__} (hot path {form()})\n"
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
@@ -117,8 +121,10 @@ def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
         assert started == {
             "level": "info",
             "event": "started",
+            "engine": "embedded",
             "data": "hashrange-data",
             "version": __version__,
+            "hot_path": form(),
         }
         assert get(endpoint_url) == b"healthy: dynamodb.us-east-1.amazonaws.com "
         assert (tmp_path / "hashrange-data").is_dir()
@@ -183,9 +189,60 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0
     assert 'endpoint_url="http://127.0.0.1:1"' in result.stdout
     assert 'region_name="eu-north-1"' in result.stdout
-    assert " INFO started endpoint=http://127.0.0.1:1 data=memory" in result.stderr
+    assert " INFO started endpoint=http://127.0.0.1:1 engine=memory data=memory" in result.stderr
+    admin = re.search(r"admin=(\S+)", result.stderr)
+    assert admin is not None
+    for line in ("endpoint   http://127.0.0.1:1", "data       in memory", f"admin      {admin[1]}"):
+        assert line in result.stdout
+    assert f"hot path   {form()}" in result.stdout
     quiet = invoke("serve", "--memory", "--log-format", "json")
     assert quiet.stdout == ""
+
+
+def test_the_form_of_the_hot_path_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled() is not isinstance(Database.execute, FunctionType)
+    for loader, told in ((ExtensionFileLoader, True), (SourceFileLoader, False)):
+        spec = ModuleSpec("hashrange.database", loader("hashrange.database", "somewhere"))
+        monkeypatch.setattr("hashrange.find_spec", lambda name, spec=spec: spec)
+        assert compiled() is told
+        assert form() == ("compiled" if told else "interpreted")
+
+
+def test_requests_are_logged_if_wanted_and_only_then(tmp_path: Path) -> None:
+    for options, wanted in (((), False), (("--log-requests",), True), (("--log-level", "debug"), True)):
+        with served("--memory", *options, cwd=tmp_path) as (process, started):
+            get(started["endpoint"])
+            lines = [line for line in stop(process) if line["event"] == "request"]
+        assert [line["status"] for line in lines] == ([200] if wanted else [])
+
+
+def record_of(level: int, message: str, created: float) -> logging.LogRecord:
+    record = logging.LogRecord("x", level, "x.py", 1, message, (), None)
+    record.created = created
+    record.fields = {"n": 1}
+    return record
+
+
+def test_lines_that_clients_provoke_are_bounded_and_counted() -> None:
+    bound = logs.Bound()
+    passed = [bound.filter(record_of(logging.WARNING, "odd", 7.0)) for _ in range(1_000)]
+    assert passed == [True] * logs.LINES_MAX + [False] * (1_000 - logs.LINES_MAX)
+    assert bound.filter(record_of(logging.WARNING, "other", 7.5))
+    assert all(bound.filter(record_of(logging.DEBUG, "odd", 7.5)) for _ in range(1_000))
+    later = [record_of(logging.WARNING, "odd", 8.0) for _ in range(2)]
+    assert all(bound.filter(record) for record in later)
+    assert [record.__dict__["fields"] for record in later] == [
+        {"n": 1, "not_logged": 1_000 - logs.LINES_MAX},
+        {"n": 1},
+    ]
+
+
+def test_what_a_client_sends_cannot_forge_a_line() -> None:
+    record = record_of(logging.WARNING, "odd", 0.0)
+    record.fields = {"path": "/\r\n1970-01-01 INFO all is well\x1b[2K", "tab": "a\tb", "plain": "a/b"}
+    line = logs.TextFormatter().format(record)
+    assert line.isprintable()
+    assert line.endswith("plain=a/b")
 
 
 def test_settings_reach_the_server_and_the_database(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,10 @@ def test_what_is_not_the_api_is_an_unknown_operation(
     method: bytes, target: bytes, content_type: bytes
 ) -> None:
     answer = read(method=method, target=target, content_type=content_type)
-    assert answer == Response(404, b"<UnknownOperationException/>\n", b"")  # [report]
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.body) == (404, b"<UnknownOperationException/>\n")  # [report]
+    assert (answer.content_type, answer.headers) == (b"", ())
+    assert answer.error == "UnknownOperationException"
 
 
 def test_get_tells_that_the_endpoint_is_healthy() -> None:
@@ -266,7 +269,7 @@ def test_an_error_is_its_envelope() -> None:
 def test_a_fault_of_ours_is_logged_and_tells_nothing(
     outcome: tuple[dict[str, Any] | None, Exception | None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = protocol.answer(*outcome)
+    answer = protocol.answer(*outcome, operation="PutItem")
     assert answer.status == 500
     assert orjson.loads(answer.body) == {
         "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
@@ -274,6 +277,60 @@ def test_a_fault_of_ours_is_logged_and_tells_nothing(
     }
     assert len(caplog.records) == 1
     assert caplog.records[0].exc_info
+    assert logged(caplog, answer) == ("ERROR", "PutItem", "InternalServerError")
+
+
+def logged(caplog: pytest.LogCaptureFixture, answer: Call | Response) -> tuple[str, str, str]:
+    """Level, operation and error of the one log line, which has the id that the client gets."""
+    assert isinstance(answer, Response)
+    (record,) = caplog.records
+    fields = record.__dict__["fields"]
+    assert fields["request_id"].encode() == dict(protocol.response_headers(answer))[b"x-amzn-RequestId"]
+    assert fields["error"] == answer.error
+    return record.levelname, fields["operation"], fields["error"]
+
+
+def test_a_failed_request_can_be_found_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    answer = protocol.answer(None, errors.ServiceUnavailable("later"), operation="PutItem")
+    assert logged(caplog, answer) == ("ERROR", "PutItem", "ServiceUnavailable")
+    assert not caplog.records[0].exc_info
+
+
+@pytest.mark.parametrize(
+    ("target", "authorization", "code"),
+    [
+        (b"DynamoDB_20120810.Eat", b"AWS4-HMAC-SHA256 ", "UnknownOperationException"),
+        (b"Kinesis.PutRecord", b"AWS4-HMAC-SHA256 ", "UnknownOperationException"),
+        (b"DynamoDB_20120810.GetItem", b"Basic x", "MissingAuthenticationTokenException"),
+        (b"DynamoDB_20120810.GetItem", b"AWS4-HMAC-SHA256 x=y", "IncompleteSignatureException"),
+    ],
+)
+def test_a_client_that_is_not_set_up_for_this_server_leaves_a_trace(
+    target: bytes, authorization: bytes, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    operations = frozenset({"GetItem"})
+    answer = read(b"{}", operations=operations, x_amz_target=target, authorization=authorization)
+    assert logged(caplog, answer) == ("WARNING", target.decode(), code)
+
+
+def test_a_request_of_no_operation_leaves_a_trace_without_its_query(caplog: pytest.LogCaptureFixture) -> None:
+    answer = read(method=b"GET", target=b"/console?X-Amz-Signature=secret")
+    assert isinstance(answer, Response)
+    (record,) = caplog.records
+    fields = record.__dict__["fields"]
+    assert (fields["method"], fields["path"]) == ("GET", "/console")
+    assert fields["request_id"].encode() == answer.request_id
+
+
+@pytest.mark.parametrize(
+    "error", [errors.ConditionalCheckFailedException("x"), errors.ValidationException("x"), None]
+)
+def test_what_a_program_does_all_day_is_not_logged(
+    error: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    protocol.answer({} if error is None else None, error, operation="PutItem")
+    read(b"not json")
+    assert caplog.records == []
 
 
 def test_stored_bytes_are_spliced_into_a_result() -> None:

@@ -382,7 +382,7 @@ def test_a_request_of_a_page_does_not_reach_the_database() -> None:
     peer = Peer().send(request("Now", extra=b"Origin: https://evil.example\r\n") + request("Now"))
     assert peer.statuses() == [403, 200]
     assert len(peer.database.calls) == 1
-    assert peer.plane.metrics.responses == {403: 1}
+    assert peer.plane.metrics.responses == {(403, "AccessDeniedException"): 1}
 
 
 def test_a_refusal_waits_for_the_answers_before_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from hashrange.errors import ConditionalCheckFailedException
+from hashrange.errors import ConditionalCheckFailedException, EmptyKey, RequestViolation
 from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, exposition
 
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [-+0-9.e]+')
@@ -21,7 +21,9 @@ def test_requests_by_outcome() -> None:
     metrics = Metrics()
     for error in (None, None, ConditionalCheckFailedException("x"), ValueError("ours")):
         metrics.answered("PutItem", 0.0007, error)
-    metrics.responded(404)
+    metrics.responded(404, "UnknownOperationException")
+    metrics.answered("GetItem", 0.0, EmptyKey("x"))
+    metrics.answered("GetItem", 0.0, RequestViolation("x"))
     lines = shown(metrics)
     for labels, count in (
         ('status="200",error=""', 2),
@@ -29,7 +31,10 @@ def test_requests_by_outcome() -> None:
         ('status="500",error="InternalServerError"', 1),
     ):
         assert f'hashrange_requests_total{{operation="PutItem",{labels}}} {count}' in lines
-    assert 'hashrange_other_responses_total{status="404"} 1' in lines
+    # The wire's name, whatever the class is called.
+    labels = 'operation="GetItem",status="400",error="ValidationException"'
+    assert f"hashrange_requests_total{{{labels}}} 2" in lines
+    assert 'hashrange_other_responses_total{status="404",error="UnknownOperationException"} 1' in lines
 
 
 def test_latencies_are_cumulative() -> None:

@@ -21,7 +21,7 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
-from hashrange import __version__
+from hashrange import __version__, form
 
 _COMMANDS: Final = {
     "check": "Verify a data directory.",
@@ -62,6 +62,6 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `hashrange serve`; `hashrange COMMAND --help` tells more.",
 )
-@click.version_option(__version__, message="hashrange %(version)s")
+@click.version_option(__version__, message=f"hashrange %(version)s (hot path {form()})")
 def main() -> None:
     """A durable, fast, faithful DynamoDB-compatible database."""

@@ -18,15 +18,50 @@ import orjson
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
+LINES_MAX: Final = 100
 
 
 def configure(log_format: str, level: str, stream: TextIO) -> None:
     """Send the log to `stream`, in `log_format`, from `level` up."""
     handler = logging.StreamHandler(stream)
+    handler.addFilter(Bound())
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def show(logger: str) -> None:
+    """Let everything of one logger through, whatever the level of the rest."""
+    logging.getLogger(logger).setLevel(logging.DEBUG)
+
+
+class Bound(logging.Filter):
+    """Lets `LINES_MAX` warnings and errors of one message through in a second, and counts the others.
+
+    Clients can provoke such lines, and a disk that the log has filled serves nobody. The next line that is
+    let through says how many were not, as `not_logged`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seconds: dict[str, tuple[int, int]] = {}  # of each message: the second, the lines in it
+        self._dropped: dict[str, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        message, second = str(record.msg), int(record.created)
+        began, lines = self._seconds.get(message, (second, 0))
+        if began != second:
+            lines = 0
+        self._seconds[message] = (second, lines + 1)
+        if lines >= LINES_MAX:
+            self._dropped[message] = self._dropped.get(message, 0) + 1
+            return False
+        if dropped := self._dropped.pop(message, 0):
+            record.fields = _fields(record) | {"not_logged": dropped}
+        return True
 
 
 class TextFormatter(logging.Formatter):
@@ -66,4 +101,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return orjson.dumps(text).decode() if not text or any(c in text for c in ' "\n') else text
+    if not text.isprintable():
+        # What a client sent must not move the cursor or start a line of its own.
+        text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return orjson.dumps(text).decode() if not text or any(c in text for c in ' "') else text

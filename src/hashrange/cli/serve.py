@@ -20,11 +20,11 @@ from typing import Any, Final
 
 import click
 
-from hashrange import __version__
+from hashrange import __version__, compiled, form
 from hashrange.cli import logs
 from hashrange.clock import SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
-from hashrange.server import ServerSettings, admin_url, bind_admin, serve
+from hashrange.server import REQUESTS_LOGGER, ServerSettings, admin_url, bind_admin, serve
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, StorageError
 
@@ -180,6 +180,11 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The least level that is logged."
 )
 @_option(
+    "--log-requests",
+    is_flag=True,
+    help="Log each request: operation, table, status, time and consumed units, never values.",
+)
+@_option(
     "--admin-port",
     type=click.IntRange(0, _PORT_MAX),
     help="Port of the admin plane on 127.0.0.1; 0 for none.  "
@@ -209,6 +214,7 @@ def command(
     account_id: str,
     log_format: str,
     log_level: str,
+    log_requests: bool,
     virtual_clock: bool,
     virtual_clock_start: float | None,
     **limits: Any,
@@ -217,6 +223,8 @@ def command(
     if memory and data_dir is not None:
         raise click.UsageError("--memory keeps nothing on disk and --data-dir says where; give one of them.")
     logs.configure(log_format, log_level, sys.stderr)
+    if log_requests:
+        logs.show(REQUESTS_LOGGER)
     try:
         server_settings = _pick(ServerSettings, limits)
     except ValueError as error:
@@ -236,14 +244,15 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields = {"endpoint": endpoint_url, "data": where, "version": __version__}
+            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
+            fields |= {"version": __version__, "hot_path": form()}
             if admin is not None:
                 fields["admin"] = admin_url(admin)
             if virtual:
                 fields["clock"] = show_moment(clock.now())
             _log.info("started", extra={"fields": fields})
             if log_format == "text":
-                click.echo(_welcome(endpoint_url, where, region))
+                click.echo(_welcome(fields, region))
 
         try:
             serve(
@@ -310,14 +319,27 @@ def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str
     return f"Listening on {host}, port {port}, failed: {error}"
 
 
-def _welcome(endpoint_url: str, where: str, region: str) -> str:
+def _welcome(fields: dict[str, str], region: str) -> str:
+    """What a person sees who starts a server: where it is, where the data is, and a program to try."""
+    endpoint = fields["endpoint"]
+    durable = fields["engine"] != "memory"
+    data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
+    admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
+    speed = form() if compiled() else f"{form()} (`make compile` makes it half as fast again)"
     return f"""
-Hashrange {__version__} serves {endpoint_url} (data: {where}). Try it:
+Hashrange {fields["version"]}
+
+    endpoint   {endpoint}
+    data       {data}
+    admin      {admin}
+    hot path   {speed}
+
+Try it:
 
     import boto3
 
     dynamodb = boto3.resource(
-        "dynamodb", endpoint_url="{endpoint_url}", region_name="{region}",
+        "dynamodb", endpoint_url="{endpoint}", region_name="{region}",
         aws_access_key_id="any", aws_secret_access_key="any",
     )
     print([table.name for table in dynamodb.tables.all()])

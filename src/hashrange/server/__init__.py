@@ -4,6 +4,7 @@
     frames    answers as HTTP bytes
     access    whose requests are taken, as far as Host and Origin tell
     http      one object per connection: parse, dispatch, answer in order, push back
+    trace     a log line for each request, if it is wanted
     metrics   what is counted, and Prometheus' text of it
     admin_port, admin   the admin plane's socket, and what is loaded behind it when somebody connects
     run       listen, serve, sweep, drain; `serve` for a process, `running` for a thread
@@ -15,5 +16,6 @@ from hashrange.server.admin_port import bind as bind_admin
 from hashrange.server.admin_port import url as admin_url
 from hashrange.server.run import running, serve
 from hashrange.server.settings import ServerSettings
+from hashrange.server.trace import LOGGER as REQUESTS_LOGGER
 
-__all__ = ["ServerSettings", "admin_url", "bind_admin", "running", "serve"]
+__all__ = ["REQUESTS_LOGGER", "ServerSettings", "admin_url", "bind_admin", "running", "serve"]

@@ -98,7 +98,8 @@ class Access:
             _log.warning("requests refused", extra={"fields": {"header": header, "value": value}})
         option = value if value.isprintable() and " " not in value and value else "VALUE"
         text = f"The request was refused because of its header {header}: {value!r}. {remedy} {option}."
-        return Response(403, orjson.dumps(AccessDeniedException(text).wire()))
+        error = AccessDeniedException(text)
+        return Response(403, orjson.dumps(error.wire()), error=error.code)
 
 
 def _without_port(host: str) -> str:

@@ -32,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hashrange import __version__
+from hashrange import __version__, form
 from hashrange.clock import VirtualClock, parse_duration, parse_moment, show_moment
 from hashrange.server.admin_port import HOST, Subject
 from hashrange.server.metrics import CONTENT_TYPE, exposition
@@ -130,6 +130,7 @@ async def _health(request: Request) -> Response:
         "status": "draining" if draining else "ok",
         "version": __version__,
         "engine": subject.database.engine.name,
+        "hot_path": form(),
         "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
     }
     return _json(shown, 503 if draining else 200)

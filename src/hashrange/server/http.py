@@ -32,6 +32,7 @@ import httptools
 from hashrange import protocol
 from hashrange.database import Caller
 from hashrange.protocol import Call, Response, Wire
+from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, Access
 from hashrange.server.frames import CONTINUE, Frames
 from hashrange.server.metrics import Metrics
@@ -65,19 +66,9 @@ class Plane:
     """What all connections of a server share."""
 
     __slots__ = (
-        "_call_soon",
-        "_ready",
-        "access",
-        "connections",
-        "database",
-        "draining",
-        "frames",
-        "gathered_bytes",
-        "metrics",
-        "now",
-        "settings",
-        "wire",
-    )
+        "_call_soon", "_ready", "access", "connections", "database", "draining", "frames", "gathered_bytes",
+        "log_requests", "metrics", "now", "settings", "wire",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -92,6 +83,7 @@ class Plane:
         self.frames = frames
         self.settings = settings
         self.access = Access(settings)  # the server tells it where it listens
+        self.log_requests = trace.wanted()
         self.metrics = Metrics()
         self.connections: set[Connection] = set()
         self.draining = False
@@ -166,9 +158,14 @@ class Exchange:
             except (TypeError, ValueError) as unencodable:
                 error = unencodable
         if self.answer is None:
-            self.answer = frames.response(protocol.answer(result, error, form), close=self.close)
+            operation = call.operation if call is not None else ""
+            told = protocol.answer(result, error, form, operation)
+            self.answer = frames.response(told, close=self.close)
         if call is not None:
-            plane.metrics.answered(call.operation, latency_now() - self.started, error)
+            seconds = latency_now() - self.started
+            plane.metrics.answered(call.operation, seconds, error)
+            if plane.log_requests:
+                trace.request(call, result, error, seconds, self.answer)
         connection.answered(self)
 
 
@@ -394,8 +391,10 @@ class Connection(asyncio.Protocol):
                 self._waiting.append(exchange)
         else:
             assert isinstance(outcome, Response)
-            plane.metrics.responded(outcome.status)
+            plane.metrics.responded(outcome.status, outcome.error)
             exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
+            if plane.log_requests:
+                trace.response(outcome, exchange.answer)
             self.answered(exchange)
 
     # -- refusals --

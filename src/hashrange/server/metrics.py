@@ -4,9 +4,9 @@ Counting is on the path of every request, so it is a bisection and two additions
 derived when somebody asks. A request's latency is taken from when it starts to run until its answer is
 encoded, which for a write includes its commit.
 
-    hashrange_requests_total{operation,status,error}    how requests ended; `error` is the exception's name
+    hashrange_requests_total{operation,status,error}    how requests ended; `error` is the wire's code
     hashrange_request_seconds{operation}                histogram of their latency
-    hashrange_other_responses_total{status}             answers to what reached no operation, refusals mostly
+    hashrange_other_responses_total{status,error}       answers to what reached no operation, refusals mostly
     hashrange_commit_deliveries_total                   batches of outcomes that the engine handed over
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
@@ -59,7 +59,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
-        self.responses: dict[int, int] = {}
+        self.responses: dict[tuple[int, str], int] = {}
         self.deliveries = 0
         self.started = now()
 
@@ -72,12 +72,16 @@ class Metrics:
         tally.seconds += seconds
         if error is not None:
             told = error if isinstance(error, ServiceError) else InternalServerError("")
-            key = (told.status, type(told).__name__)
+            key = (told.status, told.code)
             tally.errors[key] = tally.errors.get(key, 0) + 1
 
-    def responded(self, status: int) -> None:
-        """Count an answer to what reached no operation: a refusal, or the data plane's own health check."""
-        self.responses[status] = self.responses.get(status, 0) + 1
+    def responded(self, status: int, error: str = "") -> None:
+        """Count an answer to what reached no operation: a refusal, or the data plane's own health check.
+
+        `error` is the code of the error that it tells, "" for none.
+        """
+        key = (status, error)
+        self.responses[key] = self.responses.get(key, 0) + 1
 
     @property
     def uptime_seconds(self) -> float:
@@ -101,7 +105,8 @@ def exposition(
         _latencies(tallies),
     )
     responses = [
-        ("", {"status": str(status)}, count) for status, count in sorted(metrics.responses.items())
+        ("", {"status": str(status), "error": error}, count)
+        for (status, error), count in sorted(metrics.responses.items())
     ]
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses

@@ -1,0 +1,100 @@
+"""A log line for each request, for whoever looks for one: `--log-requests`, or `--log-level debug`.
+
+    request operation=PutItem table=events status=200 error= ms=0.412 units=1.0 request_id=…
+    request operation= table= status=404 error=UnknownOperationException ms= units= request_id=…
+
+It says what was asked of which table and how that ended, and never a value: no key, no item, no expression,
+no statement of PartiQL. What is not proper HTTP is no request. Units are there if the request asked for its
+consumed capacity.
+
+The data plane asks `wanted` once and calls the rest only then: nothing of this is on the path of a request.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from hashrange.errors import InternalServerError, ServiceError
+from hashrange.protocol import Call, Response
+
+LOGGER: Final = "hashrange.requests"
+
+_log = logging.getLogger(LOGGER)
+
+_REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
+
+
+def wanted() -> bool:
+    """Whether requests are to be logged."""
+    return _log.isEnabledFor(logging.DEBUG)
+
+
+def request(call: Call, result: Any, error: Exception | None, seconds: float, answer: bytes) -> None:
+    """Log a call that ended; `answer` are the bytes that the client gets."""
+    status, code = 200, ""
+    if error is not None:
+        told = error if isinstance(error, ServiceError) else InternalServerError("")
+        status, code = told.status, told.code
+    units = None
+    if isinstance(result, dict):
+        units = _units(result.get("ConsumedCapacity"))
+    _line(
+        operation=call.operation,
+        table=",".join(sorted(set(_tables(call.request)))),
+        status=status,
+        error=code,
+        ms=round(seconds * 1e3, 3),
+        units="" if units is None else units,
+        answer=answer,
+    )
+
+
+def response(response: Response, answer: bytes) -> None:
+    """Log the answer to what made no call."""
+    _line("", "", response.status, response.error, "", "", answer)
+
+
+def _line(
+    operation: str, table: str, status: int, error: str, ms: object, units: object, answer: bytes
+) -> None:
+    found = _REQUEST_ID.search(answer[:1024])
+    fields = {
+        "operation": operation,
+        "table": table,
+        "status": status,
+        "error": error,
+        "ms": ms,
+        "units": units,
+        "request_id": found[1].decode() if found is not None else "",
+    }
+    _log.debug("request", extra={"fields": fields})
+
+
+def _tables(request: dict[str, Any]) -> Iterator[str]:
+    """The tables and streams that a request names, which may have any form."""
+    for member in ("TableName", "ResourceArn", "StreamArn"):
+        if isinstance(name := request.get(member), str):
+            yield name
+    if isinstance(items := request.get("RequestItems"), dict):
+        yield from items
+    for item in _list(request.get("TransactItems")):
+        for action in item.values() if isinstance(item, dict) else ():
+            if isinstance(action, dict) and isinstance(name := action.get("TableName"), str):
+                yield name
+
+
+def _units(consumed: Any) -> float | None:
+    """The capacity units of an answer, over all its tables."""
+    found = [
+        one["CapacityUnits"] for one in _list(consumed) if isinstance(one, dict) and "CapacityUnits" in one
+    ]
+    return sum(found) if found else None
+
+
+def _list(value: Any) -> Iterable[Any]:
+    if isinstance(value, list):
+        return value
+    return () if value is None else (value,)
