@@ -8,12 +8,21 @@ Source: Developer Guide, "Comparison operator and function reference".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
 
+from hashrange.expressions.memo import (
+    BRIEF_CHARS_MAX,
+    LARGE,
+    contains_in_list,
+    memo_of,
+    same,
+    text_size,
+    with_memo,
+)
 from hashrange.expressions.operands import condition_steps
 from hashrange.expressions.parser import parse_condition
 from hashrange.expressions.paths import reader
@@ -42,7 +51,7 @@ from hashrange.expressions.tree import (
     Value,
 )
 from hashrange.expressions.words import CONDITION, check_words
-from hashrange.values import AttributeValue, Item, decode_binary, equal, order
+from hashrange.values import AttributeValue, Item, decode_binary, equal, order, value_size
 
 Test: TypeAlias = Callable[[Item, Values], bool]
 Read: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
@@ -72,7 +81,10 @@ def condition(
     `tells_size` as in `preparing.prepare`.
     """
     compiled = prepare(_compile_cached, _compile, text, substitutions, parameter, tells_size)
-    return Condition(compiled.program, substitutions.values, compiled.attributes)
+    values = substitutions.values
+    if len(text) > BRIEF_CHARS_MAX or parameter == "FilterExpression":
+        values = with_memo(values)
+    return Condition(compiled.program, values, compiled.attributes)
 
 
 def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:
@@ -102,13 +114,18 @@ def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
             run = compile_condition(inner, names)
             return lambda item, values: not run(item, values)
         case Comparison(operator, left, right):
-            return _compare(operator, _operand(left, names), _operand(right, names))
+            test = _compare(operator, _operand(left, names), _operand(right, names))
+            return _once((left, right), test)
         case Between(operand, low, high):
-            return _between(_operand(operand, names), _operand(low, names), _operand(high, names))
+            test = _between(_operand(operand, names), _operand(low, names), _operand(high, names))
+            return _once((operand, low, high), test)
         case In(operand, choices):
-            return _in(_operand(operand, names), [_operand(choice, names) for choice in choices])
+            constants = [choice.name for choice in choices if isinstance(choice, Value)]
+            others = [_operand(choice, names) for choice in choices if not isinstance(choice, Value)]
+            return _once((operand, *choices), _in(_operand(operand, names), constants, others))
         case Call(function, arguments):
-            return _FUNCTIONS[function](*[_operand(argument, names) for argument in arguments])
+            test = _FUNCTIONS[function](*[_operand(argument, names) for argument in arguments])
+            return _once(arguments, test)
 
 
 def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
@@ -160,6 +177,31 @@ def _any(tests: list[Test]) -> Test:
     return run
 
 
+def _once(operands: Sequence[Operand], test: Test) -> Test:
+    """`test`, run once for a request if it knows only the request's values."""
+    if not all(map(_is_constant, operands)):
+        return test
+    node = object()
+
+    def run(item: Item, values: Values) -> bool:
+        memo = memo_of(values)
+        if memo is None:
+            return test(item, values)
+        verdict = memo.verdict(node)
+        if verdict is None:
+            verdict = test(item, values)
+            memo.keep_verdict(node, verdict)
+        return verdict
+
+    return run
+
+
+def _is_constant(operand: Operand) -> bool:
+    while isinstance(operand, Call) and operand.arguments:
+        operand = operand.arguments[0]
+    return isinstance(operand, Value)
+
+
 _ACCEPTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
 
 
@@ -172,7 +214,9 @@ def _compare(operator: str, left: Read, right: Read) -> Test:
             other = right(item, values)
             if one is None or other is None:
                 return not wanted
-            return (one == other or equal(one, other)) is wanted
+            if "S" in one or "N" in one:
+                return (one == other) is wanted
+            return _same(one, other, item, values) is wanted
 
         return run_equal
     accepted = _ACCEPTED[operator]
@@ -180,7 +224,7 @@ def _compare(operator: str, left: Read, right: Read) -> Test:
     def run(item: Item, values: Values) -> bool:
         one = left(item, values)
         other = right(item, values)
-        return one is not None and other is not None and order(one, other) in accepted
+        return one is not None and other is not None and _order(one, other, item, values) in accepted
 
     return run
 
@@ -192,19 +236,48 @@ def _between(operand: Read, low: Read, high: Read) -> Test:
         upper = high(item, values)
         if value is None or lower is None or upper is None:
             return False
-        return order(lower, value) in (-1, 0) and order(value, upper) in (-1, 0)
+        return _order(lower, value, item, values) in (-1, 0) and _order(value, upper, item, values) in (-1, 0)
 
     return run
 
 
-def _in(operand: Read, choices: list[Read]) -> Test:
+def _order(one: AttributeValue, other: AttributeValue, item: Item, values: Values) -> int | None:
+    if "B" in one and "B" in other and len(one["B"]) + len(other["B"]) > LARGE:
+        memo = memo_of(values)
+        if memo is not None:
+            left, right = memo.binary(one, item), memo.binary(other, item)
+            return int(left > right) - int(left < right)
+    return order(one, other)
+
+
+def _same(one: AttributeValue, other: AttributeValue, item: Item, values: Values) -> bool:
+    for name, content in one.items():
+        if name in ("L", "M", "SS", "NS", "BS") and len(content) > LARGE:
+            memo = memo_of(values)
+            if memo is not None:
+                return same(one, other, item, memo)
+    return one == other or equal(one, other)
+
+
+def _in(operand: Read, constants: list[str], others: list[Read]) -> Test:
+    node = object()
+
     def run(item: Item, values: Values) -> bool:
         value = operand(item, values)
         if value is None:
             return False
-        for choice in choices:
+        memo = memo_of(values)
+        wanted = memo.choices(node, constants, values) if memo is not None and len(constants) > 2 else None
+        if memo is not None and wanted is not None:
+            if memo.canonical(value, item) in wanted:
+                return True
+        else:
+            for name in constants:
+                if _same(value, values[name], item, values):
+                    return True
+        for choice in others:
             other = choice(item, values)
-            if other is not None and equal(value, other):
+            if other is not None and _same(value, other, item, values):
                 return True
         return False
 
@@ -241,7 +314,19 @@ def _contains(operand: Read, member: Read) -> Test:
     def run(item: Item, values: Values) -> bool:
         value = operand(item, values)
         part = member(item, values)
-        return value is not None and part is not None and contains(value, part)
+        if value is None or part is None:
+            return False
+        if "S" not in value:
+            memo = memo_of(values)
+            if memo is not None:
+                for name, content in value.items():
+                    if name == "B":
+                        return "B" in part and memo.binary(part, item) in memo.binary(value, item)
+                    if name in ("L", "SS", "NS", "BS") and len(content) > LARGE:
+                        found = memo.has(value, part, item)
+                        if found is not None:
+                            return found
+        return contains(value, part)
 
     return run
 
@@ -251,7 +336,9 @@ def begins_with(value: AttributeValue, prefix: AttributeValue) -> bool:
     if "S" in value and "S" in prefix:
         return bool(value["S"].startswith(prefix["S"]))
     if "B" in value and "B" in prefix:
-        return decode_binary(value["B"]).startswith(decode_binary(prefix["B"]))
+        # What is behind the prefix is not decoded; four characters are three bytes.
+        begin: str = prefix["B"]
+        return decode_binary(value["B"][: len(begin)]).startswith(decode_binary(begin))
     return False
 
 
@@ -261,7 +348,7 @@ def contains(value: AttributeValue, part: AttributeValue) -> bool:
         if name == "S":
             return "S" in part and part["S"] in content
         if name == "L":
-            return any(equal(member, part) for member in content)
+            return contains_in_list(content, part)
         if name == "B":
             return "B" in part and decode_binary(part["B"]) in decode_binary(content)
         if name in ("SS", "NS", "BS"):
@@ -272,7 +359,14 @@ def contains(value: AttributeValue, part: AttributeValue) -> bool:
 def _size(operand: Read) -> Read:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = operand(item, values)
-        return None if value is None else size(value)
+        if value is None:
+            return None
+        text = value.get("S")
+        if text is not None and len(text) > LARGE:
+            memo = memo_of(values)
+            if memo is not None:
+                return memo.size(value, item)
+        return size(value)
 
     return run
 
@@ -281,11 +375,9 @@ def size(value: AttributeValue) -> AttributeValue | None:
     """The number that `size` gives: UTF-16 units, bytes or members; None for types without a size."""
     for name, content in value.items():
         if name == "S":
-            if content.isascii():
-                return {"N": str(len(content))}
-            return {"N": str(len(content.encode("utf-16-le", "surrogatepass")) // 2)}
+            return {"N": str(text_size(content))}
         if name == "B":
-            return {"N": str(len(decode_binary(content)))}
+            return {"N": str(value_size(value))}
         if name in ("L", "M", "SS", "NS", "BS"):
             return {"N": str(len(content))}
     return None

@@ -20,7 +20,7 @@ from hashrange.expressions.paths import Leaf, Trie
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.projections import Projection
 from hashrange.expressions.updates import Change, Update, add, delete, remove
-from hashrange.values import AttributeValue, Item, admit_value, check_names, equal, kind, order
+from hashrange.values import AttributeValue, Item, admit_value, canonical, check_names, equal, kind, order
 
 _ARGUMENT_COUNTS: Final = {"NULL": 0, "NOT_NULL": 0, "BETWEEN": 2}
 """The others take one, and IN takes one or more."""
@@ -237,9 +237,11 @@ def _between(attribute: str, low: AttributeValue, high: AttributeValue) -> Test:
 
 
 def _any_of(attribute: str, choices: list[AttributeValue]) -> Test:
+    wanted = frozenset([canonical(choice) for choice in choices])
+
     def run(item: Item, values: Values) -> bool:
         value = item.get(attribute)
-        return value is not None and any(equal(value, choice) for choice in choices)
+        return value is not None and canonical(value) in wanted
 
     return run
 

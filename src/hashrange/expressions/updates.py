@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from hashrange.errors import TOO_DEEP, ValidationException
+from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
 from hashrange.expressions.operands import update_steps
 from hashrange.expressions.parser import parse_update
 from hashrange.expressions.paths import Leaf, Trie, grow, pick, reader
@@ -110,7 +111,10 @@ def _counts(node: Trie | Leaf, indexes: int = 0) -> tuple[int, int, int]:
 def update(text: str, substitutions: Substitutions) -> Update:
     """Prepare an update expression. Raises ValidationException."""
     compiled = prepare(_compile_cached, _compile, text, substitutions, "UpdateExpression")
-    return Update(compiled.program, substitutions.values, compiled.attributes)
+    values = substitutions.values
+    if len(text) > BRIEF_CHARS_MAX:
+        values = with_memo(values)
+    return Update(compiled.program, values, compiled.attributes)
 
 
 def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
@@ -153,8 +157,11 @@ def _set_nested(compute: Compute, level: int) -> Change:
 
     def run(old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
         value = compute(item, values)
-        if value is not None and level - 1 + levels(value) > NESTING_LEVELS_MAX:
-            raise ValidationException(TOO_DEEP)
+        if value is not None and ("L" in value or "M" in value):
+            memo = memo_of(values)
+            deep = levels(value) if memo is None else memo.levels(value, item)
+            if level - 1 + deep > NESTING_LEVELS_MAX:
+                raise ValidationException(TOO_DEEP)
         return value
 
     return run

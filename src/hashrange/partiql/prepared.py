@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from hashrange.errors import SerializationException, ValidationException
 from hashrange.expressions import paths
 from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.memo import with_memo
 from hashrange.expressions.operands import (
     CONDITION_FUNCTIONS,
     UPDATE_FUNCTIONS,
@@ -116,7 +117,7 @@ def bind(prepared: Prepared, parameters: Sequence[AttributeValue] | None) -> Bou
             check(values)
     except ExpressionError as error:
         raise ValidationException(error.message) from None
-    return Bound(prepared, values)
+    return Bound(prepared, values if isinstance(prepared.statement, Insert) else with_memo(values))
 
 
 def _compile(statement: Statement) -> Prepared:

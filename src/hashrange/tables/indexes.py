@@ -43,6 +43,10 @@ _TOO_LONG_INDEX_KEY = (
 _SURELY_SHORT = SORT_KEY_BYTES_MAX // 4
 
 
+# An item may have 100,000 attributes and twenty indexes that project three of them.
+_MANY_TIMES = 8
+
+
 class _TooLong(NamedTuple):
     """A part of an index's key that is too long in an item."""
 
@@ -171,7 +175,10 @@ def entry_of(
     if index.projection == "ALL":
         return Entry(index_partition, index_sort, record, records.size_of(record))
     names = projected_names(table, index)
-    projected = {name: value for name, value in item.items() if name in names}
+    if len(item) > _MANY_TIMES * len(names):
+        projected = {name: item[name] for name in sorted(names) if name in item}
+    else:
+        projected = {name: value for name, value in item.items() if name in names}
     size = item_size(projected)
     return Entry(index_partition, index_sort, records.pack(projected, size), size)
 

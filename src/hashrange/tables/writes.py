@@ -25,7 +25,7 @@ from hashrange.tables import holds, indexes, items, keys, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Table
-from hashrange.values import Item, item_size, value_size
+from hashrange.values import Item, item_size, size_within
 
 
 class Update(Protocol):
@@ -188,7 +188,10 @@ def _updated(table: Table, write: Write, old: bytes | None, old_item: Item | Non
     after = write.update.apply(before)
     # Only what changed is measured again: most updates touch one attribute of many.
     changed = write.update.attributes
-    size += _size_of(after, changed) - _size_of(before, changed)
+    grown = _size_of(after, changed)
+    if grown > ITEM_BYTES_MAX:
+        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+    size += grown - _size_of(before, changed)
     if size > _SURELY_FITS_BYTES and _measured(table, write.update, after, size) > ITEM_BYTES_MAX:
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     return records.pack(after, size), after
@@ -212,11 +215,18 @@ def _measured(table: Table, update: Update, after: Item, size: int) -> int:
 
 
 def _size_of(item: Item, names: frozenset[str]) -> int:
+    """The bytes of the attributes with these names, or enough of them to be more than an item may have.
+
+    An update may put one large value in hundreds of places, and is refused before all of it is measured.
+    """
     size = 0
     for name in names:
         value = item.get(name)
         if value is not None:
-            size += (len(name) if name.isascii() else len(name.encode())) + value_size(value)
+            size += len(name) if name.isascii() else len(name.encode())
+            size += size_within(value, ITEM_BYTES_MAX - size)
+            if size > ITEM_BYTES_MAX:
+                break
     return size
 
 

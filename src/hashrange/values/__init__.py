@@ -22,9 +22,10 @@ from hashrange.values.attributes import (
     item_size,
     kind,
     levels,
+    size_within,
     value_size,
 )
-from hashrange.values.compare import equal, order
+from hashrange.values.compare import canonical, equal, order
 
 __all__ = [
     "UNLEVELLED",
@@ -33,6 +34,7 @@ __all__ = [
     "admit_item",
     "admit_members",
     "admit_value",
+    "canonical",
     "check_names",
     "decode_binary",
     "equal",
@@ -41,5 +43,6 @@ __all__ = [
     "levels",
     "numbers",
     "order",
+    "size_within",
     "value_size",
 ]

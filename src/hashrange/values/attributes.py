@@ -335,5 +335,24 @@ def value_size(value: AttributeValue) -> int:
     raise ValidationException(_EMPTY)
 
 
+def size_within(value: AttributeValue, bytes_max: int) -> int:
+    """As `value_size`, for a value that may hold itself many times: where the size is more than `bytes_max`,
+    some number that is more, found as soon as that is clear."""
+    members: Any = value.get("L")
+    if members is None:
+        if "M" not in value:
+            return value_size(value)
+        members = value["M"]
+        total = 3 + len(members) + sum([len(name.encode()) for name in members])
+        members = members.values()
+    else:
+        total = 3 + len(members)
+    for member in members:
+        if total > bytes_max:
+            break
+        total += size_within(member, bytes_max - total)
+    return total
+
+
 def _binary_size(text: str) -> int:
     return len(text) // 4 * 3 - text[-2:].count("=")

@@ -7,7 +7,10 @@ Source: Developer Guide, "Comparison operator and function reference".
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
+
+import orjson
 
 from hashrange.values import numbers
 from hashrange.values.attributes import AttributeValue, decode_binary
@@ -45,7 +48,60 @@ def sort_token(value: AttributeValue) -> tuple[str, Any] | None:
 
 def order(left: AttributeValue, right: AttributeValue) -> int | None:
     """-1, 0 or 1 as `left` is below, equal to or above `right`; None if they cannot be ordered."""
-    one, other = sort_token(left), sort_token(right)
-    if one is None or other is None or one[0] != other[0]:
+    for name, content in left.items():
+        other = right.get(name)
+        if other is None:
+            # Of another type: nothing has to be decoded to see that.
+            return None
+        if name == "S":
+            return int(content > other) - int(content < other)
+        if content == other:
+            return 0 if name == "N" or name == "B" else None
+    one, two = sort_token(left), sort_token(right)
+    if one is None or two is None or one[0] != two[0]:
         return None
-    return int(one[1] > other[1]) - int(one[1] < other[1])
+    return int(one[1] > two[1]) - int(one[1] < two[1])
+
+
+def canonical_members(members: list[AttributeValue]) -> frozenset[bytes]:
+    """The canonical forms of a list's members."""
+    if _may_have_sets(orjson.dumps(members)):
+        return frozenset([canonical(member) for member in members])
+    # A loop in C: a list may have 200,000 members.
+    return frozenset(map(_dumps_sorted, members))
+
+
+_dumps_sorted: Final = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
+
+
+def _may_have_sets(text: bytes) -> bool:
+    # In a text the quotes are escaped, and a name stands before a brace: this is the type of a set.
+    return b'"SS":[' in text or b'"NS":[' in text or b'"BS":[' in text
+
+
+def canonical(value: AttributeValue) -> bytes:
+    """Bytes that are the same for two values exactly where they are `equal`."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    if _may_have_sets(text):
+        return orjson.dumps(_with_sorted_sets(value), option=orjson.OPT_SORT_KEYS)
+    return text
+
+
+def _with_sorted_sets(value: AttributeValue) -> AttributeValue:
+    for name, content in value.items():
+        if name in ("SS", "NS", "BS"):
+            return {name: sorted(content)}
+        if name == "L":
+            return {name: [_with_sorted_sets(member) for member in content]}
+        if name == "M":
+            return {name: {key: _with_sorted_sets(member) for key, member in content.items()}}
+    return value
+
+
+def has_sets(value: AttributeValue) -> bool:
+    """Whether a value is a set, or may have one in it."""
+    for name in value:
+        if name == "L" or name == "M":
+            return _may_have_sets(orjson.dumps(value))
+        return name in ("SS", "NS", "BS")
+    return False

@@ -1,0 +1,164 @@
+"""What the evaluation of one request keeps, so that nothing large is looked through twice.
+
+An expression of 4 KB may name one value of 400 KB hundreds of times, and a page may have 30,000 items. So the
+forms that comparisons need of large values are made once: those of the request's own values for the request,
+those of an item's for the item. A request's values carry their `Memo` under a name that no placeholder has;
+without one everything is computed where it is needed.
+
+Rules: a value is known by its identity, and kept as long as its form is, so that no identity comes twice.
+A memo belongs to one request, and to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hashrange.values import AttributeValue, Item, decode_binary, kind, levels
+from hashrange.values.compare import canonical, canonical_members, has_sets
+
+_NAME: Final = ""
+LARGE: Final = 32
+"""Members or characters from which on a form is worth keeping."""
+BRIEF_CHARS_MAX: Final = 100
+"""An expression up to this length has too few operands for a memo to be worth making for one item."""
+
+
+class Memo:
+    """The forms of one request's values, and of the item that is being looked at."""
+
+    __slots__ = ("_constants", "_item", "_of_constants", "_of_item", "_once")
+
+    def __init__(self, values: Mapping[str, AttributeValue]) -> None:
+        self._constants = frozenset([id(value) for value in values.values()])
+        self._of_constants: dict[tuple[str, int], Any] = {}
+        self._of_item: dict[tuple[str, int], Any] = {}
+        self._item: Item | None = None
+        self._once: dict[object, Any] = {}
+
+    def _kept(self, value: AttributeValue, item: Item) -> dict[tuple[str, int], Any]:
+        if id(value) in self._constants:
+            return self._of_constants
+        if item is not self._item:
+            self._item = item
+            self._of_item = {}
+        return self._of_item
+
+    def canonical(self, value: AttributeValue, item: Item) -> bytes:
+        """As `values.compare.canonical`."""
+        kept = self._kept(value, item)
+        key = ("canonical", id(value))
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = (canonical(value), value)
+        return found[0]
+
+    def binary(self, value: AttributeValue, item: Item) -> bytes:
+        """The bytes of a binary value."""
+        kept = self._kept(value, item)
+        key = ("binary", id(value))
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = (decode_binary(value["B"]), value)
+        return found[0]
+
+    def size(self, value: AttributeValue, item: Item) -> AttributeValue:
+        """What `size` gives of a text: its UTF-16 units."""
+        kept = self._kept(value, item)
+        key = ("size", id(value))
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = ({"N": str(text_size(value["S"]))}, value)
+        return found[0]
+
+    def levels(self, value: AttributeValue, item: Item) -> int:
+        """As `values.levels`."""
+        kept = self._kept(value, item)
+        key = ("levels", id(value))
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = (levels(value), value)
+        return found[0]
+
+    def has(self, value: AttributeValue, part: AttributeValue, item: Item) -> bool | None:
+        """Whether a list or set has `part`; None at the first time that this is asked of a value, when it
+        costs less to look through it than to make an index of its members."""
+        name = kind(value)
+        kept = self._kept(value, item)
+        key = ("members", id(value))
+        found = kept.get(key)
+        if found is None:
+            kept[key] = (None, value)
+            return None
+        if found[0] is None:
+            found = kept[key] = (_members(value, name), value)
+        if name == "L":
+            return canonical(part) in found[0]
+        return part.get(name[0]) in found[0]
+
+    def choices(self, node: object, names: list[str], values: Mapping[str, AttributeValue]) -> Any:
+        """The canonical forms of an IN's constants; None at the first time that they are asked for."""
+        if node not in self._once:
+            self._once[node] = None
+            return None
+        found = self._once[node]
+        if found is None:
+            found = self._once[node] = frozenset([canonical(values[name]) for name in names])
+        return found
+
+    def verdict(self, node: object) -> bool | None:
+        """The result of a test that only uses constants, once there is one."""
+        return self._once.get(node)
+
+    def keep_verdict(self, node: object, verdict: bool) -> None:
+        """Note the result of a test that only uses constants."""
+        self._once[node] = verdict
+
+
+def _members(value: AttributeValue, name: str) -> frozenset[Any]:
+    content = value[name]
+    if name != "L":
+        return frozenset(content)
+    return canonical_members(content)
+
+
+def text_size(text: str) -> int:
+    """The UTF-16 units of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def with_memo(values: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
+    """The values with a memo of their own."""
+    return {**values, _NAME: {"memo": Memo(values)}}
+
+
+def memo_of(values: Mapping[str, AttributeValue]) -> Memo | None:
+    """The memo that the values carry, if any."""
+    found = values.get(_NAME)
+    return None if found is None else found["memo"]
+
+
+def same(one: AttributeValue, other: AttributeValue, item: Item, memo: Memo) -> bool:
+    """As `values.equal`, for values of which one may be large."""
+    name = kind(one)
+    if name not in other:
+        return False
+    content, compared = one[name], other[name]
+    if name in ("BOOL", "NULL", "B"):
+        return bool(content == compared)
+    if len(content) != len(compared):
+        return False
+    return memo.canonical(one, item) == memo.canonical(other, item)
+
+
+def contains_in_list(content: list[AttributeValue], part: AttributeValue) -> bool:
+    """Whether a list has a member that equals `part`."""
+    if not has_sets(part):
+        # Only sets have an order that does not count.
+        return part in content
+    wanted = canonical(part)
+    name = kind(part)
+    for member in content:  # noqa: SIM110 (a generator costs more)
+        if name in member and canonical(member) == wanted:
+            return True
+    return False
