@@ -41,6 +41,7 @@ class World:
     client: DynamoDBClient
     streams: DynamoDBStreamsClient
     advance: Callable[[float], None]
+    set_to: Callable[[float], None]
     database: Database
 
 
@@ -63,18 +64,25 @@ def world(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) ->
             clock.advance(seconds)
             database.settle()
 
+        def set_to(moment: float) -> None:
+            clock.set(moment)
+            database.settle()
+
         streams = connect(database, service="dynamodbstreams")
-        yield World(connect(database), streams, advance, database)
+        yield World(connect(database), streams, advance, set_to, database)
     else:
         admin = bind_admin(0)
 
         def advance(seconds: float) -> None:
             post_clock(admin_url(admin), {"advance": seconds})
 
+        def set_to(moment: float) -> None:
+            post_clock(admin_url(admin), {"set": moment})
+
         with running(database, admin=admin) as endpoint:
             client = boto3.client("dynamodb", **connection(endpoint))
             streams = boto3.client("dynamodbstreams", **connection(endpoint))
-            yield World(client, streams, advance, database)
+            yield World(client, streams, advance, set_to, database)
             client.close()
             streams.close()
     database.close()
@@ -259,6 +267,20 @@ def test_table_states(world: World) -> None:
     world.advance(1)
     assert world.client.list_tables()["TableNames"] == []
     create(world, "table")
+
+
+@pytest.mark.parametrize("settings", [Settings(create_seconds=30, delete_seconds=20, sweep_seconds=HOUR)])
+def test_a_clock_that_is_set_back_takes_no_table_away(world: World) -> None:
+    world.set_to(START + DAY)
+    create(world, "table")
+    world.set_to(START)
+    put_all(world, "table", [{"pk": {"S": "a"}}])
+    world.set_to(START - 400 * DAY)
+    assert world.client.describe_table(TableName="table")["Table"]["TableStatus"] == "ACTIVE"
+    assert keys(world, "table") == ["a"]
+    world.client.delete_table(TableName="table")
+    world.set_to(START - 401 * DAY)
+    assert world.client.list_tables()["TableNames"] == []
 
 
 @pytest.mark.parametrize("settings", [Settings(gsi_delay_seconds=5, sweep_seconds=HOUR)])

@@ -1,0 +1,343 @@
+"""A database on a clock that steps forth and back by up to a year, between any two requests and sweeps.
+
+A model keeps what was promised: states that only go on, tokens that count once and for ten minutes, streams
+that lose and repeat nothing, queues that never stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from hashrange.clock import BEHIND_SECONDS_MAX, VirtualClock
+from hashrange.database import Database, Settings
+from hashrange.errors import ServiceError
+from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS as TOKEN_SECONDS
+from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import catalog, streams
+
+START = 1_767_225_600.0
+HOUR, DAY, YEAR = 3_600.0, 86_400.0, 365 * 86_400.0
+STATE_SECONDS = 5.0
+
+STEPS = st.sampled_from([0.001, 1.0, 4.0, 61.0, 700.0, HOUR, 5 * HOUR, DAY, 40 * DAY, YEAR])
+NAMES = st.sampled_from(["one", "two"])
+# What a state may have become by itself since it was seen.
+NEXT = {
+    "MISSING": {"MISSING"},
+    "CREATING": {"CREATING", "ACTIVE"},
+    "ACTIVE": {"ACTIVE"},
+    "UPDATING": {"UPDATING", "ACTIVE"},
+    "DELETING": {"DELETING", "MISSING"},
+}
+FIXED = "fixed"
+INDEX = {
+    "IndexName": "again",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "KEYS_ONLY"},
+}
+
+
+@dataclass
+class Token:
+    """What is known of a token: how far the clock has run on since it was claimed, and since a sweep that
+    came after the last step back."""
+
+    ran: float = 0.0
+    ran_since_sweep: float = 0.0
+    stepped_back: bool = False
+
+
+class Stepping(RuleBasedStateMachine):
+    """The requests of a client of the server: sweeps come when they come."""
+
+    tends = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = VirtualClock(START, frozen=True)
+        self.database = Database(
+            MemoryEngine(),
+            settings=Settings(
+                create_seconds=STATE_SECONDS,
+                update_seconds=STATE_SECONDS,
+                delete_seconds=STATE_SECONDS,
+                gsi_delay_seconds=STATE_SECONDS,
+                stream_shards=2,
+                stream_shard_seconds=HOUR,
+            ),
+            clock=self.clock,
+        )
+        self.states = {"one": "MISSING", "two": "MISSING"}
+        self.tokens: dict[str, Token] = {}
+        self.counted = 0
+        self.put_keys: list[str] = []
+        self.read_keys: list[str] = []
+        self.places: dict[str, str] = {}
+        self.expiries: dict[str, float] = {}
+        self.number = 0
+
+    def ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        if self.tends:
+            self.database.tend()
+        answer: dict[str, Any] = orjson.loads(orjson.dumps(self.database.execute(operation, request)))
+        return answer
+
+    def code_of(self, operation: str, **request: Any) -> str | None:
+        """The code of the error that a request ends with, None for an answer."""
+        try:
+            self.ask(operation, **request)
+        except ServiceError as error:
+            return error.code
+        return None
+
+    def create(self, name: str, **more: Any) -> str | None:
+        return self.code_of(
+            "CreateTable",
+            TableName=name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+            **more,
+        )
+
+    def new_key(self) -> str:
+        self.number += 1
+        return str(self.number)
+
+    # -- Time ----------------------------------------------------------------------------------------------
+
+    def move(self, seconds: float) -> None:
+        before = self.clock.now()
+        self.clock.set(min(max(before + seconds, START - YEAR), START + YEAR))
+        ran = self.clock.now() - before
+        for token in self.tokens.values():
+            token.ran += max(ran, 0.0)
+            token.ran_since_sweep += max(ran, 0.0)
+            token.stepped_back |= ran < 0
+
+    def settle(self) -> None:
+        self.database.settle()
+        for token in self.tokens.values():
+            if token.stepped_back:
+                token.stepped_back, token.ran_since_sweep = False, 0.0
+        now = self.clock.now()
+        self.expiries = {key: until for key, until in self.expiries.items() if int(until) > int(now)}
+
+    def run_on(self, seconds: float) -> None:
+        """Let the time pass, with a sweep before and after."""
+        if self.clock.now() + seconds > START + YEAR:
+            self.move(START - self.clock.now())
+        self.settle()
+        self.move(seconds)
+        self.settle()
+
+    @initialize()
+    def set_up(self) -> None:
+        specification = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+        self.create(FIXED, StreamSpecification=specification, GlobalSecondaryIndexes=[dict(INDEX)])
+        self.move(STATE_SECONDS)
+        self.settle()
+        until = {"AttributeName": "until", "Enabled": True}
+        self.ask("UpdateTimeToLive", TableName=FIXED, TimeToLiveSpecification=until)
+
+    @rule(seconds=STEPS, back=st.booleans())
+    def step(self, seconds: float, *, back: bool) -> None:
+        self.move(-seconds if back else seconds)
+
+    @rule()
+    def sweep(self) -> None:
+        self.settle()
+
+    # -- States --------------------------------------------------------------------------------------------
+
+    def look(self, name: str) -> str:
+        try:
+            state = self.ask("DescribeTable", TableName=name)["Table"]["TableStatus"]
+        except ServiceError:
+            state = "MISSING"
+        assert state in NEXT[self.states[name]]
+        self.states[name] = state
+        return str(state)
+
+    @rule(name=NAMES)
+    def create_table(self, name: str) -> None:
+        missing = self.look(name) == "MISSING"
+        assert self.create(name) == (None if missing else "ResourceInUseException")
+        if missing:
+            self.states[name] = "CREATING"
+
+    @rule(name=NAMES)
+    def update_table(self, name: str) -> None:
+        state, given = self.look(name), "STANDARD"
+        code = self.code_of("UpdateTable", TableName=name, TableClass=given)
+        assert (code is None) == (state == "ACTIVE")
+        self.states[name] = "UPDATING" if code is None else state
+
+    @rule(name=NAMES)
+    def delete_table(self, name: str) -> None:
+        state = self.look(name)
+        code = self.code_of("DeleteTable", TableName=name)
+        assert (code is None) == (state == "ACTIVE")
+        self.states[name] = "DELETING" if code is None else state
+
+    @rule(name=NAMES)
+    def use_table(self, name: str) -> None:
+        state = self.look(name)
+        code = self.code_of("PutItem", TableName=name, Item={"pk": {"S": "a"}})
+        assert (code is None) == (state in ("ACTIVE", "UPDATING"))
+
+    @rule()
+    def no_state_lasts_longer_than_it_may(self) -> None:
+        self.run_on(STATE_SECONDS)
+        assert {self.look(name) for name in self.states} <= {"ACTIVE", "MISSING"}
+
+    # -- Tokens --------------------------------------------------------------------------------------------
+
+    @rule(name=st.sampled_from(["a", "b"]))
+    def count_once(self, name: str) -> None:
+        update = {
+            "TableName": FIXED,
+            "Key": {"pk": {"S": "count"}},
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+        }
+        self.ask("TransactWriteItems", TransactItems=[{"Update": update}], ClientRequestToken=name)
+        item = self.ask("GetItem", TableName=FIXED, Key={"pk": {"S": "count"}})["Item"]
+        counted = int(item["n"]["N"])
+        known = self.tokens.get(name)
+        if known is not None and known.ran < TOKEN_SECONDS - 1:
+            assert counted == self.counted
+        bound = TOKEN_SECONDS + BEHIND_SECONDS_MAX + 1
+        if known is None or (not known.stepped_back and known.ran_since_sweep > bound):
+            assert counted == self.counted + 1
+        if counted > self.counted:
+            self.tokens[name] = Token()
+            self.put_keys.append("count")
+        self.counted = counted
+        self.read_stream()
+
+    @rule(name=st.sampled_from(["a", "b"]))
+    def a_token_ends(self, name: str) -> None:
+        self.run_on(TOKEN_SECONDS + BEHIND_SECONDS_MAX + 2.0)
+        counted = self.counted
+        self.count_once(name)
+        assert self.counted == counted + 1
+
+    # -- Streams, expiry, lag ------------------------------------------------------------------------------
+
+    @rule()
+    def change(self) -> None:
+        latest = self.latest()
+        key = self.new_key()
+        self.ask("PutItem", TableName=FIXED, Item={"pk": {"S": key}})
+        self.put_keys.append(key)
+        assert [one for iterator in latest for one in self.records(iterator)] == [key]
+        self.read_stream()
+
+    def shards(self) -> list[dict[str, Any]]:
+        self.arn = self.ask("DescribeTable", TableName=FIXED)["Table"]["LatestStreamArn"]
+        shards: list[dict[str, Any]] = []
+        while True:
+            more = {"ExclusiveStartShardId": shards[-1]["ShardId"]} if shards else {}
+            told = self.ask("DescribeStream", StreamArn=self.arn, **more)["StreamDescription"]
+            shards += told["Shards"]
+            if "LastEvaluatedShardId" not in told:
+                return shards
+
+    def latest(self) -> list[str]:
+        """Iterators at the ends of the shards that are open."""
+        return [
+            self.iterator(shard["ShardId"], ShardIteratorType="LATEST")
+            for shard in self.shards()
+            if "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+        ]
+
+    def iterator(self, shard: str, **kind: Any) -> str:
+        told = self.ask("GetShardIterator", StreamArn=self.arn, ShardId=shard, **kind)
+        return str(told["ShardIterator"])
+
+    def records(self, iterator: str, shard: str | None = None) -> Iterator[str]:
+        for record in self.ask("GetRecords", ShardIterator=iterator)["Records"]:
+            if shard is not None:
+                self.places[shard] = record["dynamodb"]["SequenceNumber"]
+            if record["eventName"] != "REMOVE":
+                yield record["dynamodb"]["Keys"]["pk"]["S"]
+
+    def read_stream(self) -> None:
+        """Read what was not read yet, parents before children as they are listed; nothing is missing."""
+        found: list[str] = []
+        for shard in self.shards():
+            name = shard["ShardId"]
+            after = self.places.get(name)
+            if after is None:
+                iterator = self.iterator(name, ShardIteratorType="TRIM_HORIZON")
+            elif "EndingSequenceNumber" in shard["SequenceNumberRange"]:
+                # All of it was read when it was written.
+                continue
+            else:
+                kind = "AFTER_SEQUENCE_NUMBER"
+                iterator = self.iterator(name, ShardIteratorType=kind, SequenceNumber=after)
+            found += self.records(iterator, name)
+        self.read_keys += found
+        assert self.read_keys == self.put_keys
+
+    @rule(seconds=STEPS)
+    def put_what_expires(self, seconds: float) -> None:
+        key, until = self.new_key(), self.clock.now() + seconds
+        item = {"pk": {"S": key}, "until": {"N": str(int(until))}}
+        self.ask("PutItem", TableName=FIXED, Item=item)
+        self.put_keys.append(key)
+        self.expiries[key] = until
+        self.read_stream()
+
+    @rule()
+    def what_expired_is_gone_and_nothing_else(self) -> None:
+        self.settle()
+        items = self.ask("Scan", TableName=FIXED)["Items"]
+        assert {item["pk"]["S"] for item in items if "until" in item} == set(self.expiries)
+
+    @rule()
+    def an_index_catches_up(self) -> None:
+        def waiting() -> set[bytes]:
+            scan = self.database.engine.read(lambda reader: list(reader.scan_space(catalog.LAG_SPACE)))
+            return {sequence for _, sequence, _ in scan}
+
+        before = waiting()
+        self.run_on(STATE_SECONDS + BEHIND_SECONDS_MAX)
+        assert before.isdisjoint(waiting())
+
+    @rule()
+    def records_are_trimmed(self) -> None:
+        def kept() -> set[int]:
+            """The sequence numbers of all records."""
+            return self.database.engine.read(
+                lambda reader: {
+                    sequence
+                    for stream in streams.all_streams(reader)
+                    for shard in stream.shards
+                    for sequence, _ in streams.read(reader, stream, shard.id, 0, 1_000)
+                }
+            )
+
+        before = kept()
+        for _ in range(2):
+            self.run_on(DAY + 1.0)
+        assert before.isdisjoint(kept())
+
+
+class Tending(Stepping):
+    """The same through the client in process, which sweeps before a request if it is time to."""
+
+    tends = True
+
+
+TestStepping = Stepping.TestCase
+TestTending = Tending.TestCase
+TestStepping.settings = TestTending.settings = profile(max_examples=40, stateful_step_count=50, deadline=None)
