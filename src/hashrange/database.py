@@ -131,9 +131,12 @@ class Database:
         while self.sweep() <= 0:
             pass
 
-    def overview(self) -> list[dict[str, Any]]:
-        """The tables as an operator sees them: state, sizes, and how far builds under way are."""
-        return self.engine.read(overview.tables)
+    def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
+        """The tables as an operator sees them: state, sizes, and how far builds under way are.
+
+        At most `tables_max` of them, those whose names come after `after`, in the order of the names.
+        """
+        return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def tend(self) -> None:
         """Sweep if it is time to: for a program without a server, which calls this now and then.

@@ -345,3 +345,28 @@ def test_a_draining_server_says_so(database: Database) -> None:
         return int(sent[0]["status"])
 
     assert asyncio.run(health()) == 503
+
+
+@pytest.mark.parametrize("path", ["/tables", "/metrics"])
+def test_many_tables_are_shown_between_requests(
+    url: str, path: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"table{n:03}" for n in range(2 * admin.TABLES_PER_PAGE + 1)]
+    for name in names:
+        database.execute("CreateTable", CREATE | {"TableName": name})
+    reads: list[int] = []
+    page_of = overview.tables
+
+    def counted(*arguments: Any) -> list[dict[str, Any]]:
+        page = page_of(*arguments)
+        reads.append(len(page))
+        return page
+
+    monkeypatch.setattr(overview, "tables", counted)
+    shown = ask(url, path)[1]
+    # No read, which holds the event loop, is of more than a page.
+    assert reads == [admin.TABLES_PER_PAGE, admin.TABLES_PER_PAGE, 1, 0]
+    if path == "/tables":
+        assert [table["name"] for table in shown["tables"]] == names
+    else:
+        assert [name for name in names if f'{{table="{name}"}}' in shown] == names

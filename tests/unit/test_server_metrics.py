@@ -6,13 +6,16 @@ import math
 import re
 
 from hashrange.errors import ConditionalCheckFailedException, EmptyKey, RequestViolation
-from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, exposition
+from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, TableSamples, exposition
 
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [-+0-9.e]+')
 
 
 def shown(metrics: Metrics, tables: list[dict[str, object]] | None = None) -> list[str]:
-    text = exposition(metrics, connections=3, clock_seconds=1.5, tables=tables or [])
+    samples = TableSamples(tables_max=2)
+    for table in tables or []:
+        samples.add([table])
+    text = exposition(metrics, connections=3, clock_seconds=1.5, tables=samples)
     assert text.endswith("\n")
     return text.splitlines()
 
@@ -67,3 +70,13 @@ def test_every_line_is_a_comment_or_a_sample() -> None:
             assert SAMPLE.fullmatch(line), line
             name = re.split(r"[{ ]", line)[0]
             assert name in described or re.sub("_(bucket|sum|count)$", "", name) in described
+
+
+def test_totals_count_the_tables_that_have_no_series_of_their_own() -> None:
+    tables: list[dict[str, object]] = [{"name": f"table{n}", "items": n, "bytes": 10 * n} for n in range(5)]
+    lines = shown(Metrics(), tables)
+    for name, value in (("tables", 5), ("items", 10), ("bytes", 100)):
+        assert f"hashrange_{name} {value}" in lines
+    of_tables = [line for line in lines if line.startswith("hashrange_table_")]
+    assert len(of_tables) == 2 * 2
+    assert 'hashrange_table_bytes{table="table1"} 10' in of_tables

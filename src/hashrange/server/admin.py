@@ -12,13 +12,15 @@ web page could make a browser send there is refused, by the Host header (DNS reb
 a JSON content type (a cross-origin request with one needs a preflight, which is not answered).
 
 Loaded by `server.admin_port` when somebody first connects. Runs on the data plane's event loop, so nothing
-here may take long there. Refuses to know DynamoDB's API.
+here may take long there: what grows with the number of tables is done in pages. Refuses to know DynamoDB's
+API.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -35,8 +37,10 @@ from starlette.routing import Route
 from hashrange import __version__, form
 from hashrange.clock import VirtualClock, parse_duration, parse_moment, show_moment
 from hashrange.server.admin_port import HOST, Subject
-from hashrange.server.metrics import CONTENT_TYPE, exposition
+from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
 
+TABLES_PER_PAGE: Final = 20
+"""A fraction of a millisecond of the event loop."""
 _BODY_BYTES_MAX: Final = 64 * 1024
 _SHUTDOWN_SECONDS_MAX: Final = 2
 
@@ -137,16 +141,29 @@ async def _health(request: Request) -> Response:
 
 
 async def _tables(request: Request) -> Response:
-    return _json({"tables": _subject(request).database.overview()})
+    pages = [orjson.dumps(page)[1:-1] async for page in _pages(_subject(request))]
+    return Response(b'{"tables":[%b]}' % b",".join(pages), media_type="application/json")
+
+
+async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
+    """All tables, some at a time: between two pages the requests of the data plane have their turn."""
+    after = ""
+    while page := subject.database.overview(after, TABLES_PER_PAGE):
+        yield page
+        after = page[-1]["name"]
+        await asyncio.sleep(0)
 
 
 async def _metrics(request: Request) -> Response:
     subject = _subject(request)
+    tables = TableSamples(subject.plane.settings.metrics_tables_max)
+    async for page in _pages(subject):
+        tables.add(page)
     text = exposition(
         subject.plane.metrics,
         connections=len(subject.plane.connections),
         clock_seconds=subject.database.clock.now(),
-        tables=subject.database.overview(),
+        tables=tables,
     )
     return Response(text, media_type=CONTENT_TYPE)
 

@@ -89,10 +89,37 @@ class Metrics:
         return now() - self.started
 
 
-def exposition(
-    metrics: Metrics, *, connections: int, clock_seconds: float, tables: Iterable[Mapping[str, Any]]
-) -> str:
-    """All metrics in Prometheus' text format; `tables` as `Database.overview` gives them."""
+class TableSamples:
+    """The samples of tables, and the totals of all of them; filled page by page.
+
+    Only the first `tables_max` tables in the order of their names have samples of their own: every series
+    costs whoever stores them. The totals count all.
+    """
+
+    __slots__ = ("_tables_max", "bytes", "bytes_lines", "count", "items", "items_lines")
+
+    def __init__(self, tables_max: int) -> None:
+        self._tables_max = tables_max
+        self.count = 0
+        self.items = 0
+        self.bytes = 0
+        self.items_lines: list[str] = []
+        self.bytes_lines: list[str] = []
+
+    def add(self, page: Iterable[Mapping[str, Any]]) -> None:
+        """Add tables as `Database.overview` gives them."""
+        for row in page:
+            self.items += row["items"]
+            self.bytes += row["bytes"]
+            if self.count < self._tables_max:
+                name = _escaped(row["name"])
+                self.items_lines.append(f'hashrange_table_items{{table="{name}"}} {row["items"]}')
+                self.bytes_lines.append(f'hashrange_table_bytes{{table="{name}"}} {row["bytes"]}')
+            self.count += 1
+
+
+def exposition(metrics: Metrics, *, connections: int, clock_seconds: float, tables: TableSamples) -> str:
+    """All metrics in Prometheus' text format."""
     lines: list[str] = []
     tallies = sorted(metrics.tallies.items())
     lines += _family(
@@ -111,18 +138,22 @@ def exposition(
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
     )
-    rows = list(tables)
     for name, kind, text, value in (
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
         ("connections", "gauge", "Open connections of the data plane.", connections),
         ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
         ("uptime_seconds", "gauge", "How long the server has been there.", metrics.uptime_seconds),
-        ("tables", "gauge", "Tables.", len(rows)),
+        ("tables", "gauge", "Tables.", tables.count),
+        ("items", "gauge", "Items of all tables.", tables.items),
+        ("bytes", "gauge", "Size of the items of all tables.", tables.bytes),
     ):
         lines += _family(f"hashrange_{name}", kind, text, [("", {}, value)])
-    for name, text in (("items", "Items of a table."), ("bytes", "Size of a table's items.")):
-        samples = [("", {"table": row["name"]}, row[name]) for row in rows]
-        lines += _family(f"hashrange_table_{name}", "gauge", text, samples)
+    for name, text, samples in (
+        ("items", "Items of a table.", tables.items_lines),
+        ("bytes", "Size of a table's items.", tables.bytes_lines),
+    ):
+        lines += _family(f"hashrange_table_{name}", "gauge", text, ())
+        lines += samples
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"

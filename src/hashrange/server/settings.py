@@ -31,6 +31,8 @@ class ServerSettings:
         starts.
     drain_seconds_max: the time that requests under way have after a stop signal.
     backlog_max: connections that the kernel keeps before they are accepted.
+    metrics_tables_max: tables that have series of their own in /metrics, the first by name; the totals count
+        all.
     allow_host: a further name by which clients may call a server that listens on the loopback interface, as
         in the Host header without its port; `*` for any. May be given several times. Names and addresses of
         the loopback interface are always allowed. A server that listens elsewhere takes any Host unless this
@@ -54,6 +56,7 @@ class ServerSettings:
     buffered_bytes_max: int = 1024 * 1024
     drain_seconds_max: float = 10.0
     backlog_max: int = 1024
+    metrics_tables_max: int = 1000
     allow_host: tuple[str, ...] = ()
     allow_origin: tuple[str, ...] = ()
 

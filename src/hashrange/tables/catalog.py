@@ -67,9 +67,10 @@ def names(reader: Reader, after: str | None = None, region: str | None = None) -
             yield sort.decode()
 
 
-def definitions(reader: Reader) -> Iterator[Table]:
-    """All definitions in the order of their names, those on the way out included."""
-    for _, stored in reader.scan(CATALOG_SPACE, _TABLE):
+def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
+    """The definitions above `after` in the order of their names, those on the way out included."""
+    low = after.encode() + b"\x00" if after else b""
+    for _, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         yield _decode(stored)
 
 

@@ -9,6 +9,7 @@ Reads definitions, totals and cursors only, so it costs little however large the
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from hashrange.storage.api import Reader
@@ -19,9 +20,12 @@ from hashrange.tables.table import Index, Table, TimeToLive
 _HASH_BYTES = 8
 
 
-def tables(reader: Reader) -> list[dict[str, Any]]:
-    """One entry for each table, in the order of their names, as the admin plane shows it."""
-    return [_table(reader, table) for table in catalog.definitions(reader)]
+def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
+    """One entry for each table, in the order of their names, as the admin plane shows it.
+
+    With `after` and `tables_max` a page of them: the first so many above that name.
+    """
+    return [_table(reader, table) for table in islice(catalog.definitions(reader, after), tables_max)]
 
 
 def _table(reader: Reader, table: Table) -> dict[str, Any]:
