@@ -3,7 +3,7 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-compiled compile lint types layers pytest crash trigger-kills bench clean
+.PHONY: help serve test test-compiled compile lint types layers pytest crash trigger-kills pattern-rounds bench clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -24,7 +24,7 @@ FAST     := $(if $(filter yes,$(COMPILE)),$(COMPILED)/.installed)
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
-	    while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+	    while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
 
 serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data COMPILE=yes)
 	@if [ -n "$(FAST)" ] && [ -e "$(FAST)" ]; then bin=$(COMPILED)/bin; else bin=$(BIN); fi; \
@@ -56,6 +56,10 @@ crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and ag
 trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
+
+pattern-rounds: ROUNDS = 200
+pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths and disorder, by random rounds (ROUNDS=200)
+	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto tests/patterns -k "in-process and rounds"
 
 bench: $(VENV)/.develop $(FAST)  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)

@@ -27,3 +27,12 @@ def test_tour(
         "missing": "ResourceNotFoundException",
         "deleted": True,
     }
+
+
+def test_patterns(
+    run_aioboto3: Callable[..., dict[str, Any]],
+    http_client: DynamoDBClient,
+    name_table: Callable[..., str],
+) -> None:
+    printed = run_aioboto3("patterns.py", name_table("patterns", http_client))
+    assert printed == {"counted": 5, "value": 5, "sharded": 20}

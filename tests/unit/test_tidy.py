@@ -28,10 +28,10 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|raise NotImplementedError)\b")
 # sockets belong to the server, argv and the environment to the command line. The wire's JSON is read and
 # written by orjson and msgspec: `json` is slower, and reads what is not JSON (NaN, Infinity).
 ALLOWED_IMPORTERS: dict[str, set[str]] = {
-    "random": {"clock", "database", "server", "cli", "protocol"},
+    "random": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "secrets": {"clock", "database", "server", "cli", "protocol"},
-    "uuid": {"clock", "database", "server", "cli", "protocol"},
-    "asyncio": {"server"},
+    "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
+    "asyncio": {"server", "patterns"},
     "uvloop": {"server"},
     "httptools": {"server"},
     "starlette": {"server"},
@@ -42,12 +42,12 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "json": set(),
     "pickle": set(),
     "boto3": {"client", "triggers"},
-    "botocore": {"client", "triggers"},
+    "botocore": {"client", "triggers", "patterns"},
     "rocksdict": {"storage"},
 }
 # What only some modules may name, as `module.attribute`.
 ALLOWED_NAMES: dict[str, set[str]] = {
-    "time.time": {"clock"},
+    "time.time": {"clock", "patterns"},
     "time.time_ns": {"clock"},
     "datetime.now": {"clock"},
     "datetime.utcnow": {"clock"},
@@ -57,7 +57,8 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     "os.urandom": {"clock", "database", "server", "cli", "protocol"},
     "sys.argv": {"cli"},
     # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
-    "time.sleep": {"storage"},
+    # A pattern's driver waits before it repeats a request; its flows do not.
+    "time.sleep": {"storage", "patterns"},
 }
 
 

@@ -1,0 +1,202 @@
+"""One copy of the logic for blocking and asynchronous programs: a flow asks, a driver performs.
+
+A *flow* is a generator. It yields a `Call` for each request to DynamoDB and a `Pause` where it has to wait,
+is sent the answer or thrown the error, and returns its result. It knows no client, no socket and no event
+loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client, and a test may
+perform several step by step, in any order, and stop any of them anywhere.
+
+The logic of a pattern is a class of flows (`CounterFlows`). What programs use are two classes that list its
+methods:
+
+    class Counters(Blocking[CounterFlows]):        class AsyncCounters(Awaiting[CounterFlows]):
+        add = blocking(CounterFlows.add)               add = awaiting(CounterFlows.add)
+
+Refuses to know what is asked, and when a request is repeated (`requests`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+F = TypeVar("F")
+P = ParamSpec("P")
+
+Answer: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to DynamoDB: the client's method and its keyword arguments. It is sent the answer."""
+
+    operation: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A wait before the next request. It is sent None."""
+
+    seconds: float
+
+
+Step: TypeAlias = Call | Pause
+Flow: TypeAlias = Generator[Step, Any, T]
+
+
+class Client(Protocol):
+    """What a pattern needs of a boto3 client for ``dynamodb``."""
+
+    @property
+    def get_item(self) -> Callable[..., Answer]: ...
+    @property
+    def put_item(self) -> Callable[..., Answer]: ...
+    @property
+    def update_item(self) -> Callable[..., Answer]: ...
+    @property
+    def delete_item(self) -> Callable[..., Answer]: ...
+    @property
+    def query(self) -> Callable[..., Answer]: ...
+    @property
+    def batch_get_item(self) -> Callable[..., Answer]: ...
+    @property
+    def batch_write_item(self) -> Callable[..., Answer]: ...
+    @property
+    def transact_write_items(self) -> Callable[..., Answer]: ...
+    @property
+    def transact_get_items(self) -> Callable[..., Answer]: ...
+
+
+class AsyncClient(Protocol):
+    """What a pattern needs of an aiobotocore client for ``dynamodb``."""
+
+    @property
+    def get_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def put_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def update_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def delete_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def query(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def batch_get_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def batch_write_item(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def transact_write_items(self) -> Callable[..., Awaitable[Answer]]: ...
+    @property
+    def transact_get_items(self) -> Callable[..., Awaitable[Answer]]: ...
+
+
+def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sleep) -> T:
+    """Perform `flow` with a boto3 client, and return its result."""
+    try:
+        step = next(flow)
+        while True:
+            answer = None
+            try:
+                if isinstance(step, Pause):
+                    sleep(step.seconds)
+                else:
+                    answer = _blocking_answer(getattr(client, step.operation)(**step.parameters))
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+async def run_async(
+    flow: Flow[T], client: AsyncClient, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> T:
+    """Perform `flow` with an aiobotocore client, and return its result."""
+    try:
+        step = next(flow)
+        while True:
+            answer = None
+            try:
+                if isinstance(step, Pause):
+                    await sleep(step.seconds)
+                else:
+                    answer = await getattr(client, step.operation)(**step.parameters)
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+def _blocking_answer(answer: Any) -> Any:
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError(
+            "the client is asynchronous, and this class is not: "
+            "use the class whose name begins with Async, or a client of boto3"
+        )
+    return answer
+
+
+class Blocking(Generic[F]):
+    """Flows that are performed at once, with a boto3 client; threads may share it, as they may the client."""
+
+    def __init__(self, client: Client, flows: F, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._flows = flows
+        self._sleep = sleep
+
+    def _run(self, flow: Flow[T]) -> T:
+        return run(flow, self._client, self._sleep)
+
+
+class Awaiting(Generic[F]):
+    """Flows that are performed when awaited, with an aiobotocore client."""
+
+    def __init__(
+        self, client: AsyncClient, flows: F, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._client = client
+        self._flows = flows
+        self._sleep = sleep
+
+    async def _run(self, flow: Flow[T]) -> T:
+        return await run_async(flow, self._client, self._sleep)
+
+
+def blocking(
+    method: Callable[Concatenate[F, P], Flow[T]],
+) -> Callable[Concatenate[Blocking[F], P], T]:
+    """The method of a `Blocking` class that performs the flow which `method` makes."""
+
+    @functools.wraps(method)
+    def performed(self: Blocking[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(method(self._flows, *args, **kwargs))
+
+    return performed
+
+
+def awaiting(
+    method: Callable[Concatenate[F, P], Flow[T]],
+) -> Callable[Concatenate[Awaiting[F], P], Awaitable[T]]:
+    """The method of an `Awaiting` class that performs the flow which `method` makes."""
+
+    @functools.wraps(method)
+    async def performed(self: Awaiting[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(method(self._flows, *args, **kwargs))
+
+    return performed

@@ -1,0 +1,149 @@
+"""One request, repeated where that is safe; and what an error says.
+
+Three kinds of failure are told apart, as much of what goes wrong in copied programs comes from mixing them
+up:
+
+- *refused*: throttling, conflicts, a transaction in progress. Nothing was written; the request is repeated.
+- *unknown*: a 5xx answer, a connection that broke. The request may have been performed. It is repeated only
+  where repeating changes nothing more: a read, a conditional write that can tell, a transaction with its
+  token.
+- *final*: everything else, a failed condition among them. It is raised.
+
+Repeats wait between 0 and a limit that doubles (full jitter), so that those who collided do not collide
+again. botocore repeats by itself, too, and without asking whether that is safe; docs/patterns/README.md says
+how to stop it.
+
+Refuses to know what the requests mean.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.exceptions import ConnectionError as BotocoreConnectionError
+
+from hashrange.patterns.flows import Answer, Call, Flow, Pause
+
+CONDITION_FAILED: Final = "ConditionalCheckFailed"
+
+_REFUSED: Final = {
+    "ThrottlingException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+# Why a member of a transaction can be to blame for a cancellation that a repeat may be spared.
+_REFUSED_REASONS: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+_CANCELED: Final = "TransactionCanceledException"
+_HTTP_SERVER_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a flow takes from its surroundings: the time, chance, and how patiently it repeats.
+
+    `now` gives seconds since the epoch, `chance` a number from 0 up to 1, `token` an identifier nobody else
+    has. A request is sent `attempts_max` times at most; the waits between are below `pause_seconds`, doubled
+    each time, and never above `pause_seconds_max`.
+    """
+
+    now: Callable[[], float] = time.time
+    chance: Callable[[], float] = random.random
+    token: Callable[[], str] = lambda: str(uuid4())
+    attempts_max: int = 12
+    pause_seconds: float = 0.025
+    pause_seconds_max: float = 2.0
+
+    def pause(self, attempt: int) -> Pause:
+        """The wait after the attempt of this number, the first being 0."""
+        # (the exponent has a limit: attempts_max may be as large as somebody likes)
+        limit = min(self.pause_seconds_max, self.pause_seconds * 2.0 ** min(attempt, 30))
+        return Pause(self.chance() * limit)
+
+
+def request(
+    runtime: Runtime, operation: str, parameters: Mapping[str, Any], *, repeatable: bool
+) -> Flow[Answer]:
+    """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown."""
+    attempt = 0
+    while True:
+        try:
+            answer: Answer = yield Call(operation, parameters)
+            return answer
+        except Exception as error:
+            attempt += 1
+            again = is_refused(error) or (repeatable and is_unknown(error))
+            if not again or attempt >= runtime.attempts_max:
+                raise
+        yield runtime.pause(attempt - 1)
+
+
+def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Answer]:
+    """A TransactWriteItems that is performed once, even if its answer is lost and it is sent again.
+
+    The token makes it so. Raises the client's TransactionCanceledException if a condition failed: see
+    `failed_members`.
+    """
+    parameters = {"TransactItems": list(members), "ClientRequestToken": runtime.token()}
+    return (yield from request(runtime, "transact_write_items", parameters, repeatable=True))
+
+
+def error_code(error: BaseException) -> str:
+    """The code of DynamoDB's answer, as ``ThrottlingException``; "" where the error is no answer of it."""
+    if not isinstance(error, ClientError):
+        return ""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def is_condition_failure(error: BaseException) -> bool:
+    """Whether a single write was refused because its condition was not met."""
+    return error_code(error) == "ConditionalCheckFailedException"
+
+
+def cancellation_codes(error: BaseException) -> list[str]:
+    """For each member of a canceled transaction the code of its reason; empty for other errors."""
+    if error_code(error) != _CANCELED or not isinstance(error, ClientError):
+        return []
+    return [str(reason.get("Code", "None")) for reason in error.response.get("CancellationReasons", [])]
+
+
+def failed_members(error: BaseException) -> list[int]:
+    """The numbers of a canceled transaction's members whose own condition failed; else raises `error`."""
+    failed = [number for number, code in enumerate(cancellation_codes(error)) if code == CONDITION_FAILED]
+    if not failed:
+        raise error
+    return failed
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether nothing was written, and a repeat may succeed."""
+    if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
+        return True
+    reasons = set(cancellation_codes(error)) - {"None"}
+    if reasons:
+        return reasons <= _REFUSED_REASONS
+    return error_code(error) in _REFUSED
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether the request may have been performed, or may not."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= _HTTP_SERVER_ERROR or error_code(error) in {
+            "InternalServerError",
+            "ServiceUnavailable",
+        }
+    return isinstance(error, HTTPClientError | BotocoreConnectionError | IncompleteReadError)

@@ -1,0 +1,85 @@
+"""Where a pattern's items lie: a table with a partition key and a sort key, both text.
+
+All patterns may share one table, and share it with the program's own items: each keeps to keys that begin
+with a word of its own (docs/patterns/README.md lists them). Items that may go after a time carry it in one
+attribute, for DynamoDB's time to live to delete them.
+
+Refuses to know the patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+Item: TypeAlias = dict[str, Any]
+"""An item, or a part of one, as the client takes it: ``{"views": {"N": "1"}}``."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """The values of an item's partition key and sort key."""
+
+    partition: str
+    sort: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's name and the names of the attributes that every pattern uses.
+
+    `client.create_table(**table.definition())` and then `client.update_time_to_live(**table.time_to_live())`
+    make it, where it is not made by other means.
+    """
+
+    name: str
+    partition_key: str = "PK"
+    sort_key: str = "SK"
+    expires_at: str = "expires_at"
+
+    def key(self, address: Address) -> Item:
+        """The key attributes of the item at `address`."""
+        return {self.partition_key: {"S": address.partition}, self.sort_key: {"S": address.sort}}
+
+    def address(self, item: Mapping[str, Any]) -> Address:
+        """Where `item` lies."""
+        return Address(item[self.partition_key]["S"], item[self.sort_key]["S"])
+
+    def definition(self) -> dict[str, Any]:
+        """The arguments of a client's `create_table`: on demand, no indexes."""
+        keys = (self.partition_key, self.sort_key)
+        return {
+            "TableName": self.name,
+            "KeySchema": [
+                {"AttributeName": name, "KeyType": key_type}
+                for name, key_type in zip(keys, ("HASH", "RANGE"), strict=True)
+            ],
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in keys],
+            "BillingMode": "PAY_PER_REQUEST",
+        }
+
+    def time_to_live(self) -> dict[str, Any]:
+        """The arguments of a client's `update_time_to_live`."""
+        specification = {"Enabled": True, "AttributeName": self.expires_at}
+        return {"TableName": self.name, "TimeToLiveSpecification": specification}
+
+
+def table_of(table: Table | str) -> Table:
+    """A `Table`; of a name alone, with the usual names of attributes."""
+    return Table(table) if isinstance(table, str) else table
+
+
+def number(value: float) -> Item:
+    """A whole number as an attribute value; time to live takes whole seconds."""
+    return {"N": str(int(value))}
+
+
+def utc(moment: datetime) -> datetime:
+    """`moment` in UTC. Raises ValueError where it names no zone: everybody would read it differently."""
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"{moment.isoformat()} names no time zone: give one, as in datetime(..., tzinfo=UTC)"
+        )
+    return moment.astimezone(UTC)

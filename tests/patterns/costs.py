@@ -1,0 +1,180 @@
+"""What the patterns cost, measured: the rows of the tables in docs/patterns/costs.md.
+
+Each row is a call and what came before it; its cost are the requests that it makes and the capacity units
+that their answers report. `test_costs` compares with the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from hashrange.patterns import (
+    ApproximateVisitors,
+    Counters,
+    Event,
+    ShardedCounters,
+    Table,
+    TimedEvent,
+    UniqueVisitors,
+    WindowedCounters,
+)
+from hashrange.patterns.flows import Client
+from patterns.faults import Noting, noting
+
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+BATCH = 99
+
+
+class Row(NamedTuple):
+    """A row of a table: what is called, after what, and for how many events."""
+
+    text: str
+    call: Callable[[Client, Table], object]
+    before: Callable[[Client, Table], object] = lambda client, table: None
+    events: int = 1
+
+
+def seed_counter(client: Any, table: Table) -> None:
+    client.update_item(
+        TableName=table.name,
+        Key={"PK": {"S": "URL#/"}, "SK": {"S": "STATISTICS"}},
+        UpdateExpression="SET #views = if_not_exists(#views, :init) + :inc",
+        ExpressionAttributeNames={"#views": "views"},
+        ExpressionAttributeValues={":init": {"N": "0"}, ":inc": {"N": "1"}},
+    )
+
+
+def seed_put_then_add(client: Any, table: Table) -> None:
+    client.put_item(
+        TableName=table.name,
+        Item={"PK": {"S": "page_user"}, "SK": {"S": "VIEW"}},
+        ConditionExpression="attribute_not_exists(PK)",
+    )
+    seed_counter(client, table)
+
+
+def events(number: int, names: list[str]) -> list[Event]:
+    return [Event(f"e{serial}", {names[serial % len(names)]: 1}) for serial in range(number)]
+
+
+def timed(number: int) -> list[TimedEvent]:
+    return [TimedEvent(f"e{serial}", NOON + timedelta(seconds=serial), {"/": 1}) for serial in range(number)]
+
+
+def year(client: Client, table: Table) -> None:
+    days = [TimedEvent(f"e{day}", NOON - timedelta(days=day), {"/": 1}) for day in range(365)]
+    WindowedCounters(client, table).count(days)
+
+
+def readers(number: int) -> list[str]:
+    return [f"reader{serial}" for serial in range(number)]
+
+
+def sharded(client: Client, table: Table) -> None:
+    ShardedCounters(client, table, 10).add("/")
+
+
+COUNTER_ROWS = [
+    Row("often copied: `SET views = if_not_exists(…) + 1`; counts duplicates", seed_counter),
+    Row("often copied: put the event, then add; loses what dies between", seed_put_then_add),
+    Row("`Counters.add`", lambda c, t: Counters(c, t).add("/")),
+    Row("`Counters.once`", lambda c, t: Counters(c, t).once("e", "/")),
+    Row(
+        "`Counters.count`, 99 events of one counter",
+        lambda c, t: Counters(c, t).count(events(99, ["/"])),
+        events=99,
+    ),
+    Row(
+        "`Counters.count`, 99 events of ten counters",
+        lambda c, t: Counters(c, t).count(events(99, [f"/{number}" for number in range(10)])),
+        events=99,
+    ),
+    Row("`Counters.value`", lambda c, t: Counters(c, t).value("/"), seed_counter),
+    Row("`ShardedCounters.add`, the layout known", lambda c, t: None),
+    Row(
+        "`ShardedCounters.value`, ten shards",
+        lambda c, t: ShardedCounters(c, t, 10).value("/"),
+        sharded,
+    ),
+    Row("`reshard` from 10 to 20", lambda c, t: ShardedCounters(c, t, 10).reshard("/", 20), sharded),
+    Row("`reshard` from 10 to 5", lambda c, t: ShardedCounters(c, t, 10).reshard("/", 5), sharded),
+    Row("`WindowedCounters.once`", lambda c, t: WindowedCounters(c, t).once("e", "/", NOON)),
+    Row(
+        "`WindowedCounters.count`, 98 events of one counter and hour",
+        lambda c, t: WindowedCounters(c, t).count(timed(98)),
+        events=98,
+    ),
+    Row(
+        "`WindowedCounters.total`, 365 days of one event each",
+        lambda c, t: WindowedCounters(c, t).total(
+            "/", NOON.replace(hour=0) - timedelta(days=365), NOON.replace(hour=0)
+        ),
+        year,
+    ),
+    Row(
+        "`WindowedCounters.total`, 30 days of one event each, to the minute",
+        lambda c, t: WindowedCounters(c, t).total(
+            "/", NOON - timedelta(days=30, minutes=7), NOON + timedelta(minutes=7)
+        ),
+        year,
+    ),
+    Row("`UniqueVisitors.seen`, a new one", lambda c, t: UniqueVisitors(c, t).seen("/", "a", NOON)),
+    Row(
+        "`UniqueVisitors.seen`, again",
+        lambda c, t: UniqueVisitors(c, t).seen("/", "a", NOON),
+        lambda c, t: UniqueVisitors(c, t).seen("/", "a", NOON),
+    ),
+    Row("`UniqueVisitors.count`", lambda c, t: UniqueVisitors(c, t).count("/", NOON.date())),
+    Row(
+        "`ApproximateVisitors.add`, 100 visitors to a sketch of 10,000",
+        lambda c, t: ApproximateVisitors(c, t).add("/", NOON.date(), [f"new{n}" for n in range(100)]),
+        lambda c, t: ApproximateVisitors(c, t).add("/", NOON.date(), readers(10_000)),
+        events=100,
+    ),
+    Row(
+        "`ApproximateVisitors.count`, 30 days",
+        lambda c, t: ApproximateVisitors(c, t).count("/", NOON.date() - timedelta(days=29), NOON.date()),
+        lambda c, t: [
+            ApproximateVisitors(c, t).add("/", NOON.date() - timedelta(days=day), readers(10_000))
+            for day in range(30)
+        ],
+    ),
+]
+
+
+def known_layout(client: Any, table: Table) -> Noting:
+    """`ShardedCounters.add` by a process that knows the layout."""
+    through, noted = noting(client)
+    counters = ShardedCounters(through, table, 10)
+    counters.add("/")
+    noted.requests.clear()
+    noted.units = 0.0
+    counters.add("/")
+    return noted
+
+
+def measure(client: Any, table: Table, row: Row) -> Noting:
+    """The requests and units of a row's call."""
+    if "layout known" in row.text:
+        return known_layout(client, table)
+    row.before(client, table)
+    through, noted = noting(client)
+    row.call(through, table)
+    return noted
+
+
+def line(row: Row, noted: Noting) -> str:
+    """A row as the page has it."""
+    requests = ", ".join(
+        f"{number} {operation}" if number > 1 else operation
+        for operation, number in sorted(noted.requests.items())
+    )
+    each = f"{noted.units / row.events:.2f}".rstrip("0").rstrip(".")
+    units = f"{noted.units:g}"
+    return (
+        f"| {row.text} | {requests} | {units} | {each} |"
+        if row.events > 1
+        else f"| {row.text} | {requests} | {units} | |"
+    )
