@@ -49,7 +49,8 @@ def body_of(worker: int, number: int) -> Callable[[Transaction], int]:
         txn.count(GROUPS, change, 100 * change)
         count = int(txn.get(COUNTER, P, b"") or b"0") + 1
         txn.put(COUNTER, P, b"", b"%d" % count)
-        return txn.append(LOG, P, b"%d %d %d" % (worker, number, count))
+        txn.append(LOG, P, b"%d %d %d" % (worker, number, count))
+        return int.from_bytes(next(txn.scan(LOG, P, reverse=True))[0], "big")
 
     return body
 

@@ -103,10 +103,11 @@ def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction
                 txn.count(arguments[0], arguments[1], -arguments[1])
                 state.totals[arguments[0]] = state.totals.get(arguments[0], 0) + arguments[1]
             elif action == "append":
-                sequence = txn.append(LOG, PARTITIONS[0], arguments[0])
+                txn.append(LOG, PARTITIONS[0], arguments[0])
+                sequence = next(txn.scan(LOG, PARTITIONS[0], reverse=True))[0]
                 before = [address[2] for address in state.records if address[0] == LOG]
-                assert sequence.to_bytes(8, "big") > max(before, default=bytes(8))
-                state.records[LOG, PARTITIONS[0], sequence.to_bytes(8, "big")] = arguments[0]
+                assert sequence > max(before, default=bytes(8))
+                state.records[LOG, PARTITIONS[0], sequence] = arguments[0]
             elif action == "look":
                 assert seen_by(txn) == state.seen()
             elif action == "delete_space":

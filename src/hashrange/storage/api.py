@@ -111,13 +111,19 @@ class Transaction(Reader, Protocol):
         """Remove all records and totals of a space. The space number must not be written to again."""
         ...
 
-    def append(self, space: int, partition: bytes, value: bytes) -> int:
-        """Add to a log, and return the record's sequence number (unsigned 64-bit, at least 1).
+    def append(self, space: int, partition: bytes, value: bytes) -> None:
+        """Add a record to a log.
 
-        The record is stored at `(space, partition, sequence as 8 bytes big-endian)`. Over the whole
-        store, sequence numbers strictly increase in commit order, also across restarts; a reader that
-        has seen number n never later sees a new record below n.
+        The engine gives the record its sequence number (unsigned 64-bit, at least 1), at the commit at the
+        latest, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. Within a space,
+        sequence numbers strictly increase in commit order, also across restarts; a reader that has seen
+        number n never later sees a new record below n.
         """
+        ...
+
+    def position(self, space: int) -> int:
+        """A sequence number that no record of the space has: above those of all records appended so far, by
+        this body too, and below those of all records appended later."""
         ...
 
     def count(self, space: int, records: int, bytes_: int) -> None:

@@ -350,23 +350,30 @@ def check_delete_space(opener: Opener) -> None:
 
 
 def check_append_numbers_increase(opener: Opener) -> None:
+    """Records of a log are in commit order, and a position lies between those before and those after."""
     with opened(opener) as engine:
 
-        def body(txn: Transaction) -> list[int]:
-            return [txn.append(1, P, b"a"), txn.append(1, P, b"b"), txn.append(2, Q, b"c")]
+        def body(txn: Transaction) -> int:
+            txn.append(1, P, b"a")
+            position = txn.position(1)
+            txn.append(1, P, b"b")
+            txn.append(2, Q, b"c")
+            return position
 
         def failing(txn: Transaction) -> None:
             txn.append(1, P, b"never")
             raise Stop
 
-        numbers = engine.write(body)
+        positions = [engine.write(body)]
         expect(Stop, lambda: engine.write(failing))
-        numbers += engine.write(body)
-        assert numbers[0] >= 1
-        assert numbers == sorted(set(numbers))
+        positions += [engine.write(body), engine.write(lambda txn: txn.position(1))]
+        engine.write(lambda txn: txn.append(1, P, b"d"))
         log = engine.read(lambda reader: list(reader.scan(1, P)))
-        assert [int.from_bytes(sort, "big") for sort, _ in log] == [
-            n for i, n in enumerate(numbers) if i % 3 < 2
-        ]
-        assert [value for _, value in log] == [b"a", b"b"] * 2
+        numbers = [int.from_bytes(sort, "big") for sort, _ in log]
+        assert [value for _, value in log] == [b"a", b"b", b"a", b"b", b"d"]
         assert all(len(sort) == 8 for sort, _ in log)
+        assert numbers[0] >= 1
+        first, second, last = positions
+        ordered = [numbers[0], first, numbers[1], numbers[2], second, numbers[3], last, numbers[4]]
+        assert ordered == sorted(set(ordered))
+        assert [value for _, value in engine.read(lambda reader: list(reader.scan(2, Q)))] == [b"c"] * 2

@@ -320,13 +320,13 @@ class EmbeddedEngine:
     def _collect(self, transaction: LayeredTransaction) -> Batch | None:
         """Take over what a body wrote; return the batch that its outcome waits for."""
         own = transaction.own
+        self._sequence = transaction.sequence
         if not own.wrote():
             return self._under_way()
         batch = self._collecting
         batch.absorb(own)
         batch.bodies += 1
         batch.bytes += transaction.bytes
-        self._sequence = transaction.sequence
         return batch
 
     def _under_way(self) -> Batch | None:

@@ -274,11 +274,12 @@ class LayeredTransaction:
         self._cleared = {*self._cleared, space}
         self.own.cleared |= {space}
 
-    def append(self, space: int, partition: bytes, value: bytes) -> int:
-        sequence = self.sequence + 1
-        self.put(space, partition, sequence.to_bytes(8, "big"), value)
-        self.sequence = sequence
-        return sequence
+    def append(self, space: int, partition: bytes, value: bytes) -> None:
+        self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
+
+    def position(self, space: int) -> int:
+        self.sequence += 1
+        return self.sequence
 
     def count(self, space: int, records: int, bytes_: int) -> None:
         self.own.count(space, records, bytes_)

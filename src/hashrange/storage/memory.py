@@ -204,11 +204,12 @@ class _Transaction(_Reader):
         self._undo.append((_set, (self._spaces, space, self._spaces.pop(space, None))))
         self._undo.append((_set, (totals, space, totals.pop(space, None))))
 
-    def append(self, space: int, partition: bytes, value: bytes) -> int:
-        sequence = self._engine._sequence + 1
-        self.put(space, partition, sequence.to_bytes(8, "big"), value)
-        self._engine._sequence = sequence
-        return sequence
+    def append(self, space: int, partition: bytes, value: bytes) -> None:
+        self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
+
+    def position(self, space: int) -> int:
+        self._engine._sequence += 1
+        return self._engine._sequence
 
     def count(self, space: int, records: int, bytes_: int) -> None:
         totals = self._engine._totals

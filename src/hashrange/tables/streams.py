@@ -113,7 +113,7 @@ def enable(
     now: float,
 ) -> Stream:
     """A new stream of a table, with `shard_count` open shards; `last_label` is the label of its last one."""
-    mark = _mark(txn, space)
+    mark = txn.position(space)
     stamp = _stamp(now)
     latest = max([last_label or "", *_labels(txn, table)])
     if latest:
@@ -149,13 +149,6 @@ def _stamp_of(shard: Shard) -> int:
     return int(shard.id.removeprefix(_SHARD_ID).partition("-")[0])
 
 
-def _mark(txn: Transaction, space: int) -> int:
-    """A sequence number between all records before and all records after now."""
-    mark = txn.append(space, b"mark", b"")
-    txn.delete(space, b"mark", mark.to_bytes(8))
-    return mark
-
-
 def disable(txn: Transaction, stream: Stream, now: float) -> None:
     """Switch a stream off: its shards are closed, its records stay readable."""
     current = find(txn, stream.table, stream.label) or stream
@@ -165,7 +158,7 @@ def disable(txn: Transaction, stream: Stream, now: float) -> None:
 
 def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
     """Close the open shards, and open a child of each; the stream as it is then (not saved)."""
-    mark = _mark(txn, stream.space)
+    mark = txn.position(stream.space)
     # Shards are listed in the order of their names: a child always comes behind its parent.
     stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
