@@ -1,7 +1,11 @@
 """`Database.execute(operation, request)`: the whole database behind one call, and its background work.
 
 This is what a server, the in-process client and the tests talk to. It knows the order in which a request
-is judged (shape, rules, storage) and hands bodies to the engine; it knows no bytes, no sockets, no threads.
+is judged (shape, rules, storage) and hands bodies to the engine; it knows no bytes and no sockets.
+
+`submit` is for an event loop: a body runs at once on the loop's thread, but for a turn of a millisecond at
+most (`pace`). A body that takes longer runs again on a thread of `workers`, and its outcome comes through
+the function that was given to `deliver_on`.
 """
 
 from __future__ import annotations
@@ -9,9 +13,9 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from hashrange import shapes
+from hashrange import pace, shapes
 from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.errors import (
     INTERNAL,
@@ -22,22 +26,35 @@ from hashrange.errors import (
 )
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Answer, Caller, Context, Operation, Request
+from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
-from hashrange.storage.api import CommitFailed, Engine
+from hashrange.storage import drafts
+from hashrange.storage.api import CommitFailed, Engine, Stopped
 from hashrange.tables import catalog, overview, states, sweeps
 from hashrange.tables.items import Occasion
+from hashrange.workers import Workers
 
 __all__ = ["Caller", "Database", "Settings"]
 
 _log = logging.getLogger("hashrange")
 
-Done = Callable[[Answer | None, Exception | None], None]
+Done = Callable[[Any, Exception | None], None]
+"""Called exactly once with `(answer, None)` or `(None, exception)`."""
+
+Encode = Callable[[Answer], Any]
+
+_TURN_PARTS_MAX: Final = 5
+"""While bodies that took longer wait for a thread, turns are shorter: each of them has cost the loop one. But
+not shorter than by this factor, so that the usual bodies still end within theirs."""
 
 _ANYONE = Caller()
 
 
 class Database:
-    """A database over an engine. Thread-safe as far as its engine is."""
+    """A database over an engine. Thread-safe as far as its engine is.
+
+    `turn_seconds` is how long a body of `submit` may keep the calling thread.
+    """
 
     def __init__(
         self,
@@ -50,6 +67,10 @@ class Database:
         self.settings = settings
         self.clock = clock
         self._next_sweep = 0.0
+        self.turn_seconds = pace.TURN_SECONDS
+        self._workers = Workers()
+        self._turn = pace.turn()
+        self._deliver: Callable[[Callable[[], None]], None] = _call
 
     def execute(self, operation: str, request: Request, caller: Caller = _ANYONE) -> Answer:
         """Run one operation and return its answer; what it wrote is durable then.
@@ -70,31 +91,95 @@ class Database:
             _log.error("commit failed: %s", error)
             raise InternalServerError(INTERNAL) from error
 
-    def submit(self, operation: str, request: Request, caller: Caller, done: Done) -> None:
-        """As `execute`, without waiting for a commit: `done` gets the answer or the exception.
+    def submit(
+        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
+    ) -> Task | None:
+        """As `execute`, without waiting: `done` gets what `encode` makes of the answer, or the exception.
 
-        `done` is called at once for reads and errors, later through `engine.deliver_on` for writes.
+        `done` is called at once for most reads and errors, later through the functions of `deliver_on` for
+        writes. A request that takes long goes on on a thread, and `submit` returns the task, which may be
+        abandoned. Must be called on the thread that called `deliver_on`.
         """
         entry = REGISTRY.get(operation)
         if entry is None:
             done(None, UnknownOperationException())
-            return
+            return None
+        turn = self._turn
         try:
             body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
-            if not is_write:
-                answer = self.engine.read(body)
         except Exception as error:
             done(None, self._translated(operation, request, error))
-            return
-        if not is_write:
-            done(answer, None)
-            return
+            return None
 
+        def encoded(reader: Any) -> Any:
+            return encode(body(reader))
+
+        def finished(answer: Any, error: Exception | None) -> None:
+            if isinstance(error, Stopped):
+                self._workers.start(lambda: self._run_aside(encoded, is_write, finished))
+                return
+            done(answer, self._translated(operation, request, error) if error is not None else None)
+
+        waiting = self._workers.waiting
+        turn.begin(self.turn_seconds / min(1 + waiting, _TURN_PARTS_MAX))
+        try:
+            if is_write:
+                self.engine.submit(encoded, finished)
+            else:
+                self.engine.submit_read(encoded, finished)
+        except TurnOver:
+            return self._workers.start(lambda: self._run_aside(encoded, is_write, finished))
+        finally:
+            turn.end()
+        return None
+
+    def start_aside(self, work: Callable[[], None]) -> Task:
+        """Have `work` done on a thread: reading a large request, and then `run_aside`."""
+        return self._workers.start(work)
+
+    def run_aside(
+        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
+    ) -> None:
+        """As `submit`, on a thread of `start_aside`: the request takes the time that it takes."""
         def finished(answer: Any, error: Exception | None) -> None:
             done(answer, self._translated(operation, request, error) if error is not None else None)
 
-        self.engine.submit(body, finished)
+        entry = REGISTRY.get(operation)
+        try:
+            if entry is None:
+                raise UnknownOperationException
+            body = self._prepare(entry, operation, request, caller)
+            is_write = entry.is_write(request)
+        except Exception as error:
+            failure = error
+            self._deliver(lambda: finished(None, failure))
+            return
+        self._run_aside(lambda reader: encode(body(reader)), is_write, finished)
+
+    def _run_aside(self, body: Callable[[Any], Any], is_write: bool, finished: Done) -> None:
+        failure: Exception | None = None
+        answer: Any = None
+        try:
+            answer = drafts.write_aside(self.engine, body) if is_write else self.engine.read(body)
+        except Exception as error:
+            failure = error
+        self._deliver(lambda: finished(answer, failure))
+
+    def deliver(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called as late outcomes are."""
+        self._deliver(callback)
+
+    def deliver_on(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
+        """Have late outcomes delivered by `deliver`, as `Engine.deliver_on` says; the calling thread is the
+        one that will call `submit`."""
+        self._turn = pace.turn()
+        self._deliver = deliver
+        self.engine.deliver_on(deliver, defer)
 
     def _prepare(
         self, entry: Operation, operation: str, request: Request, caller: Caller
@@ -149,8 +234,13 @@ class Database:
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """Close the engine. Idempotent."""
+        """End what is under way, and close the engine. Idempotent."""
+        self._workers.close()
         self.engine.close()
+
+
+def _call(callback: Callable[[], None]) -> None:
+    callback()
 
 
 def _new_id() -> str:

@@ -301,6 +301,12 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
     return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers, code, named)
 
 
+def success(body: bytes, form: Form | None = None) -> Response:
+    """The answer to a call that ended well, with the body of `encode_result`."""
+    form = form or _USUAL
+    return Response(200, body, form.content_type, form.headers)
+
+
 def answer(
     result: dict[str, Any] | None, error: Exception | None, form: Form | None = None, operation: str = ""
 ) -> Response:
@@ -311,8 +317,7 @@ def answer(
         body = encode_result(result or {})
     except (TypeError, ValueError) as unencodable:
         return encode_error(unencodable, form, operation)
-    form = form or _USUAL
-    return Response(200, body, form.content_type, form.headers)
+    return success(body, form)
 
 
 def response_headers(response: Response) -> list[tuple[bytes, bytes]]:

@@ -20,7 +20,7 @@ from hashrange.database import Database
 from hashrange.protocol import Wire
 from hashrange.server import ServerSettings, admin, admin_port, admin_url, bind_admin, running
 from hashrange.server.frames import Frames
-from hashrange.server.http import Plane
+from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import overview
 

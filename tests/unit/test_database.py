@@ -66,7 +66,7 @@ def submit(database: Database, operation: str, request: dict[str, Any]) -> dict[
         outcomes.append((answer, error))
         answered.set()
 
-    database.submit(operation, request, CALLER, done)
+    database.submit(operation, request, CALLER, done, lambda answer: answer)
     assert answered.wait(30)
     [(answer, error)] = outcomes
     if error is not None:

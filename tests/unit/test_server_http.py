@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,130 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange import errors
 from hashrange.database import Caller
-from hashrange.protocol import Wire
-from hashrange.server.frames import Frames
-from hashrange.server.http import LINGER_SECONDS_MAX, Connection, Done, Plane
-from hashrange.server.settings import ServerSettings
-
-SIGNED = (
-    b"Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Date: 20260101T000000Z\r\n"
-    b"Authorization: AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/dynamodb/aws4_request, "
-    b"SignedHeaders=host, Signature=00\r\n"
-)
-
-
-def request(
-    operation: str = "ListTables", body: bytes = b"{}", extra: bytes = b"", version: bytes = b"1.1"
-) -> bytes:
-    return (
-        b"POST / HTTP/%b\r\n%bX-Amz-Target: DynamoDB_20120810.%b\r\nContent-Length: %d\r\n%b\r\n"
-        % (version, SIGNED, operation.encode(), len(body), extra)
-    ) + body
-
-
-class FakeTransport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.writes = 0
-        self.closed = self.aborted = self.half_closed = self.paused = False
-
-    def write(self, data: Any) -> None:
-        assert not self.closed
-        assert not self.half_closed
-        self.written += data
-        self.writes += 1
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def abort(self) -> None:
-        self.aborted = True
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def write_eof(self) -> None:
-        self.half_closed = True
-
-    def pause_reading(self) -> None:
-        assert not self.paused
-        self.paused = True
-
-    def resume_reading(self) -> None:
-        assert self.paused
-        self.paused = False
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-
-class FakeDatabase:
-    """Answers `Now` at once, `Fail` with an error, `Break` by raising; keeps the rest for later."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, dict[str, Any], Caller]] = []
-        self.unfinished: list[Done] = []
-
-    def submit(self, operation: str, request: dict[str, Any], caller: Caller, done: Done) -> None:
-        self.calls.append((operation, request, caller))
-        if operation == "Now":
-            done(request, None)
-        elif operation == "Fail":
-            done(None, errors.ResourceNotFoundException("Requested resource not found"))
-        elif operation == "Break":
-            raise ZeroDivisionError
-        else:
-            self.unfinished.append(done)
-
-
-class Peer:
-    """A connection under test, seen from the client's side."""
-
-    def __init__(self, **limits: Any) -> None:
-        self.database = FakeDatabase()
-        self.soon: list[Callable[[], None]] = []
-        self.plane = Plane(
-            self.database,
-            Wire(region="us-east-1", account_id="000000000000"),
-            Frames(0),
-            replace(ServerSettings(), **limits),
-            self.soon.append,
-        )
-        self.transport = FakeTransport()
-        self.connection = Connection(self.plane)
-        self.connection.connection_made(self.transport)
-
-    def send(self, data: bytes) -> Peer:
-        self.connection.data_received(data)
-        return self
-
-    def run_soon(self) -> None:
-        while self.soon:
-            self.soon.pop(0)()
-
-    def answers(self) -> list[tuple[int, bytes]]:
-        """What came back, as (status, body); everything must be well formed."""
-        rest = self.transport.written
-        found: list[tuple[int, bytes]] = []
-        while rest:
-            head, _, rest = rest.partition(b"\r\n\r\n")
-            match = re.match(rb"HTTP/1\.1 (\d{3}) ", head)
-            assert match is not None
-            length = re.search(rb"Content-Length: (\d+)", head)
-            body_bytes = int(length[1]) if length else 0
-            assert length or match[1] == b"100"
-            found.append((int(match[1]), rest[:body_bytes]))
-            rest = rest[body_bytes:]
-        return found
-
-    def statuses(self) -> list[int]:
-        return [status for status, _ in self.answers()]
+from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, Connection
+from peer import SIGNED, FakeTransport, Peer, request
 
 
 def test_a_call_is_answered_and_the_connection_kept() -> None:
@@ -329,7 +206,7 @@ def test_what_is_not_proper_http_ends_the_connection(
             assert not peer.transport.closed
             peer.send(request("Now"))
             assert len(peer.answers()) == 2 if prefix else 1
-            peer.plane.sweep(LINGER_SECONDS_MAX + 0.1)
+            peer.pass_time(LINGER_SECONDS_MAX + 0.1)
             assert peer.transport.aborted
 
 
@@ -430,24 +307,76 @@ def test_times() -> None:
     working = Peer(**limits).send(request("Later"))
     for now, statuses in ((0.9, [[], [], []]), (1.1, [[], [408], []]), (2.1, [[], [408], [408]])):
         for peer in (idle, head, body):
-            peer.plane.sweep(now)
+            peer.pass_time(now)
         assert [peer.statuses() for peer in (idle, head, body)] == statuses
-    idle.plane.sweep(3.9)
+    idle.pass_time(3.9)
     assert not idle.transport.is_closing()
-    idle.plane.sweep(4.1)
+    idle.pass_time(4.1)
     assert idle.transport.closed
     assert idle.answers() == []
-    working.plane.sweep(1000.0)
+    working.pass_time(1000.0)
     assert not working.transport.is_closing()
 
 
 def test_a_client_that_never_reads_is_cut_off() -> None:
     peer = Peer(write_seconds_max=5.0)
     peer.connection.pause_writing()
-    peer.plane.sweep(4.9)
+    peer.pass_time(4.9)
     assert not peer.transport.aborted
-    peer.plane.sweep(5.1)
+    peer.pass_time(5.1)
     assert peer.transport.aborted
+
+
+def test_a_server_that_was_late_blames_no_client() -> None:
+    peer = Peer(header_seconds_max=10.0, body_seconds_max=10.0).send(request("Now")[:-1])
+    # The event loop stood still for a minute: the client's last byte may well have come in meanwhile.
+    peer.plane.sweep(60.0)
+    assert peer.statuses() == []
+    assert peer.send(request("Now")[-1:]).statuses() == [200]
+
+
+def test_a_request_on_a_thread_keeps_those_behind_it_waiting() -> None:
+    peer = Peer().send(request("Long") + request("Now") * 3)
+    assert [name for name, _, _ in peer.database.calls] == ["Long"]
+    peer.database.unfinished.pop()({}, None)
+    peer.run_soon()
+    assert peer.statuses() == [200] * 4
+
+
+def test_a_large_request_is_read_on_a_thread() -> None:
+    peer = Peer().send(request("Now", b'{"a":"%b"}' % (b"x" * LARGE_BODY_BYTES)) + request("Now"))
+    assert peer.database.calls == []
+    assert peer.plane.gathered_bytes > LARGE_BODY_BYTES
+    peer.database.aside.pop()()
+    peer.run_soon()
+    assert peer.statuses() == [200, 200]
+    assert peer.plane.gathered_bytes == 0
+    broken = Peer().send(request("Now", b"{" * (LARGE_BODY_BYTES + 1)))
+    broken.database.aside.pop()()
+    broken.run_soon()
+    assert broken.statuses() == [400]
+
+
+@pytest.mark.parametrize("leave", [lambda peer: peer.connection.connection_lost(None), Peer.half_close])
+def test_work_for_a_client_that_left_is_abandoned(leave: Callable[[Peer], None]) -> None:
+    large = request("Now", b'{"a":"%b"}' % (b"x" * LARGE_BODY_BYTES))
+    for data in (request("Long"), large):
+        peer = Peer().send(data + request("Now"))
+        leave(peer)
+        peer.connection.connection_lost(None)
+        assert [task.abandoned for task in peer.database.tasks] == [True]
+        assert peer.plane.gathered_bytes == 0
+
+
+def test_a_connection_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that come at once are started a few milliseconds' worth at a time, and answered in order."""
+    times = iter(range(1000))
+    monkeypatch.setattr("hashrange.server.http.latency_now", lambda: next(times) * 0.002)
+    peer = Peer().send(b"".join(request("Now", b'{"n":%d}' % n) for n in range(20)))
+    started = len(peer.database.calls)
+    assert 0 < started < 20
+    peer.run_soon()
+    assert [orjson.loads(body)["n"] for _, body in peer.answers()] == list(range(20))
 
 
 def test_draining_finishes_what_is_under_way() -> None:
@@ -525,6 +454,6 @@ def test_arbitrary_bytes_are_answered_or_refused(pieces: list[bytes], random: An
         peer.database.unfinished.pop(0)({}, None)
         peer.run_soon()
     assert all(status == 200 or 400 <= status < 500 for status in peer.statuses())
-    peer.plane.sweep(1000.0)
-    peer.plane.sweep(2000.0)
+    peer.pass_time(1000.0)
+    peer.pass_time(2000.0)
     assert peer.transport.closed or peer.transport.aborted

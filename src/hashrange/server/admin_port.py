@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hashrange.database import Database
-from hashrange.server.http import Plane
+from hashrange.server.plane import Plane
 
 if TYPE_CHECKING:
     from hashrange.server.admin import AdminServer

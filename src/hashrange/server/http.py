@@ -1,9 +1,9 @@
 """HTTP/1.1 for the data plane: one `Connection` per client connection, over httptools (llhttp).
 
 The life of a request: `data_received` feeds the parser; its callbacks gather head and body;
-`on_message_complete` makes an `Exchange`, has `protocol` read the request, and hands the call to
-`Database.submit`; the database ends it by `Exchange.done`, at once or later; `_advance` writes answers
-in the order of their requests.
+`on_message_complete` has `protocol` read the request, and makes an `Exchange` (`server.plane`), which hands
+the call to `Database.submit`; the database ends it by `Exchange.done`, at once or later; `advance` writes
+answers in the order of their requests.
 
 Rules:
 - A connection's exchanges are answered in order, though they may end in any order.
@@ -11,9 +11,14 @@ Rules:
   requests already read wait (`_waiting`) and reading stops. What can be waiting is then bounded by one
   read of the socket.
 - Answers that are ready together leave in one write.
+- One connection never holds the others up: after a few milliseconds of its own requests the others have
+  their turn, and a request that goes on on a thread (`Exchange.task`) keeps those behind it waiting.
+- A large request is read on a thread from the start.
+- What runs on a thread is abandoned when its client closes the connection, or only its sending half.
 - What is not proper HTTP is answered once (400, 408, 413, 417, 431) and the connection ends. It is kept
   half open for a moment: closing it with unread input would make the kernel discard the answer.
-- Time comes from `Plane.sweep`, called a few times a second: no timer per request.
+- Time comes from `Plane.sweep`, called a few times a second: no timer per request. It counts only the time
+  in which the server was listening, so that no client is blamed for a server that was late.
 
 Refuses to know: what the requests mean.
 """
@@ -23,34 +28,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
 import httptools
 
-from hashrange import protocol
-from hashrange.database import Caller
-from hashrange.protocol import Call, Response, Wire
+from hashrange.protocol import Call, Response
 from hashrange.server import trace
-from hashrange.server.access import HEADERS_ONCE, Access
-from hashrange.server.frames import CONTINUE, Frames
-from hashrange.server.metrics import Metrics
+from hashrange.server.access import HEADERS_ONCE
+from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
-from hashrange.server.settings import ServerSettings
+from hashrange.server.plane import Exchange, Large, Plane
 
 LINGER_SECONDS_MAX: Final = 2.0
 """How long a connection that was refused is drained of what its client still sends."""
 
+LARGE_BODY_BYTES: Final = 64 * 1024
+"""A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
+
+_TURN_SECONDS: Final = 0.004
+"""How long a connection may go on starting requests before the others have their turn."""
+
 _log = logging.getLogger(__name__)
-
-Done = Callable[["dict[str, Any] | None", "Exception | None"], None]
-
-
-class Submits(Protocol):
-    """The part of a `Database` that the data plane uses. Implementations: `Database`, the tests' own."""
-
-    def submit(self, operation: str, request: dict[str, Any], caller: Caller, done: Done) -> None: ...
 
 
 class Phase(Enum):
@@ -62,113 +61,6 @@ class Phase(Enum):
     ENDING = "reads nothing any more"
 
 
-class Plane:
-    """What all connections of a server share."""
-
-    __slots__ = (
-        "_call_soon", "_ready", "access", "connections", "database", "draining", "frames", "gathered_bytes",
-        "log_requests", "metrics", "now", "settings", "wire",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        database: Submits,
-        wire: Wire,
-        frames: Frames,
-        settings: ServerSettings,
-        call_soon: Callable[[Callable[[], None]], object],
-    ) -> None:
-        self.database = database
-        self.wire = wire
-        self.frames = frames
-        self.settings = settings
-        self.access = Access(settings)  # the server tells it where it listens
-        self.log_requests = trace.wanted()
-        self.metrics = Metrics()
-        self.connections: set[Connection] = set()
-        self.draining = False
-        self.gathered_bytes = 0  # in bodies that came in more than one piece and are not complete
-        self.now = 0.0
-        self._call_soon = call_soon
-        self._ready: list[Connection] = []
-
-    def advance_soon(self, connection: Connection) -> None:
-        """Write the answers of `connection` when the batch they came in has been handed out."""
-        if not self._ready:
-            self._call_soon(self._advance_ready)
-        self._ready.append(connection)
-
-    def _advance_ready(self) -> None:
-        ready, self._ready = self._ready, []
-        for connection in ready:
-            connection.advance()
-
-    def sweep(self, now: float) -> None:
-        """Enforce the timeouts; `now` is in seconds, of any steady clock."""
-        self.now = now
-        for connection in tuple(self.connections):
-            connection.check_time(now)
-
-    def drain(self) -> None:
-        """Close what is idle; let everything else end with the request it is in."""
-        self.draining = True
-        for connection in tuple(self.connections):
-            connection.drain()
-
-    def abort(self) -> None:
-        """Cut off every connection."""
-        for connection in tuple(self.connections):
-            connection.abort()
-
-
-class Exchange:
-    """One request and its answer."""
-
-    __slots__ = ("answer", "call", "close", "connection", "linger", "started")
-
-    def __init__(self, connection: Connection, close: bool) -> None:
-        self.connection = connection
-        self.close = close
-        self.linger = False
-        self.started = 0.0
-        self.call: Call | None = None
-        self.answer: bytes | None = None
-
-    def start(self, call: Call, plane: Plane) -> None:
-        self.call = call
-        self.started = latency_now()
-        try:
-            plane.database.submit(call.operation, call.request, call.caller, self.done)
-        except Exception as error:
-            self.done(None, error)
-
-    def done(self, result: dict[str, Any] | None, error: Exception | None) -> None:
-        """Take the outcome of the call."""
-        if self.answer is not None:
-            return
-        connection = self.connection
-        plane = connection.plane
-        frames = plane.frames
-        call = self.call
-        form = call.form if call is not None else None
-        self.call = None
-        if error is None and form is None and not self.close and result is not None:
-            try:
-                self.answer = frames.success(protocol.encode_result(result))
-            except (TypeError, ValueError) as unencodable:
-                error = unencodable
-        if self.answer is None:
-            operation = call.operation if call is not None else ""
-            told = protocol.answer(result, error, form, operation)
-            self.answer = frames.response(told, close=self.close)
-        if call is not None:
-            seconds = latency_now() - self.started
-            plane.metrics.answered(call.operation, seconds, error)
-            if plane.log_requests:
-                trace.request(call, result, error, seconds, self.answer)
-        connection.answered(self)
-
-
 class _RefusedError(Exception):
     """Raised in a parser callback to stop the parser."""
 
@@ -178,7 +70,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_body", "_busy", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes", "_last",
-        "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport", "_url",
+        "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
+        "_turn_began", "_url",
         "_waiting", "_write_paused", "_write_since", "plane",
     )  # fmt: skip
 
@@ -205,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._reading_paused = False
         self._write_paused = False
         self._write_since = 0.0
+        self._turn_began = 0.0
 
     # -- the transport's calls --
 
@@ -231,6 +125,12 @@ class Connection(asyncio.Protocol):
         # The parser holds this object's methods: without this the two would wait for the collector.
         self._transport = self._parser = None
         self._drop_body()
+        for exchange in self._pending:
+            if exchange.task is not None:
+                exchange.task.abandon()
+            if exchange.large is not None:
+                self.plane.gathered_bytes -= len(exchange.large.body)
+                exchange.large = None
         self._pending.clear()
         self._waiting.clear()
 
@@ -239,6 +139,7 @@ class Connection(asyncio.Protocol):
             return
         self._fed_bytes += len(data)
         self._busy = True
+        self._turn_began = latency_now()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -266,6 +167,10 @@ class Connection(asyncio.Protocol):
         """The client sends no more; what it has asked for is still answered."""
         if self._phase is Phase.ENDING or not self._pending:
             return False
+        for exchange in self._pending:
+            if exchange.task is not None:
+                # Hardly anybody closes one half only: most likely nobody is there to take the answer.
+                return False
         self._last = True
         self._pending[-1].close = True
         return True
@@ -277,7 +182,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        self.advance()
+        self.take_turn()
 
     # -- the parser's calls --
 
@@ -381,13 +286,22 @@ class Connection(asyncio.Protocol):
         if headers.get(b"host") not in plane.access.hosts_met or b"origin" in headers:
             outcome = plane.access.refusal(headers)
         if outcome is None:
+            if len(body) > LARGE_BODY_BYTES:
+                exchange.large = Large(method, self._url, headers, body)
+                self._drop_body()
+                plane.gathered_bytes += len(body)
+                if may_start:
+                    exchange.start(plane)
+                else:
+                    self._waiting.append(exchange)
+                return
             outcome = plane.wire.read(method, self._url, headers, body)
         self._drop_body()
         if type(outcome) is Call:
+            exchange.call = outcome
             if may_start:
-                exchange.start(outcome, plane)
+                exchange.start(plane)
             else:
-                exchange.call = outcome
                 self._waiting.append(exchange)
         else:
             assert isinstance(outcome, Response)
@@ -465,11 +379,20 @@ class Connection(asyncio.Protocol):
 
     def _may_start(self) -> bool:
         settings = self.plane.settings
-        return (
-            len(self._pending) - len(self._waiting) < settings.pipeline_max
-            and self._held_bytes <= settings.buffered_bytes_max
-            and not self._write_paused
-        )
+        pending = self._pending
+        started = len(pending) - len(self._waiting)
+        if (
+            started >= settings.pipeline_max
+            or self._held_bytes > settings.buffered_bytes_max
+            or self._write_paused
+        ):
+            return False
+        if started > 0 and pending[started - 1].task is not None:
+            return False
+        if latency_now() - self._turn_began > _TURN_SECONDS:
+            self.plane.advance_soon(self)
+            return False
+        return True
 
     def answered(self, exchange: Exchange) -> None:
         """An exchange has its answer; it leaves when its turn comes."""
@@ -482,12 +405,17 @@ class Connection(asyncio.Protocol):
         if len(self._pending) != 1:
             self.plane.advance_soon(self)
         elif exchange.close or self._waiting or self._reading_paused or self._write_paused:
-            self.advance()
+            self.take_turn()
         else:
             # The usual case, cut short: nothing came after this request, and nothing is held back.
             self._pending.clear()
             self._held_bytes = 0
             self._transport.write(exchange.answer)
+
+    def take_turn(self) -> None:
+        """Go on, at the beginning of a turn."""
+        self._turn_began = latency_now()
+        self.advance()
 
     def advance(self) -> None:
         """Write what may be written, start what may be started, until neither is left."""
@@ -499,10 +427,7 @@ class Connection(asyncio.Protocol):
                 self._write_ready(self._transport)
             if not waiting or not self._may_start():
                 break
-            exchange = waiting.popleft()
-            call = exchange.call
-            assert call is not None
-            exchange.start(call, self.plane)
+            waiting.popleft().start(self.plane)
         self._busy = False
         if waiting or self._write_paused or len(pending) >= self.plane.settings.pipeline_max:
             self._pause_reading()
@@ -576,7 +501,7 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         self._end_with(408)
-        self.advance()
+        self.take_turn()
 
     def drain(self) -> None:
         """End the connection as soon as nothing is under way."""

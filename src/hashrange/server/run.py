@@ -29,7 +29,8 @@ from hashrange.protocol import Wire
 from hashrange.server.access import Access
 from hashrange.server.admin_port import AdminPort, Subject
 from hashrange.server.frames import Frames
-from hashrange.server.http import Connection, Plane
+from hashrange.server.http import Connection
+from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
 
 _ANYONE: Final = Caller()
@@ -74,7 +75,6 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
-        self._plane.now = self._loop.time()
         self._listener: asyncio.Server | None = None
         self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="hashrange-sweep")
         self._sweeping: asyncio.Task[None] | None = None
@@ -90,7 +90,7 @@ class Server:
         )
         listening = [listener.getsockname()[0] for listener in self._listener.sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
-        self._database.engine.deliver_on(self._deliver, self._loop.call_soon)
+        self._database.deliver_on(self._deliver, self._loop.call_soon)
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
         if self._admin is not None:
@@ -120,7 +120,7 @@ class Server:
         if self._sweeping is not None:
             await self._sweeping
         self._sweeper.shutdown()
-        self._database.engine.deliver_on(_call)
+        self._database.deliver_on(_call)
 
     def abort(self) -> None:
         """Cut off all connections."""

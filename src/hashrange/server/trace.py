@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import orjson
+
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.protocol import Call, Response
 
@@ -32,15 +34,17 @@ def wanted() -> bool:
     return _log.isEnabledFor(logging.DEBUG)
 
 
-def request(call: Call, result: Any, error: Exception | None, seconds: float, answer: bytes) -> None:
-    """Log a call that ended; `answer` are the bytes that the client gets."""
+def request(
+    call: Call, body: bytes | None, error: Exception | None, seconds: float, answer: bytes
+) -> None:
+    """Log a call that ended; `body` is what it gave, `answer` are the bytes that the client gets."""
     status, code = 200, ""
     if error is not None:
         told = error if isinstance(error, ServiceError) else InternalServerError("")
         status, code = told.status, told.code
     units = None
-    if isinstance(result, dict):
-        units = _units(result.get("ConsumedCapacity"))
+    if body is not None and call.request.get("ReturnConsumedCapacity") not in (None, "NONE"):
+        units = _units(orjson.loads(body).get("ConsumedCapacity"))
     _line(
         operation=call.operation,
         table=",".join(sorted(set(_tables(call.request)))),

@@ -13,6 +13,11 @@ often, it runs a body: a body must have no effect but through its transaction an
 must not call the engine, nor keep the reader, the transaction or a scan beyond its end. Read bodies should
 be short, a page at a time: an engine may have to keep all that changes while one runs.
 
+A body lets every exception pass that is no `Exception`. One comes from `pace`, when the body has taken too
+long for the thread that it runs on; an engine may raise one of its own, to stop a body, fetch what it
+lacks and run it again. Such an exception leaves `read`, `write`, `submit` and `submit_read` as it is, and
+the body has left nothing behind. A submitted body that the engine runs later ends with `Stopped` instead.
+
 What every engine promises (and `storage.contract` tests):
 
 - Write bodies are serializable. A body sees its own writes and those of every body before it.
@@ -148,6 +153,10 @@ class Engine(Protocol):
         """Run `body` and return its result once its writes are durable. Any thread may call it."""
         ...
 
+    def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
+        """As `read`, without waiting: `done` gets the outcome, at once or as `submit` does it."""
+        ...
+
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         """As `write`, without waiting: `done` gets the outcome.
 
@@ -188,6 +197,10 @@ class StorageError(Exception):
 
 class CommitFailed(StorageError):
     """The engine could not make a batch durable; none of it is visible."""
+
+
+class Stopped(StorageError):
+    """`pace` stopped a submitted body that had to wait before it ran; it left nothing behind."""
 
 
 class DataDirectoryLocked(StorageError):

@@ -43,34 +43,16 @@ from typing import Any, Final, TypeVar
 
 from rocksdict import DbClosedError, Rdict, WriteBatch, WriteOptions
 
+from hashrange import pace
 from hashrange.storage import embedded_disk
-from hashrange.storage.api import (
-    CommitFailed,
-    Done,
-    Reader,
-    StorageError,
-    Totals,
-    Transaction,
-)
+from hashrange.storage.api import CommitFailed, Done, Reader, Stopped, StorageError, Totals, Transaction
 from hashrange.storage.embedded_batches import clearing, keys_under, writing
 from hashrange.storage.embedded_gathering import Gathering
-from hashrange.storage.embedded_keys import (
-    BATCH_KEY,
-    CLEARING,
-    clearing_key,
-    pack_batch,
-    pack_totals,
-    totals_key,
-    unpack_batch,
-)
+from hashrange.storage.embedded_keys import BATCH_KEY, CLEARING, pack_batch, unpack_batch
 from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, bare, call, commit_failed, tell
 from hashrange.storage.embedded_view import View
-from hashrange.storage.embedded_views import (
-    LayeredTransaction,
-    Recent,
-    ViewReader,
-    stored_totals,
-)
+from hashrange.storage.embedded_views import LayeredTransaction, Recent, ViewReader, with_totals
+from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
 
@@ -185,17 +167,22 @@ class EmbeddedEngine:
                 raised = None  # its traceback holds this frame
         return result  # type: ignore[no-any-return]
 
+    def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
+        read_at_once(self, body, done)
+
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
+        pace.acquire(self._lock)
         try:
-            with self._lock:
-                if self._closed or self._broken is not None:
-                    self._admit()
-                if self._queued or self._collecting.full(self._batch_bodies_max):
-                    self._queued.append((body, done))
-                    return
-                outcome: Outcome | None = self._take(body, done)
+            if self._closed or self._broken is not None:
+                self._admit()
+            if self._queued or self._collecting.full(self._batch_bodies_max):
+                self._queued.append((body, done))
+                return
+            outcome: Outcome | None = self._take(body, done)
         except StorageError as error:
             outcome = (done, None, error)
+        finally:
+            self._lock.release()
         if outcome is not None:
             done(outcome[1], outcome[2])
 
@@ -274,12 +261,20 @@ class EmbeddedEngine:
         """Run the bodies that found the collecting batch full, as many as the next one holds; without the
         lock. On an event loop a few at a time, so that it gets to its other work."""
         outcomes: list[Outcome | None] = []
+        turn = pace.turn()
         with self._lock:
             while self._queued and not self._collecting.full(self._batch_bodies_max):
                 if len(outcomes) == _QUEUED_BODIES_PER_TURN and self._defer is not None and not self._closed:
                     self._defer(self._run_queued)
                     break
-                outcomes.append(self._take(*self._queued.popleft()))
+                body, done = self._queued.popleft()
+                turn.begin(pace.TURN_SECONDS if self._defer is not None else pace.WITHOUT_END)
+                try:
+                    outcomes.append(self._take(body, done))
+                except pace.TurnOver:
+                    outcomes.append((done, None, Stopped("The body took too long for the event loop.")))
+                finally:
+                    turn.end()
         tell([outcome for outcome in outcomes if outcome is not None])
 
     def _admit(self) -> None:
@@ -407,17 +402,9 @@ class EmbeddedEngine:
     def _records(self, batch: Batch) -> tuple[_Records, dict[int, Totals]]:
         """All records of a batch, the engine's own included, and the new totals."""
         assert self._view is not None
-        records = batch.records.copy()  # bodies read the batch's own meanwhile
-        totals = {}
-        for space, (more, more_bytes) in batch.counts.items():
-            before = self._totals.get(space) or stored_totals(self._view, space)
-            total = totals[space] = Totals(before.records + more, before.bytes + more_bytes)
-            records[totals_key(space)] = pack_totals(*total)
+        records, totals = with_totals(batch, self._totals, self._view)
         for space in batch.cleared:
-            totals.pop(space, None)
             self._totals.pop(space, None)
-            records[totals_key(space)] = None
-            records[clearing_key(space)] = b""
         self._batch_number += 1
         records[BATCH_KEY] = pack_batch(self._batch_number, self._sequence)
         return records, totals

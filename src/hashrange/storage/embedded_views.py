@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from rocksdict import Rdict, ReadOptions
 
+from hashrange import pace
 from hashrange.storage.api import (
     ADDRESS_BYTES_MAX,
     PARTITION_BYTES_MAX,
@@ -34,7 +35,9 @@ from hashrange.storage.embedded_keys import (
     ENGINE_SPACE,
     HEAD_BYTES,
     after,
+    clearing_key,
     pack,
+    pack_totals,
     space_bound,
     space_range,
     totals_key,
@@ -72,7 +75,12 @@ class ViewReader:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        return [get(space, partition, sort) for space, partition, sort in addresses]
+        found: list[bytes | None] = []
+        for space, partition, sort in addresses:
+            if found:
+                pace.point()
+            found.append(get(space, partition, sort))
+        return found
 
     def scan(
         self,
@@ -226,7 +234,12 @@ class LayeredTransaction:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        return [get(space, partition, sort) for space, partition, sort in addresses]
+        found: list[bytes | None] = []
+        for space, partition, sort in addresses:
+            if found:
+                pace.point()
+            found.append(get(space, partition, sort))
+        return found
 
     def scan(
         self,
@@ -384,6 +397,26 @@ def stored_totals(view: View, space: int) -> Totals:
     """The totals of a space in a view."""
     value = view.get(totals_key(space))
     return NO_TOTALS if value is None else Totals(*unpack_totals(value))
+
+
+def with_totals(
+    batch: Layer, known: dict[int, Totals], view: View
+) -> tuple[dict[bytes, bytes | None], dict[int, Totals]]:
+    """All records of a batch, those of totals included, and the totals that it changes.
+
+    `known` are the totals that need not be looked up in the view, which is the newest one.
+    """
+    records = batch.records.copy()  # bodies read the batch's own meanwhile
+    totals: dict[int, Totals] = {}
+    for space, (more, more_bytes) in batch.counts.items():
+        before = known.get(space) or stored_totals(view, space)
+        total = totals[space] = Totals(before.records + more, before.bytes + more_bytes)
+        records[totals_key(space)] = pack_totals(*total)
+    for space in batch.cleared:
+        totals.pop(space, None)
+        records[totals_key(space)] = None
+        records[clearing_key(space)] = b""
+    return records, totals
 
 
 def _partitions(records: Iterator[_Record]) -> Iterator[tuple[bytes, bytes, bytes]]:

@@ -6,6 +6,8 @@ Rules:
 - A write goes into the store at once and its opposite into an undo list; a body that raises is undone.
 - A batch holds one body: `write` and `submit` are the same thing, and `done` is called before `submit`
   returns.
+- A read on a worker thread, which may take long, holds no lock: it reads a `_Snapshot`, for which every write
+  meanwhile keeps what it replaces.
 
 Refuses to know: durability, formats, files.
 """
@@ -19,6 +21,7 @@ from typing import Any, TypeVar
 
 from sortedcontainers import SortedDict
 
+from hashrange import pace
 from hashrange.storage.api import (
     ADDRESS_BYTES_MAX,
     PARTITION_BYTES_MAX,
@@ -31,6 +34,7 @@ from hashrange.storage.api import (
     Transaction,
     Unsupported,
 )
+from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
 
@@ -56,14 +60,32 @@ class MemoryEngine:
         self._sequence = 0
         self._closed = False
         self._reader = _Reader(self)
+        self._snapshots: list[_Snapshot] = []
 
     def read(self, body: Callable[[Reader], T]) -> T:
-        with self._lock:
+        if pace.is_aside():
+            return self._read_aside(body)
+        pace.acquire(self._lock)
+        try:
             self._check_open()
             return body(self._reader)
+        finally:
+            self._lock.release()
+
+    def _read_aside(self, body: Callable[[Reader], T]) -> T:
+        with self._lock:
+            self._check_open()
+            snapshot = _Snapshot(self)
+            self._snapshots.append(snapshot)
+        try:
+            return body(snapshot)
+        finally:
+            with self._lock:
+                self._snapshots.remove(snapshot)
 
     def write(self, body: Callable[[Transaction], T]) -> T:
-        with self._lock:
+        pace.acquire(self._lock)
+        try:
             self._check_open()
             transaction = _Transaction(self)
             sequence = self._sequence
@@ -75,6 +97,11 @@ class MemoryEngine:
                 self._sequence = sequence
                 raise
             return result
+        finally:
+            self._lock.release()
+
+    def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
+        read_at_once(self, body, done)
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         try:
@@ -124,7 +151,12 @@ class _Reader:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        return [get(space, partition, sort) for space, partition, sort in addresses]
+        found: list[bytes | None] = []
+        for space, partition, sort in addresses:
+            if found:
+                pace.point()
+            found.append(get(space, partition, sort))
+        return found
 
     def scan(
         self,
@@ -159,21 +191,93 @@ class _Reader:
             return
         low_included = True
         while True:
-            # Looked up anew each time: the body may have removed the space, or made it.
-            records = self._spaces.get(space)
-            if records is None:
-                return
-            keys = list(islice(records.irange(low, high, (low_included, False), reverse), _SCAN_CHUNK))
-            for key in keys:
-                value = records.get(key)
+            found = self._chunk(space, low, high, low_included, reverse)
+            for key, value in found:
                 if value is not None:
                     yield key, value
-            if len(keys) < _SCAN_CHUNK:
+            if len(found) < _SCAN_CHUNK:
                 return
             if reverse:
-                high = keys[-1]
+                high = found[-1][0]
             else:
-                low, low_included = keys[-1], False
+                low, low_included = found[-1][0], False
+
+    def _chunk(
+        self,
+        space: int,
+        low: tuple[bytes, bytes],
+        high: tuple[bytes, bytes] | None,
+        low_included: bool,
+        reverse: bool,
+    ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
+        """The next records of a walk: fewer than `_SCAN_CHUNK` only at its end."""
+        # Looked up anew each time: the body may have removed the space, or made it.
+        records = self._spaces.get(space)
+        if records is None:
+            return []
+        keys = islice(records.irange(low, high, (low_included, False), reverse), _SCAN_CHUNK)
+        return [(key, records[key]) for key in keys]
+
+
+class _Snapshot(_Reader):
+    """The records as they were when it was made, for a body that runs without the lock.
+
+    It begins with the engine's own records; every write keeps here what it replaces, before it replaces it.
+    """
+
+    __slots__ = ("_images", "_totals")
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        super().__init__(engine)
+        self._spaces = engine._spaces.copy()
+        self._totals = engine._totals.copy()
+        self._images: dict[int, Any] = {}
+
+    def keep(self, space: int, key: tuple[bytes, bytes], value: bytes | None) -> None:
+        """Remember that `value` was at `key` (None: nothing); the first one told is the right one."""
+        images = self._images.get(space)
+        if images is None:
+            images = self._images[space] = SortedDict()
+        images.setdefault(key, value)
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        pace.point()
+        key = (partition, sort)
+        records: _Space | None = self._spaces.get(space)
+        # The record first and its image second: a write does it the other way round.
+        value = None if records is None else records.get(key)
+        images = self._images.get(space)
+        if images is not None and key in images:
+            kept: bytes | None = images[key]
+            return kept
+        return value
+
+    def totals(self, space: int) -> Totals:
+        return self._totals.get(space, _NO_TOTALS)
+
+    def _chunk(
+        self,
+        space: int,
+        low: tuple[bytes, bytes],
+        high: tuple[bytes, bytes] | None,
+        low_included: bool,
+        reverse: bool,
+    ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
+        with self._engine._lock:
+            found = _Reader._chunk(self, space, low, high, low_included, reverse)
+            images = self._images.get(space)
+            if images is None:
+                return found
+            # Only as far as this chunk goes: what lies behind it belongs to the next.
+            start, end, inclusive = low, high, (low_included, False)
+            if len(found) >= _SCAN_CHUNK:
+                last = found[-1][0]
+                start, end = (last, high) if reverse else (low, last)
+                inclusive = (True, False) if reverse else (low_included, True)
+            merged = dict(found)
+            for key in images.irange(start, end, inclusive):
+                merged[key] = images[key]
+            return sorted(merged.items(), reverse=reverse)
 
 
 class _Transaction(_Reader):
@@ -190,14 +294,21 @@ class _Transaction(_Reader):
         if records is None:
             records = self._spaces[space] = SortedDict()
         key = (partition, sort)
-        self._undo.append((_set, (records, key, records.get(key))))
+        before = records.get(key)
+        self._keep(space, key, before)
+        self._undo.append((_set, (records, key, before)))
         records[key] = value
 
     def delete(self, space: int, partition: bytes, sort: bytes) -> None:
         records = self._spaces.get(space)
         key = (partition, sort)
         if records is not None and key in records:
+            self._keep(space, key, records[key])
             self._undo.append((_set, (records, key, records.pop(key))))
+
+    def _keep(self, space: int, key: tuple[bytes, bytes], value: bytes | None) -> None:
+        for snapshot in self._engine._snapshots:
+            snapshot.keep(space, key, value)
 
     def delete_space(self, space: int) -> None:
         totals = self._engine._totals

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from hashrange import pace
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import replicas, streams
@@ -63,6 +64,7 @@ def names(reader: Reader, after: str | None = None, region: str | None = None) -
     """The names of all tables in order, those above `after` only, and not of deleted replicas in `region`."""
     low = b"" if after is None else after.encode() + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+        pace.point()
         if replicas.is_in(_decode(stored), region):
             yield sort.decode()
 
@@ -71,6 +73,7 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
     """The definitions above `after` in the order of their names, those on the way out included."""
     low = after.encode() + b"\x00" if after else b""
     for _, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+        pace.point()
         yield _decode(stored)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hashrange import pace
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
@@ -108,14 +109,13 @@ def _moves(
     new: bytes | None,
     new_item: Item | None,
 ) -> list[_Move]:
-    return [
-        _Move(
-            index,
-            indexes.entry_of(table, index, old_item, partition, sort, old) if old and old_item else None,
-            indexes.entry_of(table, index, new_item, partition, sort, new) if new and new_item else None,
-        )
-        for index in table.indexes
-    ]
+    moves: list[_Move] = []
+    for index in table.indexes:
+        pace.point()
+        before = indexes.entry_of(table, index, old_item, partition, sort, old) if old and old_item else None
+        after = indexes.entry_of(table, index, new_item, partition, sort, new) if new and new_item else None
+        moves.append(_Move(index, before, after))
+    return moves
 
 
 def _fit_collection(

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
 
@@ -197,6 +198,7 @@ def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterato
     """All streams by table and label, those after `(table, label)` only."""
     low = b"" if after is None else _name(*after) + b"\x00"
     for _, stored in reader.scan(CATALOG_SPACE, STREAM, low):
+        pace.point()
         yield _DECODE.decode(stored)
 
 
@@ -204,6 +206,7 @@ def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> 
     """Up to `limit` records of a shard with sequences above `after`, as `(sequence, change)`."""
     low = (after + 1).to_bytes(8)
     for place, stored in islice(reader.scan(stream.space, shard_log(shard), low), limit):
+        pace.point()
         yield int.from_bytes(place), _DECODE_CHANGE.decode(stored)
 
 

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from hashrange import pace
 from hashrange.errors import (
     CONDITION_FAILED,
     INVALID,
@@ -130,6 +131,7 @@ def perform(
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
     `TransactionConflictException`.
     """
+    pace.point()
     partition, sort = address or address_of(table, write)
     if table.indexes and write.action == "put":
         # What the request alone shows comes before its condition.

@@ -1,0 +1,226 @@
+"""What the connections of the data plane share, and one request with its answer.
+
+`Plane` holds what all connections need; `Exchange` has one request run by the database, on the event loop or
+on a thread, and keeps its answer until the connection (`server.http`) may write it.
+
+Refuses to know: sockets, HTTP's syntax, what the requests mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from hashrange import protocol
+from hashrange.database import Caller
+from hashrange.pace import Task
+from hashrange.protocol import Call, Response, Wire
+from hashrange.server import trace
+from hashrange.server.access import Access
+from hashrange.server.frames import Frames
+from hashrange.server.metrics import Metrics
+from hashrange.server.metrics import now as latency_now
+from hashrange.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from hashrange.server.http import Connection
+
+_SWEEP_SECONDS_MAX: Final = 1.0
+"""The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
+
+Done = Callable[[Any, "Exception | None"], None]
+Encode = Callable[[dict[str, Any]], Any]
+
+
+class Submits(Protocol):
+    """The part of a `Database` that the data plane uses. Implementations: `Database`, the tests' own."""
+
+    def submit(
+        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
+    ) -> Task | None: ...
+
+    def start_aside(self, work: Callable[[], None]) -> Task: ...
+
+    def run_aside(
+        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
+    ) -> None: ...
+
+    def deliver(self, callback: Callable[[], None]) -> None: ...
+
+
+class Plane:
+    """What all connections of a server share."""
+
+    __slots__ = (
+        "_call_soon",
+        "_ready",
+        "_swept",
+        "access",
+        "connections",
+        "database",
+        "draining",
+        "frames",
+        "gathered_bytes",
+        "log_requests",
+        "metrics",
+        "now",
+        "settings",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        database: Submits,
+        wire: Wire,
+        frames: Frames,
+        settings: ServerSettings,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.database = database
+        self.wire = wire
+        self.frames = frames
+        self.settings = settings
+        self.access = Access(settings)  # the server tells it where it listens
+        self.log_requests = trace.wanted()
+        self.metrics = Metrics()
+        self.connections: set[Connection] = set()
+        self.draining = False
+        self.gathered_bytes = 0  # in bodies that came in more than one piece and are not complete
+        self.now = 0.0
+        self._swept: float | None = None
+        self._call_soon = call_soon
+        self._ready: list[Connection] = []
+
+    def advance_soon(self, connection: Connection) -> None:
+        """Write the answers of `connection` when the batch they came in has been handed out."""
+        if not self._ready:
+            self._call_soon(self._advance_ready)
+        self._ready.append(connection)
+
+    def _advance_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for connection in ready:
+            connection.take_turn()
+
+    def sweep(self, now: float) -> None:
+        """Enforce the timeouts; `now` is in seconds, of any steady clock."""
+        if self._swept is not None:
+            self.now += min(now - self._swept, _SWEEP_SECONDS_MAX)
+        self._swept = now
+        for connection in tuple(self.connections):
+            connection.check_time(self.now)
+
+    def drain(self) -> None:
+        """Close what is idle; let everything else end with the request it is in."""
+        self.draining = True
+        for connection in tuple(self.connections):
+            connection.drain()
+
+    def abort(self) -> None:
+        """Cut off every connection."""
+        for connection in tuple(self.connections):
+            connection.abort()
+
+
+class Exchange:
+    """One request and its answer. `task` is set while it goes on on a thread, `large` until it is read."""
+
+    __slots__ = ("answer", "call", "close", "connection", "large", "linger", "started", "task")
+
+    def __init__(self, connection: Connection, close: bool) -> None:
+        self.connection = connection
+        self.close = close
+        self.linger = False
+        self.started = 0.0
+        self.call: Call | None = None
+        self.large: Large | None = None
+        self.task: Task | None = None
+        self.answer: bytes | None = None
+
+    def start(self, plane: Plane) -> None:
+        """Run the call, or have a large request read and run."""
+        self.started = latency_now()
+        call = self.call
+        try:
+            if call is not None:
+                self.task = plane.database.submit(
+                    call.operation, call.request, call.caller, self.done, protocol.encode_result
+                )
+            else:
+                self.task = plane.database.start_aside(self.read_large)
+        except Exception as error:
+            self.done(None, error)
+
+    def read_large(self) -> None:
+        """Read and run a large request; on a thread."""
+        large = self.large
+        assert large is not None
+        plane = self.connection.plane
+        database = plane.database
+        try:
+            outcome = plane.wire.read(large.method, large.url, large.headers, large.body)
+        except Exception as error:
+            failure = error
+            database.deliver(lambda: self.done(None, failure))
+            return
+        if type(outcome) is Call:
+            self.call = outcome
+            database.run_aside(
+                outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
+            )
+        else:
+            assert isinstance(outcome, Response)
+            response = outcome
+            database.deliver(lambda: self.respond(response))
+
+    def done(self, body: Any, error: Exception | None) -> None:
+        """Take the outcome of the call: the answer's body, or the error."""
+        if self.answer is not None:
+            return
+        connection = self.connection
+        plane = connection.plane
+        frames = plane.frames
+        call = self.call
+        form = call.form if call is not None else None
+        self.call = None
+        if error is None and form is None and not self.close:
+            self.answer = frames.success(body)
+        elif error is None:
+            self.answer = frames.response(protocol.success(body, form), close=self.close)
+        else:
+            operation = call.operation if call is not None else ""
+            self.answer = frames.response(protocol.encode_error(error, form, operation), close=self.close)
+        if call is not None:
+            seconds = latency_now() - self.started
+            plane.metrics.answered(call.operation, seconds, error)
+            if plane.log_requests:
+                trace.request(call, body, error, seconds, self.answer)
+        self.end()
+
+    def respond(self, response: Response) -> None:
+        """Take the answer to a request that makes no call."""
+        plane = self.connection.plane
+        plane.metrics.responded(response.status, response.error)
+        self.answer = plane.frames.response(response, close=self.close)
+        if plane.log_requests:
+            trace.response(response, self.answer)
+        self.end()
+
+    def end(self) -> None:
+        """Tell the connection that the answer is there."""
+        connection = self.connection
+        self.task = None
+        large = self.large
+        if large is not None:
+            connection.plane.gathered_bytes -= len(large.body)
+            self.large = None
+        connection.answered(self)
+
+
+class Large(NamedTuple):
+    """A request that is read on a thread."""
+
+    method: bytes
+    url: bytes
+    headers: dict[bytes, bytes]
+    body: bytes | bytearray

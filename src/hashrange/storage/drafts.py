@@ -1,0 +1,150 @@
+"""Write bodies that take long: they run on a view of the store first, and are committed if nothing changed.
+
+A body that runs in `Engine.write` keeps all other writes waiting. `write_aside` runs the body on a view,
+notes what the body read and wrote (`Draft`), and then submits a short body that compares the notes with the
+store and writes what the long one wrote. If a record that was read has changed, the long body runs again.
+
+Only gets can be compared. A body that scans, or asks for totals or positions, runs as `Engine.write` does,
+and so does one that was overtaken too often; both are rare: no write of items scans.
+
+Works on any engine, by the contract. Refuses to know: what bodies do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NoReturn, TypeVar
+
+from hashrange import pace
+from hashrange.storage.api import Address, Engine, Reader, Totals, Transaction
+
+T = TypeVar("T")
+
+ATTEMPTS_MAX: Final = 8
+
+
+class _NotByGets(BaseException):
+    """The body reads in a way that cannot be compared later."""
+
+
+class _Overtaken(Exception):
+    """A record that the body read has changed since."""
+
+
+class Draft:
+    """A `Transaction` over a reader: nothing is written until `commit`."""
+
+    __slots__ = ("_adds", "_own", "_read", "_reader")
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader: Reader | None = reader
+        self._read: dict[tuple[int, bytes, bytes], bytes | None] = {}
+        self._own: dict[tuple[int, bytes, bytes], bytes | None] = {}
+        self._adds: list[tuple[int, bytes | None, int, Any]] = []
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        address = (space, partition, sort)
+        if address in self._own:
+            return self._own[address]
+        if address in self._read:
+            return self._read[address]
+        assert self._reader is not None
+        pace.point()
+        value = self._read[address] = self._reader.get(space, partition, sort)
+        return value
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        return [self.get(space, partition, sort) for space, partition, sort in addresses]
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        _not_by_gets()
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        _not_by_gets()
+
+    def totals(self, space: int) -> Totals:
+        _not_by_gets()
+
+    def position(self, space: int) -> int:
+        _not_by_gets()
+
+    def delete_space(self, space: int) -> None:
+        _not_by_gets()
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        self._own[space, partition, sort] = value
+
+    def delete(self, space: int, partition: bytes, sort: bytes) -> None:
+        self._own[space, partition, sort] = None
+
+    def append(self, space: int, partition: bytes, value: bytes) -> None:
+        self._adds.append((space, partition, 0, value))
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        self._adds.append((space, None, records, bytes_))
+
+    def wrote(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._own or self._adds)
+
+    def end(self) -> None:
+        """Let go of the reader, which is valid within its own body only."""
+        self._reader = None
+
+    def commit(self, txn: Transaction) -> None:
+        """The body that writes the draft. Raises `_Overtaken` if what was read has changed."""
+        for (space, partition, sort), seen in self._read.items():
+            if txn.get(space, partition, sort) != seen:
+                raise _Overtaken
+        for (space, partition, sort), value in self._own.items():
+            if value is None:
+                txn.delete(space, partition, sort)
+            else:
+                txn.put(space, partition, sort, value)
+        for space, log, number, content in self._adds:
+            if log is None:
+                txn.count(space, number, content)
+            else:
+                txn.append(space, log, content)
+
+
+def _not_by_gets() -> NoReturn:
+    raise _NotByGets
+
+
+def write_aside(engine: Engine, body: Callable[[Transaction], T]) -> T:
+    """As `Engine.write`, for a body that takes long, on a thread that nobody waits for."""
+
+    def draft(reader: Reader) -> tuple[T, Draft]:
+        made = Draft(reader)
+        try:
+            return body(made), made
+        finally:
+            made.end()
+
+    try:
+        for _ in range(ATTEMPTS_MAX):
+            result, made = engine.read(draft)
+            if not made.wrote():
+                return result
+            try:
+                engine.write(made.commit)
+            except _Overtaken:
+                continue
+            return result
+    except _NotByGets:
+        pass
+    return engine.write(body)

@@ -1,0 +1,71 @@
+"""The threads for work that takes too long for the event loop.
+
+There are few of them, because all of Python runs on one core at a time: they are for fairness, not for speed.
+Work starts in the order in which it came; whoever gives work sees to it that one client does not give all
+of it. The threads start with the first piece of work, so a program that needs none has none.
+
+Refuses to know: what the work is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from hashrange import pace
+from hashrange.pace import Abandoned, Task
+
+THREADS_MAX: Final = 2
+
+_log = logging.getLogger("hashrange")
+
+
+class Workers:
+    """A pool of threads. `waiting` is how many pieces of work have not ended."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: set[Task] = set()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._tasks)
+
+    def start(self, work: Callable[[], None]) -> Task:
+        """Have `work` done on a thread, unless its task is abandoned before.
+
+        Raises RuntimeError when the workers are closed.
+        """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="hashrange-worker")
+        task = Task()
+        self._tasks.add(task)
+        try:
+            self._pool.submit(self._run, task, work)
+        except RuntimeError:
+            self._tasks.discard(task)
+            raise
+        return task
+
+    def _run(self, task: Task, work: Callable[[], None]) -> None:
+        turn = pace.turn()
+        turn.task = task
+        try:
+            if not task.abandoned:
+                work()
+        except Abandoned:
+            pass
+        except Exception:
+            _log.exception("work on a worker thread failed")
+        finally:
+            turn.task = None
+            self._tasks.discard(task)
+
+    def close(self) -> None:
+        """Abandon what is under way, and wait for its end. Idempotent."""
+        for task in tuple(self._tasks):
+            task.abandon()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
