@@ -368,19 +368,22 @@ class EmbeddedEngine:
 
     def _run(self) -> None:
         """The commit thread."""
-        while True:
-            with self._lock:
-                while self._committing is not None or not (self._released or self._closed):
-                    self._work.wait()
-                if not self._collecting.bodies and not self._queued:
-                    if self._closed:
-                        return
-                    self._released = False
-                    continue
-                batch = self._begin()
+        while (batch := self._await_batch()) is not None:
             self._commit(batch)
             if self._closed:
                 self._run_queued()  # the event loop that would do it may have gone
+
+    def _await_batch(self) -> Batch | None:
+        """The next batch, which is the committing one from here on; None when the engine is closed."""
+        with self._lock:
+            while True:
+                while self._committing is not None or not (self._released or self._closed):
+                    self._work.wait()
+                if self._collecting.bodies or self._queued:
+                    return self._begin()
+                if self._closed:
+                    return None
+                self._released = False
 
     def _commit(self, batch: Batch) -> None:
         """Make a batch durable and visible, and deliver its outcomes; or fail it."""
