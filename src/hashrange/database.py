@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from hashrange import pace, shapes
@@ -23,6 +24,7 @@ from hashrange.errors import (
     SerializationException,
     UnknownOperationException,
     ValidationException,
+    bare,
 )
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Answer, Caller, Context, Operation, Request
@@ -115,11 +117,14 @@ class Database:
         def encoded(reader: Any) -> Any:
             return encode(body(reader))
 
+        def told(answer: Any, error: Exception | None) -> None:
+            done(answer, self._translated(operation, request, error) if error is not None else None)
+
         def finished(answer: Any, error: Exception | None) -> None:
             if isinstance(error, Stopped):
-                self._workers.start(lambda: self._run_aside(encoded, is_write, finished))
-                return
-            done(answer, self._translated(operation, request, error) if error is not None else None)
+                self._workers.start(lambda: self._run_aside(encoded, is_write, told))
+            else:
+                told(answer, error)
 
         waiting = self._workers.waiting
         turn.begin(self.turn_seconds / min(1 + waiting, _TURN_PARTS_MAX))
@@ -129,7 +134,7 @@ class Database:
             else:
                 self.engine.submit_read(encoded, finished)
         except TurnOver:
-            return self._workers.start(lambda: self._run_aside(encoded, is_write, finished))
+            return self._workers.start(lambda: self._run_aside(encoded, is_write, told))
         finally:
             turn.end()
         return None
@@ -142,7 +147,8 @@ class Database:
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
         """As `submit`, on a thread of `start_aside`: the request takes the time that it takes."""
-        def finished(answer: Any, error: Exception | None) -> None:
+
+        def told(answer: Any, error: Exception | None) -> None:
             done(answer, self._translated(operation, request, error) if error is not None else None)
 
         entry = REGISTRY.get(operation)
@@ -152,19 +158,17 @@ class Database:
             body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
         except Exception as error:
-            failure = error
-            self._deliver(lambda: finished(None, failure))
+            self._deliver(partial(told, None, bare(error)))
             return
-        self._run_aside(lambda reader: encode(body(reader)), is_write, finished)
+        self._run_aside(lambda reader: encode(body(reader)), is_write, told)
 
-    def _run_aside(self, body: Callable[[Any], Any], is_write: bool, finished: Done) -> None:
-        failure: Exception | None = None
-        answer: Any = None
+    def _run_aside(self, body: Callable[[Any], Any], is_write: bool, told: Done) -> None:
         try:
             answer = drafts.write_aside(self.engine, body) if is_write else self.engine.read(body)
         except Exception as error:
-            failure = error
-        self._deliver(lambda: finished(answer, failure))
+            self._deliver(partial(told, None, bare(error)))
+            return
+        self._deliver(partial(told, answer, None))
 
     def deliver(self, callback: Callable[[], None]) -> None:
         """Have `callback` called as late outcomes are."""

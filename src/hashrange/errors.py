@@ -237,3 +237,17 @@ TOO_DEEP: Final = (
 NAME_TOO_LONG: Final = "Attribute name is too large, must be less than 65536 bytes"
 NAME_EMPTY: Final = "Empty attribute name"
 INTERNAL: Final = "Internal server error"
+
+
+def bare(error: Exception) -> Exception:
+    """The error that a body raised, without its traceback if it is an answer.
+
+    Its frames lead to those that keep the error until it is delivered: only the garbage collector could free
+    the two. The same goes for errors that led to it.
+    """
+    if isinstance(error, ServiceError):
+        one: BaseException | None = error
+        while one is not None:
+            one.__traceback__ = None
+            one = one.__context__
+    return error

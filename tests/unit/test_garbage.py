@@ -115,7 +115,7 @@ class Outcome:
 
 def submit(database: Database, operation: str, request: bytes) -> None:
     outcome = Outcome()
-    database.submit(operation, orjson.loads(request), Caller(), outcome.done)
+    database.submit(operation, orjson.loads(request), Caller(), outcome.done, orjson.dumps)
     assert outcome.answered.wait(30)
 
 

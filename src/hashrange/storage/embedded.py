@@ -44,12 +44,13 @@ from typing import Any, Final, TypeVar
 from rocksdict import DbClosedError, Rdict, WriteBatch, WriteOptions
 
 from hashrange import pace
+from hashrange.errors import bare
 from hashrange.storage import embedded_disk
 from hashrange.storage.api import CommitFailed, Done, Reader, Stopped, StorageError, Totals, Transaction
 from hashrange.storage.embedded_batches import clearing, keys_under, writing
 from hashrange.storage.embedded_gathering import Gathering
 from hashrange.storage.embedded_keys import BATCH_KEY, CLEARING, pack_batch, unpack_batch
-from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, bare, call, commit_failed, tell
+from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
 from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import LayeredTransaction, Recent, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once

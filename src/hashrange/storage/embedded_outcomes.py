@@ -10,7 +10,6 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from hashrange.errors import ServiceError
 from hashrange.storage.api import CommitFailed, Done
 from hashrange.storage.embedded_views import Layer
 
@@ -68,17 +67,3 @@ def commit_failed(cause: str) -> CommitFailed:
 def call(callback: Callable[[], None]) -> None:
     """Deliver on the thread that is here, where nobody said otherwise."""
     callback()
-
-
-def bare(error: Exception) -> Exception:
-    """The error that a body raised, without its traceback if it is an answer.
-
-    Its frames lead to those that keep the error until it is delivered: only the garbage collector could free
-    the two. The same goes for errors that led to it.
-    """
-    if isinstance(error, ServiceError):
-        one: BaseException | None = error
-        while one is not None:
-            one.__traceback__ = None
-            one = one.__context__
-    return error
