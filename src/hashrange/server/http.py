@@ -139,7 +139,6 @@ class Connection(asyncio.Protocol):
             return
         self._fed_bytes += len(data)
         self._busy = True
-        self._turn_began = latency_now()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -279,6 +278,8 @@ class Connection(asyncio.Protocol):
         close = tunnel or plane.draining or not parser.should_keep_alive()
         exchange = Exchange(self, close)
         self._last = close
+        if not self._pending:
+            self._turn_began = latency_now()
         may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
         headers = self._headers
