@@ -372,7 +372,9 @@ def test_a_connection_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatc
     """Requests that come at once are started a few milliseconds' worth at a time, and answered in order."""
     times = iter(range(1000))
     monkeypatch.setattr("hashrange.server.http.latency_now", lambda: next(times) * 0.002)
-    peer = Peer().send(b"".join(request("Now", b'{"n":%d}' % n) for n in range(20)))
+    peer = Peer()
+    peer.plane.turn_seconds = 0.004
+    peer.send(b"".join(request("Now", b'{"n":%d}' % n) for n in range(20)))
     started = len(peer.database.calls)
     assert 0 < started < 20
     peer.run_soon()

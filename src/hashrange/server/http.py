@@ -46,9 +46,6 @@ LINGER_SECONDS_MAX: Final = 2.0
 LARGE_BODY_BYTES: Final = 64 * 1024
 """A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
 
-_TURN_SECONDS: Final = 0.004
-"""How long a connection may go on starting requests before the others have their turn."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -390,7 +387,7 @@ class Connection(asyncio.Protocol):
             return False
         if started > 0 and pending[started - 1].task is not None:
             return False
-        if latency_now() - self._turn_began > _TURN_SECONDS:
+        if latency_now() - self._turn_began > self.plane.turn_seconds:
             self.plane.advance_soon(self)
             return False
         return True

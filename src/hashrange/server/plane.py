@@ -49,7 +49,10 @@ class Submits(Protocol):
 
 
 class Plane:
-    """What all connections of a server share."""
+    """What all connections of a server share.
+
+    `turn_seconds` is how long a connection may go on starting requests before the others have their turn.
+    """
 
     __slots__ = (
         "_call_soon",
@@ -65,6 +68,7 @@ class Plane:
         "metrics",
         "now",
         "settings",
+        "turn_seconds",
         "wire",
     )
 
@@ -80,6 +84,7 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
+        self.turn_seconds = 0.004
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
