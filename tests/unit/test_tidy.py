@@ -29,7 +29,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|raise NotImplementedError)\b")
 # written by orjson and msgspec: `json` is slower, and reads what is not JSON (NaN, Infinity).
 ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "random": {"clock", "database", "server", "cli", "protocol", "patterns"},
-    "secrets": {"clock", "database", "server", "cli", "protocol"},
+    "secrets": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "asyncio": {"server", "patterns"},
     "uvloop": {"server"},

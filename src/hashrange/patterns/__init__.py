@@ -4,6 +4,10 @@
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
+    feeds       posts, followers, and what each reader sees, newest first
+    jobs        a queue of jobs in a table, and an outbox
+    cursors     opaque, signed cursors for pages
+    identifiers identifiers that sort by time
 
     from hashrange.patterns import Counters
 
@@ -17,6 +21,11 @@ logic (`flows`). Guides and what everything costs: docs/patterns.
 
 from hashrange.patterns.batches import StillUnprocessed
 from hashrange.patterns.counters import AsyncCounters, Counters, Event
+from hashrange.patterns.cursors import Cursors, InvalidCursor
+from hashrange.patterns.feed_pages import Page, Post, TickTable
+from hashrange.patterns.feeds import AsyncFeeds, Feeds, Switching
+from hashrange.patterns.identifiers import Identifiers
+from hashrange.patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
 from hashrange.patterns.requests import Runtime
 from hashrange.patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
 from hashrange.patterns.tables import Table
@@ -33,18 +42,31 @@ __all__ = [
     "ApproximateVisitors",
     "AsyncApproximateVisitors",
     "AsyncCounters",
+    "AsyncFeeds",
+    "AsyncJobs",
     "AsyncShardedCounters",
     "AsyncUniqueVisitors",
     "AsyncWindowedCounters",
     "Bucket",
     "Counters",
+    "Cursors",
+    "DeadJob",
     "Estimate",
     "Event",
+    "Feeds",
+    "Identifiers",
+    "InvalidCursor",
+    "Job",
+    "Jobs",
     "Moving",
+    "Page",
+    "Post",
     "Runtime",
     "ShardedCounters",
     "StillUnprocessed",
+    "Switching",
     "Table",
+    "TickTable",
     "TimedEvent",
     "UniqueVisitors",
     "WindowedCounters",

@@ -1,6 +1,6 @@
-"""Reads of many items: pages, and batches that go on until nothing is left.
+"""Reads and writes of many items: pages, and batches that go on until nothing is left.
 
-BatchGetItem may answer with a part and the keys it did not get to; a Query ends at one megabyte. Programs
+A batch may answer with a part and the keys it did not get to; a Query ends at one megabyte. Programs
 that forget either lose items without an error.
 """
 
@@ -14,6 +14,7 @@ from hashrange.patterns.requests import Runtime, request
 from hashrange.patterns.tables import Address, Item, Table
 
 BATCH_KEYS_MAX: Final = 100
+BATCH_PUTS_MAX: Final = 25
 
 
 def get_all(
@@ -51,6 +52,29 @@ def get_all(
             yield runtime.pause(idle)
         waiting = left + rest
     return found
+
+
+def put_all(runtime: Runtime, table: Table, items: Iterable[Item]) -> Flow[None]:
+    """Put `items`, whose keys differ, by BatchWriteItem; raises as `get_all`.
+
+    Safe to repeat with the same items.
+    """
+    waiting = list(items)
+    idle = 0
+    while waiting:
+        puts, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
+        asked = {"RequestItems": {table.name: [{"PutRequest": {"Item": item}} for item in puts]}}
+        answer = yield from request(runtime, "batch_write_item", asked, repeatable=True)
+        unprocessed = answer.get("UnprocessedItems", {}).get(table.name, [])
+        left = [member["PutRequest"]["Item"] for member in unprocessed]
+        if left:
+            idle = idle + 1 if len(left) == len(puts) else 0
+            if idle >= runtime.attempts_max:
+                raise StillUnprocessed(
+                    f"{len(left)} items of {table.name} were left unprocessed {idle} times"
+                )
+            yield runtime.pause(idle)
+        waiting = left + rest
 
 
 def query_all(runtime: Runtime, parameters: Mapping[str, Any]) -> Flow[list[Item]]:

@@ -1,0 +1,377 @@
+"""A queue of jobs in a table, and the outbox: a job that exists if your transaction was committed.
+
+"Write the order, then send the message" loses the message when the process dies between; the other way round
+it sends messages of orders that do not exist. `member` gives a job as a member of your own
+TransactWriteItems: both, or neither.
+
+A job is delivered at least once: to one worker at a time, for as long as its lease lasts; again if it was
+neither finished nor extended by then; and after `attempts_max` deliveries it is put aside (a dead letter), to
+be looked at and replayed. So a worker has to bear that it does a job twice. `Job.attempts` grows with each
+delivery: passed on to what the worker writes to, it tells a late worker from the one that has the job now.
+
+    JOBS#mail#0    <due>#<id>    payload, until, attempts
+    DEAD#mail      <id>          payload, attempts, reason
+
+Jobs are taken in the order of their due times, more or less: workers that look at once shuffle them. Leases
+are measured by the workers' clocks; clocks that differ by more than the lease let two workers have a job at
+once.
+
+Refuses to know what a job says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange.patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange.patterns.identifiers import Identifiers
+from hashrange.patterns.requests import (
+    Runtime,
+    failed_members,
+    is_condition_failure,
+    request,
+    transact,
+)
+from hashrange.patterns.tables import Address, Item, Table, number, table_of
+
+_MILLIS: Final = 1_000
+_DUE_DIGITS: Final = 15
+_LOOKED_AT: Final = 25
+_REASON_CHARACTERS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that was taken: what it says, and how often it was delivered, this time included."""
+
+    id: str
+    payload: str
+    attempts: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJob:
+    """A job that was put aside."""
+
+    id: str
+    payload: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlows:
+    """The logic of `Jobs`."""
+
+    table: Table
+    queue: str
+    lease_seconds: float
+    attempts_max: int
+    shards: int
+    runtime: Runtime
+    identifiers: Identifiers
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError(f"a queue has 1 shard or more, not {self.shards}")
+        if self.attempts_max < 1:
+            raise ValueError(f"a job is delivered once or more, not {self.attempts_max} times")
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return {"Put": self._put(self.identifiers.next(), payload, delay_seconds)}
+
+    def put(self, payload: str, *, delay_seconds: float = 0.0) -> Flow[str]:
+        """Put a job into the queue, due in `delay_seconds`; gives its id.
+
+        Costs 2 write units for each KB: a transaction of one, so that a repeat does not put a job back that
+        was done meanwhile. If it raises, the job may be in the queue all the same.
+        """
+        identifier = self.identifiers.next()
+        yield from transact(self.runtime, [{"Put": self._put(identifier, payload, delay_seconds)}])
+        return identifier
+
+    def take(self) -> Flow[Job | None]:
+        """A job that is due, for `lease_seconds`; None if there is none.
+
+        Costs 1 write unit, and a read of at most 25 jobs for each shard that it looks at.
+        """
+        first = int(self.runtime.chance() * self.shards)
+        for shard in range(self.shards):
+            job = yield from self._take_from((first + shard) % self.shards)
+            if job is not None:
+                return job
+        return None
+
+    def done(self, job: Job) -> Flow[bool]:
+        """Take a finished job off the queue; False if the lease was over, and the job is somebody else's now.
+
+        Costs 1 write unit.
+        """
+        parameters = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
+        # One that is gone is done as well: the answer to an earlier attempt may have been lost.
+        parameters["ConditionExpression"] += " OR attribute_not_exists(#attempts)"
+        return (yield from self._conditionally("delete_item", parameters))
+
+    def extend(self, job: Job) -> Flow[bool]:
+        """Keep a job for `lease_seconds` from now; False if it is somebody else's, or gone: stop working.
+
+        Costs 1 write unit.
+        """
+        return (yield from self._set_until(job, self.lease_seconds))
+
+    def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
+        """Give a job back, due again in `delay_seconds`; put it aside if that was its last attempt.
+
+        Costs 1 write unit, 4 to put it aside. Does nothing if the job is somebody else's by now.
+        """
+        if job.attempts >= self.attempts_max:
+            yield from self._bury(job, reason)
+        else:
+            yield from self._set_until(job, delay_seconds)
+
+    def dead(self, *, limit: int = 100) -> Flow[list[DeadJob]]:
+        """The jobs that were put aside, the oldest first."""
+        parameters = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            "ExpressionAttributeValues": {":pk": {"S": self._dead_partition}},
+            "Limit": limit,
+        }
+        answer = yield from request(self.runtime, "query", parameters, repeatable=True)
+        return [
+            DeadJob(
+                self.table.address(item).sort,
+                item["payload"]["S"],
+                int(item["attempts"]["N"]),
+                item["reason"]["S"],
+            )
+            for item in answer["Items"]
+        ]
+
+    def replay(self, dead: DeadJob) -> Flow[bool]:
+        """Put a dead job back into the queue, with all its attempts; False if somebody did.
+
+        Costs 4 write units.
+        """
+        delete = {
+            "TableName": self.table.name,
+            "Key": self.table.key(Address(self._dead_partition, dead.id)),
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+        }
+        put = self._put(self.identifiers.next(), dead.payload, 0.0)
+        return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
+
+    @property
+    def _dead_partition(self) -> str:
+        return f"DEAD#{self.queue}"
+
+    def _put(self, identifier: str, payload: str, delay_seconds: float) -> dict[str, Any]:
+        due = int((self.runtime.now() + delay_seconds) * _MILLIS)
+        partition = f"JOBS#{self.queue}#{int(self.runtime.chance() * self.shards)}"
+        item = {
+            **self.table.key(Address(partition, f"{due:0{_DUE_DIGITS}}#{identifier}")),
+            "payload": {"S": payload},
+            "until": number(due),
+            "attempts": number(0),
+        }
+        return {"TableName": self.table.name, "Item": item}
+
+    def _take_from(self, shard: int) -> Flow[Job | None]:
+        now = int(self.runtime.now() * _MILLIS)
+        parameters: dict[str, Any] = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk AND #sk < :end",
+            "FilterExpression": "#until <= :now",
+            "ExpressionAttributeNames": {
+                "#pk": self.table.partition_key,
+                "#sk": self.table.sort_key,
+                "#until": "until",
+            },
+            "ExpressionAttributeValues": {
+                ":pk": {"S": f"JOBS#{self.queue}#{shard}"},
+                ":end": {"S": f"{now + 1:0{_DUE_DIGITS}}"},
+                ":now": number(now),
+            },
+            "ConsistentRead": True,
+            "Limit": _LOOKED_AT,
+        }
+        while True:
+            answer = yield from request(self.runtime, "query", parameters, repeatable=True)
+            waiting = list(answer["Items"])
+            while waiting:
+                # By chance: workers that look at the same moment would all want the first.
+                item = waiting.pop(int(self.runtime.chance() * len(waiting)))
+                job = yield from self._claim(item, now)
+                if job is not None:
+                    return job
+            if "LastEvaluatedKey" not in answer:
+                return None
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _claim(self, item: Item, now: int) -> Flow[Job | None]:
+        """The job in `item`, if nobody was faster. One that had its attempts is put aside instead."""
+        attempts = int(item["attempts"]["N"])
+        job = Job(
+            self.table.address(item).sort.partition("#")[2],
+            item["payload"]["S"],
+            attempts,
+            self.table.address(item),
+        )
+        if attempts >= self.attempts_max:
+            yield from self._bury(job, "its worker ended without a word", until=item["until"])
+            return None
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(job.address),
+            "UpdateExpression": "SET #until = :until, #attempts = :next, #claim = :claim",
+            # By the claim a repeat knows that an earlier attempt succeeded, whose answer was lost.
+            "ConditionExpression": "(#attempts = :attempts AND #until = :seen) OR #claim = :claim",
+            "ExpressionAttributeNames": {"#until": "until", "#attempts": "attempts", "#claim": "claim"},
+            "ExpressionAttributeValues": {
+                ":until": number(now + self.lease_seconds * _MILLIS),
+                ":next": number(attempts + 1),
+                ":attempts": number(attempts),
+                ":seen": item["until"],
+                ":claim": {"S": self.runtime.token()},
+            },
+        }
+        if not (yield from self._conditionally("update_item", parameters)):
+            return None
+        return Job(job.id, job.payload, attempts + 1, job.address)
+
+    def _set_until(self, job: Job, seconds: float) -> Flow[bool]:
+        held = _held(job)
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(job.address),
+            "UpdateExpression": "SET #until = :until",
+            "ConditionExpression": held["ConditionExpression"],
+            "ExpressionAttributeNames": {**held["ExpressionAttributeNames"], "#until": "until"},
+            "ExpressionAttributeValues": {
+                **held["ExpressionAttributeValues"],
+                ":until": number((self.runtime.now() + seconds) * _MILLIS),
+            },
+        }
+        return (yield from self._conditionally("update_item", parameters))
+
+    def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
+        """Put a job aside, if it was not delivered again; with `until`, only if nobody extended its lease."""
+        dead = {
+            **self.table.key(Address(self._dead_partition, job.id)),
+            "payload": {"S": job.payload},
+            "attempts": number(job.attempts),
+            "reason": {"S": reason[:_REASON_CHARACTERS_MAX]},
+        }
+        delete = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
+        if until is not None:
+            delete["ConditionExpression"] += " AND #until = :until"
+            delete["ExpressionAttributeNames"]["#until"] = "until"
+            delete["ExpressionAttributeValues"][":until"] = until
+        put = {"TableName": self.table.name, "Item": dead}
+        yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}])
+
+    def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
+        """Whether the condition of a write was met."""
+        try:
+            yield from request(self.runtime, operation, parameters, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def _all_or_nothing(self, members: list[Item]) -> Flow[bool]:
+        try:
+            yield from transact(self.runtime, members)
+        except Exception as error:
+            failed_members(error)
+            return False
+        return True
+
+
+def _held(job: Job) -> dict[str, Any]:
+    """The condition that a job was not delivered to anybody else since."""
+    return {
+        "ConditionExpression": "#attempts = :attempts",
+        "ExpressionAttributeNames": {"#attempts": "attempts"},
+        "ExpressionAttributeValues": {":attempts": number(job.attempts)},
+    }
+
+
+def _flows(
+    table: Table | str,
+    queue: str,
+    lease_seconds: float,
+    attempts_max: int,
+    shards: int,
+    runtime: Runtime,
+) -> JobFlows:
+    identifiers = Identifiers(runtime.now)
+    return JobFlows(table_of(table), queue, lease_seconds, attempts_max, shards, runtime, identifiers)
+
+
+class Jobs(Blocking[JobFlows]):
+    """A queue of jobs in a table, with a boto3 client.
+
+    A job is its worker's for `lease_seconds`, and is delivered `attempts_max` times at most. One shard takes
+    some 250 jobs a second; all who use a queue have to agree on the number of its shards.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        queue: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return self._flows.member(payload, delay_seconds=delay_seconds)
+
+    put = blocking(JobFlows.put)
+    take = blocking(JobFlows.take)
+    done = blocking(JobFlows.done)
+    extend = blocking(JobFlows.extend)
+    retry = blocking(JobFlows.retry)
+    dead = blocking(JobFlows.dead)
+    replay = blocking(JobFlows.replay)
+
+
+class AsyncJobs(Awaiting[JobFlows]):
+    """`Jobs` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        queue: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return self._flows.member(payload, delay_seconds=delay_seconds)
+
+    put = awaiting(JobFlows.put)
+    take = awaiting(JobFlows.take)
+    done = awaiting(JobFlows.done)
+    extend = awaiting(JobFlows.extend)
+    retry = awaiting(JobFlows.retry)
+    dead = awaiting(JobFlows.dead)
+    replay = awaiting(JobFlows.replay)
