@@ -14,6 +14,8 @@ from hashrange.patterns import (
     ApproximateVisitors,
     Counters,
     Event,
+    Feeds,
+    Jobs,
     ShardedCounters,
     Table,
     TimedEvent,
@@ -24,7 +26,7 @@ from hashrange.patterns.flows import Client
 from patterns.faults import Noting, noting
 
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
-BATCH = 99
+SECRET = b"0123456789abcdef"
 
 
 class Row(NamedTuple):
@@ -144,6 +146,91 @@ COUNTER_ROWS = [
 ]
 
 
+def followed(readers: int) -> Callable[[Client, Table], object]:
+    """An author with some followers, and nothing left to do."""
+
+    def before(client: Client, table: Table) -> None:
+        feeds = Feeds(client, table, SECRET)
+        for number in range(readers):
+            feeds.follow(f"reader{number}", "alice")
+        done(client, table)
+
+    return before
+
+
+def done(client: Client, table: Table) -> None:
+    while Feeds(client, table, SECRET).work():
+        pass
+
+
+def posted(posts: int, pull_above: int = 1_000) -> Callable[[Client, Table], object]:
+    """A reader with posts of alice in the feed: written, or with `pull_above=0` read."""
+
+    def before(client: Client, table: Table) -> None:
+        feeds = Feeds(client, table, SECRET, pull_above=pull_above)
+        feeds.follow("bob", "alice")
+        while feeds.work():
+            pass
+        for number in range(posts):
+            feeds.post("alice", f"post {number}")
+        while feeds.work():
+            pass
+
+    return before
+
+
+def copied_feed(client: Any, table: Table) -> None:
+    for number in range(20):
+        item = {"PK": {"S": f"reader{number}"}, "SK": {"S": "tick"}, "content": {"S": "hello"}}
+        client.put_item(TableName=table.name, Item=item)
+
+
+FEED_ROWS = [
+    Row("often copied: put the post into each feed, 20 followers; no edits", copied_feed),
+    Row("`Feeds.post`", lambda c, t: Feeds(c, t, SECRET).post("alice", "hello")),
+    Row(
+        "`Feeds.work` on a post, 20 followers",
+        lambda c, t: Feeds(c, t, SECRET).work(),
+        lambda c, t: (followed(20)(c, t), Feeds(c, t, SECRET).post("alice", "hello")),
+        events=20,
+    ),
+    Row("`Feeds.edit`", lambda c, t: Feeds(c, t, SECRET).edit("alice", newest(c, t), "x"), posted(1)),
+    Row("`Feeds.delete`", lambda c, t: Feeds(c, t, SECRET).delete("alice", newest(c, t)), posted(1)),
+    Row("`Feeds.follow`", lambda c, t: Feeds(c, t, SECRET).follow("bob", "alice")),
+    Row("`Feeds.unfollow`", lambda c, t: Feeds(c, t, SECRET).unfollow("bob", "alice"), posted(1)),
+    Row("`Feeds.posts`, a page of 20", lambda c, t: Feeds(c, t, SECRET).posts("alice"), posted(25)),
+    Row(
+        "`Feeds.home`, a page of 20 of one author, written",
+        lambda c, t: Feeds(c, t, SECRET).home("bob"),
+        posted(25),
+    ),
+    Row(
+        "`Feeds.home`, a page of 20 of one author, read",
+        lambda c, t: Feeds(c, t, SECRET).home("bob"),
+        posted(25, pull_above=0),
+    ),
+    Row("`Jobs.put`", lambda c, t: Jobs(c, t, "mail").put("x")),
+    Row("`Jobs.take`", lambda c, t: Jobs(c, t, "mail").take(), lambda c, t: Jobs(c, t, "mail").put("x")),
+    Row("`Jobs.take`, none there", lambda c, t: Jobs(c, t, "mail").take()),
+    Row("`Jobs.done`", lambda c, t: None),
+]
+
+
+def newest(client: Any, table: Table) -> str:
+    """The id of alice's newest post, asked without being counted."""
+    return Feeds(client.unnoted, table, SECRET).posts("alice").posts[0].id
+
+
+def finished_job(client: Any, table: Table) -> Noting:
+    """`Jobs.done`, of a job that was taken before."""
+    Jobs(client, table, "mail").put("x")
+    job = Jobs(client, table, "mail").take()
+    assert job is not None
+    through, noted = noting(client)
+    Jobs(through, table, "mail").done(job)
+    return noted
+
+
 def known_layout(client: Any, table: Table) -> Noting:
     """`ShardedCounters.add` by a process that knows the layout."""
     through, noted = noting(client)
@@ -159,6 +246,8 @@ def measure(client: Any, table: Table, row: Row) -> Noting:
     """The requests and units of a row's call."""
     if "layout known" in row.text:
         return known_layout(client, table)
+    if row.text == "`Jobs.done`":
+        return finished_job(client, table)
     row.before(client, table)
     through, noted = noting(client)
     row.call(through, table)

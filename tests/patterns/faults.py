@@ -48,10 +48,11 @@ class Intercepted:
 
 
 class Noting(Intercepted):
-    """Counts the requests by operation, and the capacity that they consume."""
+    """Counts the requests by operation, and the capacity that they consume; not those of `unnoted`."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
+        self.unnoted = client
         self.requests: Counter[str] = Counter()
         self.units = 0.0
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 
 from hashrange.patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table, TickTable
 from hashrange.patterns.feed_pages import LONG_MAX
-from hashrange.patterns.flows import AsyncClient
+from hashrange.patterns.flows import AsyncClient, Call, Flow, run
 from patterns.faults import Intercepted
 
 SECRET = b"0123456789abcdef"
@@ -149,6 +150,51 @@ def test_an_author_with_many_followers_is_read_instead(client: Any, table: Table
     assert contents(feeds.home("eve")) == ["read", "written"]
     work(feeds)
     assert contents(feeds.home("eve", limit=1)) == ["read"]
+
+
+def test_what_is_posted_while_an_author_is_switched_reaches_everybody(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, pull_above=1)
+    for reader in ("bob", "carol"):
+        feeds.follow(reader, "alice")
+        feeds.work()
+    switch = Jobs(client, table, "FEEDS").take()
+    assert switch is not None
+    assert switch.payload.startswith("switch")
+    # The worker that has the switch is slow.
+    feeds.post("alice", "meanwhile")
+    work(feeds)
+    assert [contents(feeds.home(reader)) for reader in ("bob", "carol")] == [["meanwhile"]] * 2
+
+
+def test_who_follows_while_an_author_is_switched_is_not_forgotten(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, pull_above=1)
+    flow = feeds._flows.follow("dave", "alice")
+    look = next(flow)
+    assert isinstance(look, Call)
+    write = flow.send(client.get_item(**look.parameters))
+    for reader in ("bob", "carol"):
+        feeds.follow(reader, "alice")
+    work(feeds)
+    # dave was about to be written to, and alice is read by now.
+    assert run(resumed(flow, write), client)
+    work(feeds)
+    feeds.post("alice", "hello")
+    work(feeds)
+    assert contents(feeds.home("dave")) == ["hello"]
+
+
+def resumed(flow: Flow[bool], step: Any) -> Flow[bool]:
+    """A flow from its open request on."""
+    while True:
+        try:
+            answer = yield step
+        except ClientError as error:
+            step = flow.throw(error)
+            continue
+        try:
+            step = flow.send(answer)
+        except StopIteration as stop:
+            return bool(stop.value)
 
 
 def test_an_author_s_posts_keep_their_order_when_clocks_do_not(client: Any, table: Table) -> None:

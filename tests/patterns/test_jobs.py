@@ -10,9 +10,10 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from hashrange.patterns import AsyncJobs, Jobs, Runtime, Table
-from hashrange.patterns.flows import AsyncClient, Flow
+from hashrange.patterns.flows import AsyncClient, Call, Flow
 from hashrange.patterns.identifiers import Identifiers
 from hashrange.patterns.jobs import JobFlows
 from patterns.faults import Intercepted
@@ -136,6 +137,48 @@ def test_more_jobs_in_work_than_one_look_takes(client: Any, table: Table) -> Non
     for number in range(60):
         jobs.put(str(number))
     assert len({job.id for _ in range(60) if (job := jobs.take())}) == 60
+
+
+def test_a_lost_answer_costs_no_attempt(client: Any, table: Table) -> None:
+    class Losing(Intercepted):
+        """Performs every request, and loses the first answer of each."""
+
+        lost = 0
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            self.lost += 1
+            if self.lost % 2:
+                raise ReadTimeoutError(endpoint_url="https://dynamodb.invalid")
+            return answer
+
+    jobs = Jobs(cast(Any, Losing(client)), table, "mail")
+    jobs.put("hello")
+    job = jobs.take()
+    assert job is not None
+    assert job.attempts == 1
+    assert jobs.extend(job)
+    assert jobs.done(job)
+    assert jobs.take() is None
+
+
+def test_a_worker_that_comes_back_at_the_last_moment_keeps_its_job(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", attempts_max=1, lease_seconds=10, runtime=hand.runtime())
+    jobs.put("hello")
+    mine = jobs.take()
+    assert mine is not None
+    hand.time += 11
+    other = jobs._flows.take()
+    look = next(other)
+    assert isinstance(look, Call)
+    bury = other.send(client.query(**look.parameters))
+    assert jobs.extend(mine)
+    assert isinstance(bury, Call)
+    with pytest.raises(client.exceptions.TransactionCanceledException):
+        client.transact_write_items(**bury.parameters)
+    assert jobs.dead() == []
+    assert jobs.done(mine)
 
 
 @pytest.mark.parametrize("options", [{"shards": 0}, {"attempts_max": 0}])

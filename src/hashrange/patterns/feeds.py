@@ -125,7 +125,7 @@ class FeedFlows:
     def follow(self, reader: str, author: str) -> Flow[bool]:
         """Let `reader` follow `author`; False if that was so. Safe to repeat.
 
-        Costs 8 write units and half a read unit. A worker brings the author's newest posts.
+        Costs 8 write units and a read unit. A worker brings the author's newest posts.
         """
         for attempt in range(self.runtime.attempts_max):
             mode = (yield from self.author(author)).mode
