@@ -3,7 +3,8 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-compiled compile lint types layers pytest crash trigger-kills pattern-rounds bench clean
+.PHONY: help serve test test-compiled compile lint types layers pytest crash hostile trigger-kills pattern-rounds \
+        bench bystander clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -11,6 +12,7 @@ PYTHON   ?=
 PORT     ?= 8000
 DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
+MUTATIONS ?= 1000000
 BENCH    ?=
 PYTEST   ?=
 # Where package-lock.json says what Node.js programs of the tests need.
@@ -53,6 +55,9 @@ test-compiled: $(COMPILED)/.develop $(CLIENTS)  ## Run the tests on the compiled
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
 
+hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server (MUTATIONS=1000000)
+	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+
 trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
@@ -63,6 +68,9 @@ pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths and disorder,
 
 bench: $(VENV)/.develop $(FAST)  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
+
+bystander: $(VENV)/.develop $(FAST)  ## Measure how long others wait while a client sends its worst (BENCH="--list")
+	$(BIN)/python -m bench.bystander $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
 	rm -rf $(VENV) $(NODE:=/node_modules) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -2,6 +2,8 @@
 
     python -m bench            run workloads, print the tables                     __main__.py
     python -m bench.install    fetch the peers into bench/peers/, each optional    install.py
+    python -m bench.bystander  how long others wait while one client sends its worst   bystander.py, worst/
+    python -m bench.large      a store of ten million items against a small one
     python -m bench.profiling  one workload, Hashrange's CPU us per request by function
 
 The parts, from the top one down:
@@ -14,6 +16,7 @@ The parts, from the top one down:
     workloads  the tables, the requests, and what a right answer looks like
     load       wrk: the request file, the Lua script, the parsed outcome
     servers    how each server is started, stopped and its CPU time read
+    connection a kept-alive connection for requests that wrk cannot send, and the filling of tables
     wire       one HTTP request: bytes for wrk, and a blocking call for set-up and checks
 
 The harness talks HTTP only and imports nothing of hashrange: every server is a black box to it.

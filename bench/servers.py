@@ -77,11 +77,11 @@ class Running:
     directory: Path
 
 
-def _hashrange(durability: str) -> Server:
-    """This checkout, its hot path compiled if `make compile` did that."""
+def hashrange(durability: str, *, interpreted: bool = False) -> Server:
+    """This checkout, its hot path compiled if `make compile` did that, unless `interpreted` is asked for."""
 
     def is_compiled() -> bool:
-        return (COMPILED / ".installed").exists()
+        return not interpreted and (COMPILED / ".installed").exists()
 
     def command(port: int, directory: Path) -> list[str]:
         python = str(COMPILED / "bin" / "python") if is_compiled() else sys.executable
@@ -186,8 +186,8 @@ def _pip_version(name: str) -> str:
 
 
 SERVERS: tuple[Server, ...] = (
-    _hashrange("fsync"),
-    _hashrange("memory"),
+    hashrange("fsync"),
+    hashrange("memory"),
     _dynamodb_local("fsync"),
     _dynamodb_local("memory"),
     _dynoxide("fsync"),

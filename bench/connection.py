@@ -1,0 +1,117 @@
+"""A kept-alive HTTP/1.1 connection: bytes out, answers in, in order; and many requests over several of them.
+
+For what wrk cannot do: send a request while another is under way, leave in the middle, look at each answer.
+One request may be sent behind the other before the first is answered (pipelining).
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from bench.wire import HOST
+
+RECEIVED_BYTES = 1 << 18
+
+
+class Closed(OSError):
+    """The server closed the connection before the answer was whole."""
+
+
+class Connection:
+    """One connection. Every wait raises TimeoutError after `timeout_seconds`."""
+
+    def __init__(self, port: int, timeout_seconds: float) -> None:
+        self._socket = socket.create_connection((HOST, port), timeout_seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = bytearray()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def set_timeout(self, seconds: float) -> None:
+        self._socket.settimeout(max(0.001, seconds))
+
+    def send(self, request: bytes) -> None:
+        self._socket.sendall(request)
+
+    def end(self) -> None:
+        """Say that no more requests come; answers still do."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def answer(self) -> tuple[int, bytes, bytes]:
+        """The next answer: its status, its head and its body. Raises Closed where there is none."""
+        while (end := self._received.find(b"\r\n\r\n")) < 0:
+            self._receive()
+        head = bytes(self._received[: end + 2])
+        length = content_length(head)
+        while len(self._received) < end + 4 + length:
+            self._receive()
+        body = bytes(self._received[end + 4 : end + 4 + length])
+        del self._received[: end + 4 + length]
+        return int(head[9:12]), head, body
+
+    def _receive(self) -> None:
+        received = self._socket.recv(RECEIVED_BYTES)
+        if not received:
+            raise Closed(f"the connection was closed, {len(self._received)} bytes into an answer")
+        self._received += received
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def content_length(head: bytes) -> int:
+    """What an answer's head says about the length of its body; 0 where it says nothing."""
+    start = head.lower().find(b"\r\ncontent-length:")
+    if start < 0:
+        return 0
+    return int(head[start + 17 : head.index(b"\r\n", start + 17)])
+
+
+def send_all(
+    port: int,
+    requests: Iterable[bytes],
+    connections: int = 8,
+    timeout_seconds: float = 60.0,
+    note: Callable[[int], None] = lambda answered: None,
+) -> int:
+    """Send requests over several connections, two under way on each; return how many were answered.
+
+    Each answer has to be a 200 that leaves nothing unprocessed: else ValueError. `note` gets the number of
+    the answered requests about once a second.
+    """
+    opened = [Connection(port, timeout_seconds) for _ in range(connections)]
+    waiting: deque[Connection] = deque()
+    answered, noted = 0, time.monotonic()
+    try:
+        for turn, request in enumerate(requests):
+            if turn >= 2 * connections:
+                _expect_success(waiting.popleft())
+                answered += 1
+            opened[turn % connections].send(request)
+            waiting.append(opened[turn % connections])
+            if answered % 64 == 0 and time.monotonic() - noted >= 1:
+                note(answered)
+                noted = time.monotonic()
+        while waiting:
+            _expect_success(waiting.popleft())
+            answered += 1
+    finally:
+        for connection in opened:
+            connection.close()
+    return answered
+
+
+def _expect_success(connection: Connection) -> None:
+    status, _, body = connection.answer()
+    if status != 200 or (b'"UnprocessedItems"' in body and b'"UnprocessedItems":{}' not in body):
+        raise ValueError(f"expected a 200 with nothing unprocessed, got {status} {body[:300]!r}")

@@ -1,0 +1,41 @@
+"""What a shape is, and the registry of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.worst.stage import Stage
+
+# How the requests of a shape are sent: one after the other on one connection; many at once on one
+# connection; one after the other on each of several; by clients that close the connection once they sent it.
+WAYS: tuple[str, ...] = ("single", "pipelined", "connections", "leaving")
+
+Requests = Callable[[Stage], Sequence[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of request. `to_admin_plane` says that the requests are for that port."""
+
+    name: str
+    summary: str
+    requests: Requests
+    ways: tuple[str, ...] = WAYS
+    to_admin_plane: bool = False
+
+
+SHAPES: dict[str, Shape] = {}
+
+
+def shape(
+    summary: str, *, ways: tuple[str, ...] = WAYS, to_admin_plane: bool = False
+) -> Callable[[Requests], Requests]:
+    """Register a function as the shape of its name, with hyphens."""
+
+    def register(requests: Requests) -> Requests:
+        name = requests.__name__.replace("_", "-")
+        SHAPES[name] = Shape(name, summary, requests, ways, to_admin_plane)
+        return requests
+
+    return register

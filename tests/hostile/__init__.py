@@ -1,0 +1,13 @@
+"""A hostile run: a real server under masses of broken requests, over pipelined connections.
+
+    python -m hostile         as many mutations as one has time for (`make hostile MUTATIONS=1000000`)
+    seeds       valid requests of every operation, and those of the golden scripts
+    material    what mutations put where it does not belong
+    mutations   a broken request from a valid one: its values, its JSON text, its headers, its HTTP bytes
+    answers     what a proper answer is
+    shrinking   a smaller request that fails in the same way
+    server      a server in a process of its own: its log, its memory, its tables
+    run         sends, counts, checks
+
+Everything is drawn from a seed. What a run gives differs by ARNs and iterators alone, which hold times.
+"""

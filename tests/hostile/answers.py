@@ -1,0 +1,66 @@
+"""What a proper answer is: to a request that was sent, and of a length that fits it."""
+
+from __future__ import annotations
+
+import zlib
+
+import orjson
+
+# An error may quote the request, but not many times over.
+ERROR_BYTES_MAX = 64 * 1024
+_UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
+# The request was whole HTTP, and yet no call: these are answered by others than the API.
+_FOR_HEADERS = (b"healthy: ", _UNKNOWN_OPERATION)
+
+
+def is_refusal(status: int, head: bytes, body: bytes) -> bool:
+    """Whether it refuses the HTTP itself; the connection ends with it."""
+    return 400 <= status < 500 and not body and b"\r\nConnection: close\r\n" in head
+
+
+def find_fault(kind: str, sent_bytes: int, status: int, head: bytes, body: bytes) -> str | None:
+    """What is wrong with an answer, or None. `kind` is the mutation's."""
+    if status >= 500:
+        return f"status {status}"
+    if not (status == 200 or 400 <= status < 500):
+        return f"status {status}"
+    if is_refusal(status, head, body):
+        return None if kind in ("headers", "framing") else f"status {status} and the end of the connection"
+    if kind in ("headers", "framing") and (not body or body.startswith(_FOR_HEADERS)):
+        return None
+    checksum = b"\r\nx-amz-crc32: %d\r\n" % zlib.crc32(body)
+    if checksum not in head:
+        return "a wrong checksum"
+    try:
+        answer = orjson.loads(body)
+    except ValueError:
+        return "no JSON"
+    if not isinstance(answer, dict):
+        return "no JSON object"
+    return None if status == 200 else _find_error_fault(answer, sent_bytes, len(body))
+
+
+def _find_error_fault(answer: dict[str, object], sent_bytes: int, body_bytes: int) -> str | None:
+    name = answer.get("__type")
+    if not isinstance(name, str) or "#" not in name:
+        return "an error without its name"
+    message = answer.get("message", answer.get("Message", ""))
+    if not isinstance(message, str):
+        return "an error whose message is no text"
+    # The items that a failed condition gives back are no part of the message.
+    if (
+        "Item" not in answer
+        and "CancellationReasons" not in answer
+        and body_bytes > 2 * sent_bytes + ERROR_BYTES_MAX
+    ):
+        return f"an error of {body_bytes} bytes for a request of {sent_bytes}"
+    return None
+
+
+def outcome_of(status: int, body: bytes) -> str:
+    """An answer in a word or two, for the summary."""
+    if status == 200:
+        return "200"
+    start = body.find(b"#")
+    name = body[start + 1 : body.find(b'"', start)].decode("latin-1") if start >= 0 else ""
+    return f"{status} {name}".strip()

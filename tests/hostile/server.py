@@ -1,0 +1,160 @@
+"""The server under attack: its log, its memory, its tables."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.servers import Running, Server, hashrange, running
+from bench.wire import CallError, Request, call
+from hostile import seeds
+
+Json = dict[str, Any]
+
+CONTROL = "control"
+CONTROL_ITEM: Json = {
+    "pk": {"S": "kept"},
+    "text": {"S": "é\u0000\U0001f600"},
+    "number": {"N": "-12345678901234567890.123456789"},
+    "binary": {"B": "AAECAw=="},
+    "nested": {"L": [{"M": {"a": {"NS": ["1", "2"]}}}, {"BOOL": False}, {"NULL": True}]},
+}
+_ERROR_LINE = re.compile(r"\b(ERROR|CRITICAL)\b|^Traceback ")
+_FRAME = re.compile(r'File "([^"]*)", line (\d+), in (\S+)')
+_RAISED = re.compile(r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)?(:|$)")
+
+
+def this_python(memory: bool) -> Server:
+    """The server of the Python that runs the tests, compiled or not as that is."""
+
+    def command(port: int, directory: Path) -> list[str]:
+        where = ["--memory"] if memory else ["--data-dir", str(directory / "data")]
+        return [sys.executable, "-m", "hashrange", "serve", "--port", str(port), *where]
+
+    return Server("hashrange", "memory" if memory else "fsync", lambda: True, lambda: "", command)
+
+
+def built(interpreted: bool) -> Server:
+    """The server that `make compile` made, where it did; that of the sources else."""
+    return hashrange("fsync", interpreted=interpreted)
+
+
+@dataclass(slots=True)
+class Target:
+    """A running server, and how far its log has been read."""
+
+    started: Running
+    log_read_bytes: int = 0
+    control_count: int = 0
+
+    @property
+    def port(self) -> int:
+        return self.started.port
+
+    def ask(self, operation: str, body: Json) -> Json:
+        """Send a proper request and wait for its answer; raises CallError for an error."""
+        return call(self.port, Request(operation, body)).body
+
+    def new_log(self) -> str:
+        """What was logged since the last look."""
+        with (self.started.directory / "server.log").open("rb") as log:
+            log.seek(self.log_read_bytes)
+            added = log.read()
+        self.log_read_bytes += len(added)
+        return added.decode(errors="replace")
+
+    def memory_bytes(self) -> int:
+        status = Path(f"/proc/{self.started.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        return int(found[1]) * 1024 if found else 0
+
+    def set_up_control(self) -> None:
+        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+        types = [{"AttributeName": "pk", "AttributeType": "S"}]
+        create = {"TableName": CONTROL, "KeySchema": key, "AttributeDefinitions": types}
+        self.ask("CreateTable", {**create, "BillingMode": "PAY_PER_REQUEST"})
+        self.ask("PutItem", {"TableName": CONTROL, "Item": CONTROL_ITEM})
+
+    def check_control(self) -> None:
+        """The control item is what it was and a counter is exact; AssertionError if not."""
+        where = {"TableName": CONTROL, "Key": {"pk": {"S": "kept"}}, "ConsistentRead": True}
+        found = self.ask("GetItem", where).get("Item")
+        assert found == CONTROL_ITEM, f"the control item became {found}"
+        self.control_count += 1
+        update = {
+            "TableName": CONTROL,
+            "Key": {"pk": {"S": "counter"}},
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+            "ReturnValues": "ALL_NEW",
+        }
+        counted = self.ask("UpdateItem", update)["Attributes"]["n"]["N"]
+        assert counted == str(self.control_count), f"counted {counted} where {self.control_count} is right"
+        scanned = self.ask("Scan", {"TableName": CONTROL})
+        assert scanned["Count"] == 2, f"the control table has {scanned['Count']} items"
+
+    def renew_tables(self) -> dict[str, list[Json]]:
+        """Delete all tables but the control's, make those of the seeds; return the requests for streams."""
+        for name in self._tables():
+            if name != CONTROL:
+                self._delete(name)
+        for create in (seeds.CREATE_MAIN, seeds.CREATE_PLAIN, seeds.CREATE_OTHER):
+            with suppress(CallError):
+                self.ask("CreateTable", create)
+        self.ask("PutItem", {"TableName": seeds.MAIN, "Item": seeds.ITEM})
+        return seeds.stream_requests(self.ask)
+
+    def _tables(self) -> Iterator[str]:
+        start: Json = {}
+        while True:
+            page = self.ask("ListTables", start)
+            yield from page["TableNames"]
+            if "LastEvaluatedTableName" not in page:
+                return
+            start = {"ExclusiveStartTableName": page["LastEvaluatedTableName"]}
+
+    def _delete(self, name: str) -> None:
+        with suppress(CallError):
+            self.ask("DeleteTable", {"TableName": name})
+            return
+        with suppress(CallError):
+            self.ask("UpdateTable", {"TableName": name, "DeletionProtectionEnabled": False})
+        with suppress(CallError):
+            for replica in self.ask("DescribeTable", {"TableName": name})["Table"].get("Replicas", ()):
+                delete = {"Delete": {"RegionName": replica["RegionName"]}}
+                self.ask("UpdateTable", {"TableName": name, "ReplicaUpdates": [delete]})
+        with suppress(CallError):
+            self.ask("DeleteTable", {"TableName": name})
+
+
+def error_lines(log: str) -> list[str]:
+    """The lines of a log that tell of an internal error."""
+    return [line for line in log.splitlines() if _ERROR_LINE.search(line)]
+
+
+def place_of(log: str) -> str:
+    """Where the last traceback of a log was raised, and as what: the same for the same fault."""
+    frames = _FRAME.findall(log)
+    if not frames:
+        return ""
+    path, line, function = frames[-1]
+    if "recursion" in log[-2_000:].lower():
+        # Where the stack ends is chance.
+        return "too deep a recursion"
+    raised = [text for text in log.splitlines() if _RAISED.match(text)]
+    path = path.rpartition("hashrange/")[2] if "hashrange/" in path else Path(path).name
+    return f"{path}:{line} {function}: {raised[-1][:200] if raised else ''}"
+
+
+@contextmanager
+def attacked(server: Server, directory: Path) -> Iterator[Target]:
+    """A server with the control's table."""
+    with running(server, directory) as started:
+        target = Target(started)
+        target.set_up_control()
+        yield target
