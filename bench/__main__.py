@@ -11,7 +11,7 @@ from bench import report
 from bench.load import LoadError, find_wrk
 from bench.servers import PEER_NAMES, SERVERS, Server
 from bench.suite import Cell, Plan, run_server
-from bench.workloads import WORKLOADS
+from bench.workloads import LARGE_COUNT, USUAL_WORKLOADS, WORKLOADS, set_large_count
 
 DEFAULT_WORKLOADS: tuple[str, ...] = ("get", "put")
 MODES = ("durable", "memory")
@@ -46,8 +46,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workloads",
         metavar="NAMES",
-        help=f"comma list of workloads, or 'all' (default: {','.join(DEFAULT_WORKLOADS)})",
+        help="comma list of workloads, or 'all' but get-large, which takes long to fill"
+        f" (default: {','.join(DEFAULT_WORKLOADS)})",
     )
+    large_help = f"items of 0.5 KB in the table of get-large (default: {LARGE_COUNT:,})"
+    parser.add_argument("--large-items", type=int, default=LARGE_COUNT, metavar="N", help=large_help)
     parser.add_argument(
         "--connections", metavar="COUNTS", help="comma list of connection counts (default: 1,16,64)"
     )
@@ -111,7 +114,8 @@ def _plan(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Plan:
     quick: bool = options.quick
     workloads = QUICK_WORKLOADS if quick else DEFAULT_WORKLOADS
     if options.workloads is not None:
-        workloads = _names(options.workloads, tuple(WORKLOADS), "workload", parser)
+        known = USUAL_WORKLOADS if options.workloads == "all" else tuple(WORKLOADS)
+        workloads = _names(options.workloads, known, "workload", parser)
     counts = options.connections or ("64" if quick else "1,16,64")
     try:
         connections = tuple(int(count) for count in counts.split(","))
@@ -127,6 +131,9 @@ def _plan(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Plan:
 def main() -> int:
     parser = _parser()
     options = parser.parse_args()
+    if options.large_items < 1:
+        parser.error("--large-items takes a number of at least 1")
+    set_large_count(options.large_items)
     plan = _plan(options, parser)
     peers = _names(options.peers, PEER_NAMES, "peer", parser)
     modes = _names(options.modes, MODES, "mode", parser)

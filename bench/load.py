@@ -46,10 +46,12 @@ end
 function done(summary, latency, rates)
   local e = summary.errors
   io.write(string.format(
-    '%s{"requests":%d,"duration_us":%d,"bytes":%d,"p50_us":%d,"p99_us":%d,"max_us":%d,'
+    '%s{"requests":%d,"duration_us":%d,"bytes":%d,'
+    .. '"p50_us":%d,"p99_us":%d,"p999_us":%d,"max_us":%d,'
     .. '"status_errors":%d,"socket_errors":%d,"timeouts":%d}\\n',
     "RESULT_MARK", summary.requests, summary.duration, summary.bytes, latency:percentile(50),
-    latency:percentile(99), latency.max, e.status, e.connect + e.read + e.write, e.timeout))
+    latency:percentile(99), latency:percentile(99.9), latency.max,
+    e.status, e.connect + e.read + e.write, e.timeout))
 end
 """
 ).replace("RESULT_MARK", RESULT_MARK)
@@ -68,6 +70,7 @@ class Outcome:
     bytes: int
     p50_us: int
     p99_us: int
+    p999_us: int
     max_us: int
     status_errors: int
     socket_errors: int

@@ -39,6 +39,7 @@ def _merge(group: Sequence[Cell]) -> Cell:
         requests_per_second=median(cell.requests_per_second for cell in group),
         p50_us=median(cell.p50_us for cell in group),
         p99_us=median(cell.p99_us for cell in group),
+        p999_us=median(cell.p999_us for cell in group),
         server_cpu_us=median(cell.server_cpu_us for cell in group),
         generator_cpu_us=median(cell.generator_cpu_us for cell in group),
         others_share=median(cell.others_share for cell in group),
@@ -180,6 +181,7 @@ def _details(cells: Sequence[Cell]) -> list[str]:
             f"{cell.requests_per_second:,.0f}",
             f"{cell.p50_us / 1000:.2f}",
             f"{cell.p99_us / 1000:.2f}",
+            f"{cell.p999_us / 1000:.2f}",
             f"{cell.server_cpu_us:,.0f}",
             f"{cell.generator_cpu_us:,.0f}",
             f"{cell.others_share:.0%}",
@@ -187,7 +189,7 @@ def _details(cells: Sequence[Cell]) -> list[str]:
         for cell in sorted(cells, key=lambda cell: cell.workload)
         if cell.requests
     ]
-    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms"]
+    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms", "p99.9 ms"]
     return table([*heads, "server CPU us/request", "generator CPU us", "other programs"], rows)
 
 

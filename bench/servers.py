@@ -66,6 +66,11 @@ class Server:
     def is_peer(self) -> bool:
         return self.name != "hashrange"
 
+    @property
+    def is_reopened(self) -> bool:
+        """Whether its store is closed and opened again before it is measured."""
+        return self.is_durable and not self.is_peer
+
 
 @dataclass(frozen=True, slots=True)
 class Running:

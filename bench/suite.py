@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import workloads as shapes
+from bench.connection import send_all
 from bench.load import SCRIPT, LoadError, Outcome, run_wrk, write_requests
 from bench.servers import Running, Server, ServerError, cpu_us, machine_cpu_us, running
 from bench.streams import StreamError, pages, stream_arn
@@ -59,6 +60,7 @@ class Cell:
     requests_per_second: float = 0.0
     p50_us: float = 0.0
     p99_us: float = 0.0
+    p999_us: float = 0.0
     server_cpu_us: float = 0.0
     generator_cpu_us: float = 0.0
     others_share: float = 0.0
@@ -95,8 +97,11 @@ def run_server(server: Server, plan: Plan, note: Callable[[str], None]) -> list[
     cells: list[Cell] = []
     with tempfile.TemporaryDirectory(prefix="hashrange-bench-") as directory:
         try:
+            loaded: set[str] = set()
+            if server.is_reopened:
+                with running(server, Path(directory)) as started:
+                    _load_ahead(started, plan, loaded, note)
             with running(server, Path(directory)) as started:
-                loaded: set[str] = set()
                 for name in plan.workloads:
                     for cell in _run_workload(started, shapes.WORKLOADS[name], plan, loaded):
                         note(_line(cell))
@@ -104,6 +109,18 @@ def run_server(server: Server, plan: Plan, note: Callable[[str], None]) -> list[
         except ServerError as error:
             note(str(error))
     return cells
+
+
+def _load_ahead(started: Running, plan: Plan, loaded: set[str], note: Callable[[str], None]) -> None:
+    """Fill the tables of all workloads, so that the server is measured on a store that it opened."""
+    for table in dict.fromkeys(t for name in plan.workloads for t in shapes.WORKLOADS[name].tables):
+        try:
+            load_table(started.port, table)
+        except (CallError, StreamError, OSError, ValueError) as error:
+            note(f"{started.server.title}: {table} could not be filled before the restart: {error}")
+            return
+        loaded.add(table)
+    wait_until_idle(started)
 
 
 def prepare(started: Running, workload: Workload, loaded: set[str]) -> Prepared:
@@ -149,6 +166,9 @@ def load_table(port: int, name: str) -> None:
         time.sleep(0.02)
     if "StreamSpecification" in shapes.TABLES[name].create.body:
         stream_arn(lambda request: call(port, request).body, name)
+    if shapes.TABLES[name].is_large:
+        send_all(port, (render(request, port) for request in shapes.loading(name)))
+        return
     for request in shapes.loading(name):
         if call(port, request).body.get("UnprocessedItems"):
             raise CallError("BatchWriteItem left items unprocessed while loading")
@@ -156,7 +176,7 @@ def load_table(port: int, name: str) -> None:
 
 def run_once(started: Running, prepared: Prepared, connections: int, seconds: float) -> Run:
     """Run the generator once, on a server that has come to rest."""
-    _wait_until_idle(started)
+    wait_until_idle(started)
     url = f"http://{HOST}:{started.port}/"
     began, all_before, server_before = time.monotonic(), machine_cpu_us(), cpu_us(started.process.pid)
     outcome = run_wrk(url, prepared.request_file, prepared.script, connections, seconds)
@@ -166,7 +186,7 @@ def run_once(started: Running, prepared: Prepared, connections: int, seconds: fl
     return Run(outcome, server, max(0.0, others / cores_us))
 
 
-def _wait_until_idle(started: Running) -> None:
+def wait_until_idle(started: Running) -> None:
     """Let a slow server finish what the last run left in flight, or it would be charged to the next."""
     previous = cpu_us(started.process.pid)
     deadline = time.monotonic() + IDLE_WAIT_SECONDS_MAX
@@ -182,7 +202,7 @@ def _run_workload(started: Running, workload: Workload, plan: Plan, loaded: set[
     server = started.server
     try:
         prepared = prepare(started, workload, loaded)
-    except (CallError, LoadError, StreamError, OSError) as error:
+    except (CallError, LoadError, StreamError, OSError, ValueError) as error:
         for connections in plan.connections:
             yield Cell(server.name, server.durability, workload.name, connections, problem=str(error))
         return
@@ -231,6 +251,7 @@ def _run_cell(
         requests_per_second=outcome.requests_per_second,
         p50_us=outcome.p50_us,
         p99_us=outcome.p99_us,
+        p999_us=outcome.p999_us,
         server_cpu_us=run.server_cpu_us / answered,
         generator_cpu_us=outcome.generator_cpu_us / answered,
         others_share=run.others_share,
@@ -295,7 +316,7 @@ def _line(cell: Cell) -> str:
         return f"{where}  n/a: {cell.problem[:120]}"
     figures = (
         f"{cell.requests_per_second:9.0f}/s"
-        f"  p50 {cell.p50_us / 1000:7.2f} ms  p99 {cell.p99_us / 1000:7.2f} ms"
+        f"  p50 {cell.p50_us / 1000:7.2f} ms  p99 {cell.p99_us / 1000:7.2f}  p99.9 {cell.p999_us / 1000:7.2f}"
         f"  server CPU {cell.server_cpu_us:7.1f} us  generator {cell.generator_cpu_us:5.1f} us"
         f"  others {cell.others_share:3.0%}"
     )

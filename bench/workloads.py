@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -26,6 +26,7 @@ WRITTEN = "bench_written"
 COUNTERS = "bench_counters"
 STREAMED = "bench_streamed"
 FOLLOWED = "bench_followed"
+LARGE = "bench_large"
 
 ITEM_COUNT = 2_000
 FEED_COUNT = 20
@@ -33,6 +34,10 @@ FEED_LENGTH = 100
 WRITTEN_COUNT = 10_000
 COUNTER_COUNT = 1_000
 HOT_COUNTER = "hot"
+# 500 MB, where the server's cache of blocks has 128.
+LARGE_COUNT = 1_000_000
+LARGE_REQUEST_COUNT = 100_000
+_LARGE_NOTE_BYTES = 440
 SPREAD_COUNTERS: tuple[str, ...] = tuple(f"counter#{n:05d}" for n in range(COUNTER_COUNT))
 REQUEST_COUNT = 2_000
 BUCKETS = 50
@@ -49,10 +54,11 @@ BATCH_WRITE_SIZE = 25
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and the items it holds before any run."""
+    """A table and the items it holds before any run; a large one is filled over several connections."""
 
     create: Request
     items: Callable[[], Iterator[Item]]
+    is_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,16 @@ def feed_item(feed: int, position: int) -> Item:
     return {**entry, "pk": {"S": f"feed#{feed:04d}"}, "sk": {"N": str(position)}}
 
 
+def large_item(number: int) -> Item:
+    """Item `number` of the large table: about 512 bytes."""
+    start = number * 7_919 % (len(_TEXT) - _LARGE_NOTE_BYTES)
+    return {
+        "pk": {"S": f"large#{number:010d}"},
+        "created": {"N": str(1_760_000_000 + number)},
+        "note": {"S": _TEXT[start : start + _LARGE_NOTE_BYTES]},
+    }
+
+
 def _table(
     name: str, items: Callable[[], Iterator[Item]], *, sort_key: bool = False, stream: bool = False
 ) -> Table:
@@ -141,6 +157,31 @@ TABLES: dict[str, Table] = {
     STREAMED: _table(STREAMED, lambda: iter(()), stream=True),
     FOLLOWED: _table(FOLLOWED, lambda: (item(n, "followed") for n in range(ITEM_COUNT)), stream=True),
 }
+
+
+def set_large_count(count: int) -> None:
+    """Say how many items the large table has."""
+    TABLES[LARGE] = replace(_table(LARGE, lambda: (large_item(n) for n in range(count))), is_large=True)
+    WORKLOADS["get-large"] = Workload(
+        "get-large",
+        f"GetItem from {count:,} items of 0.5 KB, at random",
+        (LARGE,),
+        lambda: _large_gets(count),
+        _check_large_get,
+    )
+
+
+def _large_gets(count: int) -> list[Request]:
+    noise = random.Random(count)
+    return [
+        Request("GetItem", {"TableName": LARGE, "Key": {"pk": large_item(noise.randrange(count))["pk"]}})
+        for _ in range(LARGE_REQUEST_COUNT)
+    ]
+
+
+def _check_large_get(request: Request, answer: dict[str, Any]) -> str | None:
+    wanted = large_item(int(request.body["Key"]["pk"]["S"].rpartition("#")[2]))
+    return None if same_item(answer.get("Item", {}), wanted) else "the item is not the one stored"
 
 
 def loading(table: str) -> Iterator[Request]:
@@ -473,3 +514,7 @@ WORKLOADS: dict[str, Workload] = {
         ),
     )
 }
+
+# What "all" means: the large table takes long to fill, so its workload has to be named.
+USUAL_WORKLOADS: tuple[str, ...] = tuple(WORKLOADS)
+set_large_count(LARGE_COUNT)

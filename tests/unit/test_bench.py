@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command_line
-from bench import install, profiling, report, servers, workloads
+from bench import install, large, profiling, report, servers, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
@@ -23,6 +23,7 @@ OUTCOME = Outcome(
     bytes=500_000,
     p50_us=1_000,
     p99_us=9_000,
+    p999_us=15_000,
     max_us=20_000,
     status_errors=0,
     socket_errors=0,
@@ -205,7 +206,7 @@ def test_counters_are_summed_over_their_reads() -> None:
 
 def test_the_outcome_is_found_among_what_wrk_prints() -> None:
     fields = (
-        '{"requests":10,"duration_us":1000000,"bytes":700,"p50_us":1,"p99_us":2,"max_us":3,'
+        '{"requests":10,"duration_us":1000000,"bytes":700,"p50_us":1,"p99_us":2,"p999_us":3,"max_us":3,'
         '"status_errors":0,"socket_errors":0,"timeouts":0}'
     )
     outcome = parse_outcome(f"Running 1s test\n  10 requests in 1.00s\n{RESULT_MARK}{fields}\n", 500)
@@ -329,3 +330,42 @@ def test_stacks_add_up_by_function_whatever_the_line() -> None:
 def test_recursion_counts_once() -> None:
     profile = profiling.parse_stacks(["walk (a.py:1);walk (a.py:2);walk (a.py:2) 5\n"])
     assert profile.total["walk (a.py)"] == 5
+
+
+def test_only_our_durable_server_is_measured_on_a_store_that_it_opened() -> None:
+    assert [server.title for server in servers.SERVERS if server.is_reopened] == ["hashrange fsync"]
+
+
+def test_the_large_table_has_as_many_items_as_asked_for_and_is_no_part_of_all() -> None:
+    try:
+        workloads.set_large_count(60)
+        requests = list(workloads.loading(workloads.LARGE))
+        puts = [put for request in requests for put in request.body["RequestItems"][workloads.LARGE]]
+        assert [put["PutRequest"]["Item"] for put in puts] == [workloads.large_item(n) for n in range(60)]
+        workload = workloads.WORKLOADS["get-large"]
+        keys = {request.body["Key"]["pk"]["S"] for request in workload.requests()}
+        assert keys == {workloads.large_item(n)["pk"]["S"] for n in range(60)}
+    finally:
+        workloads.set_large_count(workloads.LARGE_COUNT)
+    assert "get-large" not in workloads.USUAL_WORKLOADS
+    size = sum(len(name) + _size(value) for name, value in workloads.large_item(5).items())
+    assert 450 <= size <= 550
+
+
+def test_a_store_is_filled_with_each_item_once() -> None:
+    raw = list(large.batches(1, 60, 500))
+    bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in raw]
+    puts = [put["PutRequest"]["Item"] for body in bodies for put in body["RequestItems"][large.TABLE]]
+    assert sorted(puts, key=str) == sorted((large.item_of(n, 500) for n in range(60)), key=str)
+    size = sum(len(name) + _size(value) for name, value in large.item_of(123_456, 500).items())
+    assert 490 <= size <= 510
+
+
+def test_a_large_store_is_compared_with_the_small_one() -> None:
+    small, big = (
+        large.Store(items, rates=dict.fromkeys(large.LOADS, rate), p99_us=dict.fromkeys(large.LOADS, 5.0))
+        for items, rate in ((10, 300.0), (1_000, 200.0))
+    )
+    assert large.render_stores(small, big).endswith("MET: within 1.5 times of the small store.")
+    big.rates["put"] = 100.0
+    assert "MISSED by put: " in large.render_stores(small, big)

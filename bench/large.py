@@ -1,0 +1,283 @@
+"""`python -m bench.large`: a durable store of many items against a small one, each reopened beforehand.
+
+Each store is filled over HTTP, stopped, started again, and then takes the same four loads from wrk: GetItem,
+PutItem over an existing item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random
+from the whole store. Printed are the load rate, the server's memory, the size on disk, how long the store
+took to open, the rates, and the ratios of the small store's to the large one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import report
+from bench.connection import send_all
+from bench.load import SCRIPT, LoadError, find_wrk, run_wrk, write_requests
+from bench.servers import Running, Server, ServerError, hashrange, running
+from bench.suite import wait_until_idle
+from bench.wire import HOST, CallError, Request, call, render
+
+TABLE = "large"
+# Items of one partition key.
+GROUP = 100
+QUERY_ITEMS = 20
+REQUESTS_MAX = 100_000
+RATIO_GOAL = 1.5
+LOADERS = 8
+BATCH = 25
+_TEXT = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz     ", k=20_000))
+# What the key, the counter and the names of an item take by DynamoDB's count.
+_OTHER_BYTES = 30
+
+Json = dict[str, Any]
+Maker = Callable[[int, int], Json]
+
+
+def key_of(number: int) -> Json:
+    return {"pk": {"S": f"group#{number // GROUP:010d}"}, "sk": {"N": str(number % GROUP)}}
+
+
+def item_of(number: int, item_bytes: int) -> Json:
+    """Item `number`, of about `item_bytes` by DynamoDB's count."""
+    length = max(1, item_bytes - _OTHER_BYTES)
+    start = number * 7_919 % (len(_TEXT) - min(length, len(_TEXT) - 1))
+    return {**key_of(number), "count": {"N": "0"}, "note": {"S": _TEXT[start : start + length]}}
+
+
+def _get(number: int, item_bytes: int) -> Json:
+    return {"TableName": TABLE, "Key": key_of(number)}
+
+
+def _put(number: int, item_bytes: int) -> Json:
+    return {"TableName": TABLE, "Item": item_of(number, item_bytes)}
+
+
+def _update(number: int, item_bytes: int) -> Json:
+    return {
+        "TableName": TABLE,
+        "Key": key_of(number),
+        "UpdateExpression": "ADD #count :one",
+        "ExpressionAttributeNames": {"#count": "count"},
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+
+
+def _query(number: int, item_bytes: int) -> Json:
+    return {
+        "TableName": TABLE,
+        "KeyConditionExpression": "pk = :pk",
+        "ExpressionAttributeValues": {":pk": key_of(number)["pk"]},
+        "Limit": QUERY_ITEMS,
+    }
+
+
+LOADS: dict[str, tuple[str, Maker]] = {
+    "get": ("GetItem", _get),
+    "put": ("PutItem", _put),
+    "update": ("UpdateItem", _update),
+    "query": ("Query", _query),
+}
+
+
+@dataclass(slots=True)
+class Store:
+    """What was measured of one store; rates in requests a second."""
+
+    items: int
+    load_items_per_second: float = 0.0
+    loaded_memory_bytes: int = 0
+    disk_bytes: int = 0
+    open_seconds: float = 0.0
+    open_memory_bytes: int = 0
+    memory_bytes: int = 0
+    rates: dict[str, float] = field(default_factory=dict)
+    p99_us: dict[str, float] = field(default_factory=dict)
+
+
+def batches(port: int, items: int, item_bytes: int) -> Iterator[bytes]:
+    """The requests that fill the table. Neighbours lie far apart in time, as in a store that grew by use."""
+    groups = list(range(0, items, BATCH))
+    random.Random(items).shuffle(groups)
+    for first in groups:
+        numbers = range(first, min(items, first + BATCH))
+        puts = [{"PutRequest": {"Item": item_of(number, item_bytes)}} for number in numbers]
+        yield render(Request("BatchWriteItem", {"RequestItems": {TABLE: puts}}), port)
+
+
+def directory_bytes(directory: Path) -> int:
+    """The space that the files of a directory take."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+
+
+def memory_bytes(pid: int) -> int:
+    """The resident memory of a process."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) * 1024 if found else 0
+
+
+def _load(started: Running, store: Store, item_bytes: int, note: Callable[[str], None]) -> None:
+    schema = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+    types = [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}]
+    create = {"TableName": TABLE, "KeySchema": schema, "AttributeDefinitions": types}
+    call(started.port, Request("CreateTable", {**create, "BillingMode": "PAY_PER_REQUEST"}))
+    start = noted = time.monotonic()
+
+    def progress(answered: int) -> None:
+        nonlocal noted
+        if time.monotonic() - noted < 5:
+            return
+        noted = time.monotonic()
+        done = answered * BATCH
+        memory = memory_bytes(started.process.pid) >> 20
+        note(f"  {done:12,} of {store.items:,} items  {done / (noted - start):9,.0f}/s  {memory:,} MiB")
+
+    send_all(started.port, batches(started.port, store.items, item_bytes), LOADERS, note=progress)
+    store.load_items_per_second = store.items / (time.monotonic() - start)
+    store.loaded_memory_bytes = memory_bytes(started.process.pid)
+    wait_until_idle(started)
+
+
+def _measure(
+    started: Running, store: Store, options: argparse.Namespace, note: Callable[[str], None]
+) -> None:
+    url = f"http://{HOST}:{started.port}/"
+    script = started.directory / "send.lua"
+    script.write_text(SCRIPT)
+    noise = random.Random(store.items)
+    for name, (operation, make) in LOADS.items():
+        numbers = [noise.randrange(store.items) for _ in range(REQUESTS_MAX)]
+        for number in numbers[:3]:
+            answer = call(started.port, Request(operation, make(number, options.item_bytes))).body
+            _check(name, number, answer)
+        path = started.directory / f"{name}.requests"
+        requests = (Request(operation, make(number, options.item_bytes)) for number in numbers)
+        write_requests(path, (render(request, started.port) for request in requests))
+        run_wrk(url, path, script, options.connections, 1)
+        outcome = run_wrk(url, path, script, options.connections, options.seconds)
+        path.unlink()
+        if outcome.status_errors or outcome.socket_errors:
+            raise LoadError(f"{name}: {outcome.status_errors} errors, {outcome.socket_errors} of sockets")
+        store.rates[name] = outcome.requests_per_second
+        store.p99_us[name] = outcome.p99_us
+        note(f"  {name:8} {outcome.requests_per_second:10,.0f}/s  p99 {outcome.p99_us / 1000:.2f} ms")
+    store.memory_bytes = memory_bytes(started.process.pid)
+
+
+def _check(name: str, number: int, answer: Json) -> None:
+    """Raises LoadError unless a read found the items of the store."""
+    if name == "get" and answer.get("Item", {}).get("sk") != key_of(number)["sk"]:
+        raise LoadError(f"item {number} was not found: {str(answer)[:200]}")
+    if name == "query" and answer.get("Count", 0) < 1:
+        raise LoadError(f"the group of item {number} was not found: {str(answer)[:200]}")
+
+
+def measure_store(
+    server: Server, items: int, options: argparse.Namespace, note: Callable[[str], None]
+) -> Store:
+    """Fill a store, stop the server, start it again, and measure."""
+    store = Store(items)
+    directory = Path(tempfile.mkdtemp(prefix="hashrange-large-"))
+    try:
+        note(f"{items:,} items of {options.item_bytes} bytes")
+        with running(server, directory) as started:
+            _load(started, store, options.item_bytes, note)
+        store.disk_bytes = directory_bytes(directory / "data")
+        start = time.monotonic()
+        with running(server, directory) as started:
+            store.open_seconds = time.monotonic() - start
+            store.open_memory_bytes = memory_bytes(started.process.pid)
+            note(
+                f"  loaded at {store.load_items_per_second:,.0f} items/s, open in {store.open_seconds:.2f} s"
+            )
+            _measure(started, store, options, note)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return store
+
+
+def render_stores(small: Store, large: Store) -> str:
+    """Both stores in a table, and the verdict."""
+    mebibyte = 1 << 20
+    rows = [
+        ["load, items/s", *(f"{store.load_items_per_second:,.0f}" for store in (small, large)), ""],
+        [
+            "memory after the load, MiB",
+            *(f"{s.loaded_memory_bytes / mebibyte:,.0f}" for s in (small, large)),
+            "",
+        ],
+        ["on disk, MiB", *(f"{store.disk_bytes / mebibyte:,.1f}" for store in (small, large)), ""],
+        ["open, s", *(f"{store.open_seconds:.2f}" for store in (small, large)), ""],
+        ["memory when open, MiB", *(f"{s.open_memory_bytes / mebibyte:,.0f}" for s in (small, large)), ""],
+        [
+            "memory at the end, MiB",
+            *(f"{store.memory_bytes / mebibyte:,.0f}" for store in (small, large)),
+            "",
+        ],
+    ]
+    for name in LOADS:
+        rates = [f"{store.rates[name]:,.0f}" for store in (small, large)]
+        rows.append([f"{name}, requests/s", *rates, f"{ratio(small, large, name):.2f}"])
+        rows.append(
+            [f"{name}, p99 ms", *(f"{store.p99_us[name] / 1000:.2f}" for store in (small, large)), ""]
+        )
+    heads = ["", f"{small.items:,} items", f"{large.items:,} items", "small / large"]
+    missed = [name for name in LOADS if ratio(small, large, name) > RATIO_GOAL]
+    verdict = f"MISSED by {', '.join(missed)}" if missed else "MET"
+    return "\n".join(
+        [*report.table(heads, rows), "", f"{verdict}: within {RATIO_GOAL} times of the small store."]
+    )
+
+
+def ratio(small: Store, large: Store, name: str) -> float:
+    """How many times the rate of the large store the small one's is."""
+    return small.rates[name] / large.rates[name] if large.rates[name] else float("inf")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.large", description="Measure a large durable store against a small one."
+    )
+    parser.add_argument("--items", type=int, default=10_000_000, metavar="N", help="of the large store")
+    parser.add_argument("--small-items", type=int, default=10_000, metavar="N", help="of the small store")
+    parser.add_argument("--item-bytes", type=int, default=500, metavar="N", help="the size of an item")
+    parser.add_argument("--seconds", type=float, default=5, metavar="S", help="length of each measured run")
+    parser.add_argument("--connections", type=int, default=64, metavar="N", help="of the load generator")
+    parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
+    options = parser.parse_args()
+    if min(options.items, options.small_items, options.item_bytes, options.connections) < 1:
+        parser.error("--items, --small-items, --item-bytes and --connections take numbers of at least 1")
+    server = hashrange("fsync", interpreted=options.interpreted)
+
+    def note(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    try:
+        find_wrk()
+        where = report.machine()
+        small = measure_store(server, options.small_items, options, note)
+        large = measure_store(server, options.items, options, note)
+    except (LoadError, ServerError, CallError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"Machine: {where}. {server.title}: {server.version()}.\n")
+    print(render_stores(small, large))
+    return 0 if all(ratio(small, large, name) <= RATIO_GOAL for name in LOADS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
