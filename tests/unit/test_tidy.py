@@ -44,6 +44,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "boto3": {"client", "triggers"},
     "botocore": {"client", "triggers", "patterns"},
     "rocksdict": {"storage"},
+    "google_crc32c": {"storage"},
 }
 # What only some modules may name, as `module.attribute`.
 ALLOWED_NAMES: dict[str, set[str]] = {

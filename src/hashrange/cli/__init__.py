@@ -10,7 +10,7 @@
 
 A command's module is imported only when the command is named, so that `--version` and shell completion
 do not wait for the database. Exit codes: 0 done, 1 it could not be done (one line on stderr says why and
-what to do), 2 the command line is wrong.
+what to do), 2 the command line is wrong; `check` has its own.
 """
 
 from __future__ import annotations

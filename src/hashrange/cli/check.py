@@ -1,56 +1,144 @@
-"""`hashrange check DIR`: verify that a data directory holds together."""
+"""`hashrange check DIR`: verify that a data directory is whole and holds together, and repair it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
+import orjson
 
-from hashrange.storage.api import Engine, StorageError
-from hashrange.tables.check import check
+from hashrange.storage.api import StorageError
+from hashrange.tables.check import Problem, check, mend
+from hashrange.tables.owners import owners
+
+if TYPE_CHECKING:
+    from hashrange.storage.embedded_reading import StoredRecords
+
+_SOUND: Final = 0
+_DAMAGED: Final = 1
+_NOT_CHECKED: Final = 2
+
+
+class _NotChecked(click.ClickException):
+    """The directory could not be checked."""
+
+    exit_code = _NOT_CHECKED
 
 
 @click.command(
     "check",
     epilog="""\b
-Example:
-  hashrange check ./hashrange-data""",
+Exit codes: 0 sound, 1 damage found, 2 not checked (not a data directory, in use, or wrong usage).
+
+\b
+Examples:
+  hashrange check ./hashrange-data
+  hashrange check ./hashrange-data --format json | jq -r .message
+  hashrange check ./hashrange-data --repair""",
 )
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
-def command(directory: Path) -> None:
-    """Verify the data directory DIR: every index entry has its item and the reverse, and sizes match.
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How each problem is printed: as a line of text, or as a JSON object on a line.",
+)
+@click.option(
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="Accept the loss: make a sound store of what can be read, keep what is changed in DIR/damaged-N, "
+    "put right index entries, totals, sizes and expiry queues, then check again.",
+)
+def command(directory: Path, format_: str, repairs: bool) -> None:
+    """Verify the data directory DIR, and print one line for each problem.
 
-    Nothing may be serving it meanwhile. Exits with 1 if there is damage, and prints one line for each.
+    All files are there and whole, every record can be read and decoded, every index entry has its item and
+    every item its entries, and sizes and totals are right. No server may have the directory open. Nothing is
+    changed without --repair, so a copy or a disk mounted to be read only will do.
     """
     if not any(directory.iterdir()):
-        raise click.ClickException(f"{directory} is empty: there is nothing to check")
-    click.echo(f"checking {directory}", err=True)
+        raise _NotChecked(f"{directory} is empty: there is nothing to check")
     try:
-        engine = _open(directory)
+        if repairs:
+            _repair(directory)
+        click.echo(f"checking {directory}", err=True)
+        found = 0
+        for problem in _problems(directory):
+            found += 1
+            if format_ == "text":
+                click.echo(problem)
+            else:
+                click.echo(orjson.dumps(_fields(problem)))
     except StorageError as error:
-        raise click.ClickException(str(error)) from error
-    try:
-        damaged = 0
-        for problem in check(engine, progress=_progress):
-            damaged += 1
-            click.echo(str(problem))
+        raise _NotChecked(str(error)) from error
     finally:
-        engine.close()
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
-    if damaged:
-        raise click.ClickException(f"{damaged} problems found in {directory}")
+    if found:
+        problems = "1 problem" if found == 1 else f"{found} problems"
+        click.echo(f"{problems} found in {directory}", err=True)
+        sys.exit(_DAMAGED)
     click.echo(f"no damage in {directory}", err=True)
+    sys.exit(_SOUND)
+
+
+def _problems(directory: Path) -> Iterator[Problem]:
+    """What is wrong with the files, then with the records, then between the records."""
+    from hashrange.storage.embedded_damage import Damage
+    from hashrange.storage.embedded_reading import StoredRecords
+
+    store = StoredRecords(directory)
+    try:
+        for found in store.verify(_progress):
+            if isinstance(found, Damage):
+                yield Problem("", found.message)
+            else:
+                yield Problem("", f"{found.cause}; lost are {_lost(store, *found.spaces)}")
+        if store.readable:
+            yield from check(store, progress=_progress)
+        else:
+            yield Problem("", "no record can be read")
+    finally:
+        store.close()
+
+
+def _lost(store: StoredRecords, first: int, last: int) -> str:
+    """Whose records lie in some spaces."""
+    names = [text for space, text in store.read(owners) if first <= space <= last]
+    return "some records of " + (", ".join(names) if names else f"the spaces {first} to {last}")
+
+
+def _repair(directory: Path) -> None:
+    from hashrange.storage.embedded import EmbeddedEngine
+    from hashrange.storage.embedded_repair import repair
+
+    for done in repair(directory):
+        click.echo(done, err=True)
+    engine = EmbeddedEngine(directory)
+    try:
+        for problem in mend(engine, progress=_progress):
+            click.echo(f"put right: {problem}", err=True)
+    finally:
+        engine.close()
+
+
+def _fields(problem: Problem) -> dict[str, str | None]:
+    return {
+        "table": problem.table or None,
+        "index": problem.index,
+        "partition": problem.partition.hex() if problem.partition is not None else None,
+        "sort": problem.sort.hex() if problem.sort is not None else None,
+        "message": problem.message,
+    }
 
 
 def _progress(what: str, records: int) -> None:
     """Show a person how far it has got; a log file needs to know only the end."""
     if sys.stderr.isatty():
         click.echo(f"\r{what}: {records} records\x1b[K", nl=False, err=True)
-
-
-def _open(directory: Path) -> Engine:
-    from hashrange.storage.embedded import EmbeddedEngine
-
-    return EmbeddedEngine(directory)

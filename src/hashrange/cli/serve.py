@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import inspect
 import logging
+import os
 import re
 import socket
 import sys
@@ -301,6 +302,7 @@ def _open(memory: bool, data_dir: Path) -> Engine:
         return MemoryEngine()
     from hashrange.storage.embedded import EmbeddedEngine
 
+    os.umask(0o077)  # what RocksDB writes is for its owner only
     return EmbeddedEngine(data_dir)
 
 

@@ -211,5 +211,9 @@ class UnknownFormat(StorageError):
     """The data directory was written by a newer or foreign program."""
 
 
+class StoreDamaged(StorageError):
+    """Files of the store are missing, or do not hold what was written; they were left as they are."""
+
+
 class Unsupported(StorageError):
     """The engine does not have this capability."""

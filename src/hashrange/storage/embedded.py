@@ -41,13 +41,13 @@ from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import Any, Final, TypeVar
 
-from rocksdict import DbClosedError, Rdict, WriteBatch, WriteOptions
+from rocksdict import DbClosedError, Rdict
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage import embedded_disk
 from hashrange.storage.api import CommitFailed, Done, Reader, Stopped, StorageError, Totals, Transaction
-from hashrange.storage.embedded_batches import clearing, keys_under, writing
+from hashrange.storage.embedded_batches import clearing, keys_under, write, writing
+from hashrange.storage.embedded_directory import open_directory
 from hashrange.storage.embedded_gathering import Gathering
 from hashrange.storage.embedded_keys import BATCH_KEY, CLEARING, pack_batch, unpack_batch
 from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
@@ -89,16 +89,13 @@ class EmbeddedEngine:
         batch_bodies_max: int = 4_096,
         recent_bytes: int = 32 * _MIB,
     ) -> None:
-        """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
+        """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         self.commit_fault: Callable[[], None] | None = None
         self._directory = Path(directory)
         self._batch_bodies_max = batch_bodies_max
-        self._sizes = {"cache_bytes": cache_bytes, "write_buffer_bytes": write_buffer_bytes}
-        self._write_options = WriteOptions()
-        self._write_options.sync = False
-        # A stall inside RocksDB would hold the GIL; ours releases it.
-        self._write_options.no_slowdown = True
-        self._db = embedded_disk.open_directory(self._directory, **self._sizes)
+        self._disk, self._db = open_directory(
+            self._directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
+        )
 
         self._lock = Lock()
         self._work = Condition(self._lock)  # the commit thread waits for a batch
@@ -116,6 +113,7 @@ class EmbeddedEngine:
         self._undo: tuple[int, _Records] | None = None
         # Spaces whose records may be dropped once nobody reads the view that still shows them.
         self._clearing: list[tuple[weakref.ref[View], int]] = []
+        self._unsynced = False  # whether that was written and is not durable yet
         self._dropped: set[int] = set()  # done, but still masked in the published view
         self._batch_number = 0
         self._sequence = 0
@@ -206,7 +204,7 @@ class EmbeddedEngine:
             # An empty batch in flight: bodies go on collecting, and nothing is written meanwhile.
             token = self._committing = Batch()
         try:
-            embedded_disk.checkpoint(self._db, Path(directory))
+            self._disk.checkpoint(self._db, Path(directory))
         finally:
             with self._lock:
                 self._end_commit()
@@ -233,6 +231,8 @@ class EmbeddedEngine:
         except Exception as error:
             if broken is None:
                 raise StorageError(f"The store in {self._directory} did not close well: {error}") from None
+        finally:
+            self._disk.close()
 
     # Bodies; all under the lock.
 
@@ -421,23 +421,24 @@ class EmbeddedEngine:
             cleared = (cleared | batch.cleared) - self._dropped
             self._dropped = set()
         view = self._view.follow(list(records), cleared)
-        self._write(lambda: writing(records))
+        if self._unsynced:
+            self._db.flush_wal(True)
+            self._unsynced = False
+        write(self._db, lambda: writing(records))
         if self.commit_fault is not None:
             self.commit_fault()
-        self._db.flush_wal(True)
+        self._sync()
         view.snapshot = self._db.snapshot()
         return view
 
-    def _write(self, make: Callable[[], WriteBatch]) -> None:
-        """Hand a batch to RocksDB, in one atomic write, made anew for each try: one uses it up."""
-        while True:
-            try:
-                self._db.write(make(), self._write_options)
-                return
-            except Exception as error:
-                if not str(error).startswith("Result incomplete"):
-                    raise
-            time.sleep(_PAUSE_SECONDS)  # flushes and compactions are behind
+    def _sync(self) -> None:
+        """Make the log durable, and note outside of it how far it goes.
+
+        No batch is written while another one is not durable: a crash of the machine could lose the earlier of
+        two, and that would look like damage.
+        """
+        self._db.flush_wal(True)
+        self._disk.advance(self._batch_number, self._db.latest_sequence_number())
 
     def _publish(self, batch: Batch, view: View) -> None:
         with self._lock:
@@ -466,14 +467,15 @@ class EmbeddedEngine:
     def _drop_cleared(self) -> None:
         """Drop the records of deleted spaces that no reader can see any more; under the lock.
 
-        Not made durable: the notes under CLEARING have it done again after a crash.
+        Not made durable at once: the notes under CLEARING have it done again after a crash.
         """
         ready = {space for view, space in self._clearing if view() is None}
         if not ready:
             return
         self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
         with contextlib.suppress(Exception):  # the store is broken then, and its repair does it
-            self._write(lambda: clearing(ready))
+            self._unsynced = True
+            write(self._db, lambda: clearing(ready))
             self._dropped |= ready
 
     def _fail(self, batch: Batch, records: _Records, cause: str) -> None:
@@ -532,7 +534,7 @@ class EmbeddedEngine:
             failed, before = self._undo
             if number == failed:
                 # The failed batch made it to the disk after all.
-                self._write(lambda: writing(before))
+                write(db, lambda: writing(before))
                 db.flush_wal(True)
             self._undo = None
             # Sequence numbers that were given, even in vain, are not given again.
@@ -546,7 +548,8 @@ class EmbeddedEngine:
         self._dropped.clear()
         unfinished = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
         if unfinished:
-            self._write(lambda: clearing(unfinished))
+            write(db, lambda: clearing(unfinished))
+        self._sync()
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()
         self._view = view
@@ -555,14 +558,14 @@ class EmbeddedEngine:
         """Open RocksDB again after a failed commit; under the lock. Raises CommitFailed."""
         assert self._broken is not None
         try:
-            embedded_disk.probe_space(self._directory)
+            self._disk.probe_space()
         except OSError as error:
             raise commit_failed(f"{self._broken}; still: {error}") from None
         self._await_readers()
         with contextlib.suppress(Exception):  # closing reports the old error once more
             self._db.close()
         try:
-            self._start(embedded_disk.open_rocks(self._directory, **self._sizes))
+            self._start(self._disk.open())
         except Exception as error:
             raise commit_failed(f"{self._broken}; and opening the store again: {error}") from None
         self._broken = None

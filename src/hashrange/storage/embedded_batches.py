@@ -1,15 +1,42 @@
 """What the embedded engine hands to RocksDB in one call, and what it asks it at the start.
 
-Refuses to know: when, and whether it worked.
+Refuses to know: when, and whether it is durable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict, WriteBatch, WriteOptions
 
 from hashrange.storage.embedded_keys import after, clearing_key, space_range
+
+_PAUSE_SECONDS: Final = 0.002
+
+
+def _write_options() -> WriteOptions:
+    options = WriteOptions()
+    options.sync = False
+    # A stall inside RocksDB would hold the GIL; ours releases it.
+    options.no_slowdown = True
+    return options
+
+
+_OPTIONS: Final = _write_options()
+
+
+def write(db: Rdict, make: Callable[[], WriteBatch]) -> None:
+    """Hand a batch to RocksDB, in one atomic write, made anew for each try: one uses it up."""
+    while True:
+        try:
+            db.write(make(), _OPTIONS)
+            return
+        except Exception as error:
+            if not str(error).startswith("Result incomplete"):
+                raise
+        time.sleep(_PAUSE_SECONDS)  # flushes and compactions are behind
 
 
 def writing(records: Mapping[bytes, bytes | None]) -> WriteBatch:

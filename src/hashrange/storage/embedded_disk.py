@@ -1,12 +1,6 @@
-"""A data directory on disk: its format, its lock, and the RocksDB inside it.
+"""RocksDB as the embedded engine has it: how it is opened, and with which settings.
 
-    DIRECTORY/FORMAT    "hashrange data 1": written first, durably, before anything else
-    DIRECTORY/rocks/    RocksDB's files; RocksDB's own LOCK keeps every other process out
-
-A directory is ours if it has a FORMAT file; an empty one becomes ours; any other is refused, so that a
-mistyped path never mixes a database into somebody's files.
-
-Refuses to know: records and commits.
+Refuses to know: what else is in the data directory (`embedded_directory`), records and commits.
 """
 
 from __future__ import annotations
@@ -16,73 +10,57 @@ from pathlib import Path
 from typing import Final
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
-    Checkpoint,
     DBCompressionType,
+    DBRecoveryMode,
     Options,
     Rdict,
 )
 
-from hashrange.storage.api import DataDirectoryLocked, StorageError, UnknownFormat
+from hashrange.storage.api import DataDirectoryLocked, StorageError
 
-FORMAT_VERSION: Final = 1
-_FORMAT_PREFIX: Final = "hashrange data "
 _MIB: Final = 1024 * 1024
-
-# What an otherwise empty directory may hold: a file system's own folder, and our own unfinished start.
-_HARMLESS_NAMES: Final = frozenset({"lost+found", "FORMAT.new"})
 
 # A store that failed for want of space is opened again only when this much can be written: opening needs
 # room itself, and a store that fails to open cannot even be read.
 _PROBE_BYTES: Final = 4 * _MIB
 
 
-def open_directory(directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Rdict:
-    """Open the store in `directory`, made where missing.
+def open_rocks(
+    directory: Path,
+    *,
+    cache_bytes: int,
+    write_buffer_bytes: int = 32 * _MIB,
+    create: bool = False,
+    read_only: bool = False,
+    compact: bool = True,
+) -> Rdict:
+    """Open the RocksDB of a directory that was found sound, or make it with `create`.
 
-    Raises DataDirectoryLocked, UnknownFormat, StorageError.
+    Raises DataDirectoryLocked, StorageError.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        _check_format(directory)
-    except OSError as error:
-        raise StorageError(
-            f"The data directory {directory} cannot be used: {error}. Check that it is a directory that "
-            "this user may write to, and that the disk is not full."
-        ) from error
-    return open_rocks(directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
-
-
-def open_rocks(directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Rdict:
-    """Open the RocksDB of a directory whose format is known to be ours."""
     options = _options(cache_bytes, write_buffer_bytes)
+    options.create_if_missing(create)
+    options.set_disable_auto_compactions(not compact)
+    access = AccessType.read_only(False) if read_only else AccessType.read_write()
     try:
         # The column family is named, for rocksdict 0.3.29 takes the options of one that is not from the file
         # that RocksDB wrote, which knows neither the cache nor the filters.
-        return Rdict(str(directory / "rocks"), options, column_families={"default": options})
+        return Rdict(str(directory / "rocks"), options, {"default": options}, access)
     except Exception as error:  # rocksdict raises plain Exception for everything
         text = str(error)
         if "lock" in text.lower() and "/LOCK" in text:
-            raise DataDirectoryLocked(
-                f"The data directory {directory} is in use by another process, or opened twice by this "
-                "one. Stop the other server, or choose another directory."
-            ) from None
+            raise locked(directory) from None
         raise StorageError(f"The store in {directory} cannot be opened: {text}") from None
 
 
-def checkpoint(db: Rdict, directory: Path) -> None:
-    """Write a copy of `db` into the new or empty `directory`."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise StorageError(f"The checkpoint directory {directory} is not empty; choose a new one.")
-        Checkpoint(db).create_checkpoint(str(directory / "rocks"))
-        _write_format(directory)
-    except StorageError:
-        raise
-    except Exception as error:
-        raise StorageError(f"The checkpoint in {directory} could not be written: {error}") from error
+def locked(directory: Path) -> DataDirectoryLocked:
+    return DataDirectoryLocked(
+        f"The data directory {directory} is in use by another process, or opened twice by this one. Stop the "
+        "other server, or choose another directory."
+    )
 
 
 def probe_space(directory: Path) -> None:
@@ -97,54 +75,6 @@ def probe_space(directory: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_format(directory: Path) -> None:
-    try:
-        text = (directory / "FORMAT").read_text("ascii").strip()
-    except FileNotFoundError:
-        foreign = sorted({entry.name for entry in directory.iterdir()} - _HARMLESS_NAMES)
-        if foreign:
-            raise UnknownFormat(
-                f"The directory {directory} is not empty and is not a Hashrange data directory (it holds "
-                f"{foreign[0]!r}). Choose an empty or a new directory."
-            ) from None
-        _write_format(directory)
-        return
-    except UnicodeDecodeError:
-        text = ""
-    version = text.removeprefix(_FORMAT_PREFIX)
-    if version == text or not version.isdigit():
-        raise UnknownFormat(
-            f"The file {directory / 'FORMAT'} was not written by Hashrange. Choose another directory."
-        )
-    if int(version) != FORMAT_VERSION:
-        raise UnknownFormat(
-            f"The data directory {directory} has format {version}; this program knows format "
-            f"{FORMAT_VERSION}. Use a newer Hashrange."
-        )
-
-
-def _write_format(directory: Path) -> None:
-    """Write FORMAT so that a crash leaves either all of it or none."""
-    new = directory / "FORMAT.new"
-    with new.open("w", encoding="ascii") as file:
-        file.write(f"{_FORMAT_PREFIX}{FORMAT_VERSION}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(directory / "FORMAT")
-    _sync_directory(directory)
-    _sync_directory(directory.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # Windows can neither open nor sync a directory
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     """RocksDB's settings: for point reads and short ranges of records of about 1 KB."""
     table = BlockBasedOptions()
@@ -154,7 +84,11 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
 
     options = Options(raw_mode=True)
-    options.create_if_missing(True)
+    # What a crash may leave at the end of the log is not an error. Whether that is all that is wrong with the
+    # log was found out before (`embedded_damage`): RocksDB would stop at a hole without a word.
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    # It is read as a whole before each start.
+    options.set_max_manifest_file_size(16 * _MIB)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())

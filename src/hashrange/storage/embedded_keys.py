@@ -1,4 +1,4 @@
-"""The layout of the embedded engine's keys on disk (format 1).
+"""The layout of the embedded engine's keys on disk.
 
     key = space, 4 bytes big-endian | len(partition), 1 byte | partition | sort
 

@@ -89,6 +89,11 @@ def spaces_end(reader: Reader) -> int:
     return int(stored) if stored else FIRST_TABLE_SPACE
 
 
+def raise_spaces_end(txn: Transaction, end: int) -> None:
+    """Make sure that no number below `end` is given again: for the checker, where the counter was lost."""
+    txn.put(CATALOG_SPACE, _NEXT_SPACE, b"", str(max(end, spaces_end(txn))).encode())
+
+
 def save(txn: Transaction, table: Table) -> None:
     """Store a definition, new or changed."""
     txn.put(CATALOG_SPACE, _TABLE, table.name.encode(), tables.encode(table))

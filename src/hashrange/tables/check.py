@@ -8,8 +8,12 @@ for each thing that is wrong:
 - totals, sizes of item collections and the expiry queue that differ from what the items say;
 - two tables that share a space, and records in a space that no table or stream owns.
 
-It reads only. Nothing may write meanwhile: what changes between two bites would look like damage. An index
-that is being filled, or that changes still wait for, is compared with itself only.
+Where what an item says is enough to put something else right (an index entry, a total, the size of a
+collection, a place in the expiry queue), the problem knows how: `mend` does that.
+
+`check` reads only. Nothing may write meanwhile: what changes between two bites would look like damage. An
+index that is being filled, or that changes still wait for, is compared with itself only. What cannot be read
+is passed over here: the store tells of that.
 
 Knows nothing of engines: it sees what their readers show.
 """
@@ -17,27 +21,43 @@ Knows nothing of engines: it sees what their readers show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import Protocol, TypeVar
 
 import msgspec
 import orjson
 
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Engine, Reader, StorageError, Totals
+from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
 from hashrange.tables import catalog, expiry, indexes, items, keys, lag, records, streams
 from hashrange.tables import table as tables
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item, admit_item, equal
 
 BITE_RECORDS = 500
+PASSES_MAX = 5
 
 # Numbers beyond those given are looked at too: a record there means that the counter was set back.
 _SPACES_BEYOND = 64
 
+T = TypeVar("T")
+
 Progress = Callable[[str, int], None]
 """Called after each bite with what is being checked and how many of its records were looked at so far."""
+
+
+Mend = Callable[[Transaction], None]
+"""Puts a problem right."""
+
+
+class Readable(Protocol):
+    """What is checked: an engine, or what can be read of a store without one."""
+
+    def read(self, body: Callable[[Reader], T]) -> T:
+        """Run a read body."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +70,7 @@ class Problem:
     index: str | None = None
     partition: bytes | None = None
     sort: bytes | None = None
+    mend: Mend | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = self.table or "store"
@@ -60,7 +81,26 @@ class Problem:
         return f"{where}: {self.message}"
 
 
-def check(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
+def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
+    """Put right what can be, and yield what was; `check` tells of the rest."""
+    for _ in range(PASSES_MAX):  # an item's entry can lie where another one's did
+        mends: list[Mend] = []
+        for problem in check(engine, progress=progress):
+            if problem.mend is not None:
+                mends.append(problem.mend)
+                yield problem
+        if not mends:
+            return
+        for start in range(0, len(mends), BITE_RECORDS):
+            engine.write(partial(_apply, mends=mends[start : start + BITE_RECORDS]))
+
+
+def _apply(txn: Transaction, mends: list[Mend]) -> None:
+    for mend_one in mends:
+        mend_one(txn)
+
+
+def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Problem]:
     """Everything that is wrong with a store to which nobody writes meanwhile."""
     report = progress or _nobody
     names = engine.read(lambda reader: [name for name, _ in catalog.stored_definitions(reader)])
@@ -75,8 +115,12 @@ def check(engine: Engine, *, progress: Progress | None = None) -> Iterator[Probl
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
         yield from _check_table(engine, table, report)
-    for stream in engine.read(lambda reader: list(streams.all_streams(reader))):
-        owners.setdefault(stream.space, stream.table)
+    try:
+        for stream in engine.read(lambda reader: list(streams.all_streams(reader))):
+            owners.setdefault(stream.space, stream.table)
+    except (msgspec.MsgspecError, ValueError) as error:
+        yield Problem("", f"the streams cannot be listed: the note of one cannot be decoded: {error}")
+        return  # the spaces of the others are not known
     yield from _check_spaces(engine, owners, report)
 
 
@@ -98,8 +142,12 @@ def _definition(reader: Reader, name: str) -> Table | Problem:
     return Problem(name, "the definition went away while the store was checked")
 
 
-def _check_table(engine: Engine, table: Table, report: Progress) -> Iterator[Problem]:
-    waiting = engine.read(lag.waiting_spaces)
+def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[Problem]:
+    try:
+        waiting = engine.read(lag.waiting_spaces)
+    except (msgspec.MsgspecError, ValueError) as error:
+        yield Problem(table.name, f"what waits for lagging indexes cannot be decoded: {error}")
+        waiting = {index.space for index in table.indexes}
     settled = [index for index in table.indexes if not index.backfilling and index.space not in waiting]
     yield from _Walk(engine, table, None, report).run(_Items(table, settled))
     for index in table.indexes:
@@ -113,14 +161,15 @@ def _check_table(engine: Engine, table: Table, report: Progress) -> Iterator[Pro
 class _Walk:
     """A walk over the items or the entries of one index, in bites: decodes them, adds up the totals."""
 
-    __slots__ = ("engine", "index", "report", "space", "table")
+    __slots__ = ("engine", "index", "report", "space", "table", "unread")
 
-    def __init__(self, engine: Engine, table: Table, index: Index | None, report: Progress) -> None:
+    def __init__(self, engine: Readable, table: Table, index: Index | None, report: Progress) -> None:
         self.engine = engine
         self.table = table
         self.index = index
         self.space = table.space if index is None else index.space
         self.report = report
+        self.unread = 0
 
     def run(self, look: _Items | _Entries) -> Iterator[Problem]:
         what = self.table.name if self.index is None else f"{self.table.name}/{self.index.name}"
@@ -135,13 +184,27 @@ class _Walk:
             if last is None:
                 break
             low = (last[0], last[1] + b"\x00")
-        yield from self.engine.read(lambda reader: list(look.finish(reader)))
-        kept = self.engine.read(lambda reader: reader.totals(self.space))
-        if kept != Totals(looked_at, total):
-            yield self._problem(
-                f"the totals are {kept.records} records of {kept.bytes} bytes, "
-                f"but there are {looked_at} records of {total} bytes"
-            )
+        try:
+            yield from self.engine.read(lambda reader: list(look.finish(reader)))
+            kept = self.engine.read(lambda reader: reader.totals(self.space))
+        except StorageError as error:
+            yield self._problem(f"the totals cannot be read: {error}")
+        else:
+            if kept != Totals(looked_at, total):
+                yield self._totals(kept, looked_at, total)
+        if self.unread:
+            message = f"{self.unread} records could not be compared with others, which cannot be read"
+            yield self._problem(message)
+
+    def _totals(self, kept: Totals, looked_at: int, total: int) -> Problem:
+        def put_right(txn: Transaction) -> None:
+            txn.count(self.space, looked_at - kept.records, total - kept.bytes)
+
+        return self._problem(
+            f"the totals are {kept.records} records of {kept.bytes} bytes, "
+            f"but there are {looked_at} records of {total} bytes",
+            mend=put_right,
+        )
 
     def _bite(
         self, reader: Reader, look: _Items | _Entries, low: tuple[bytes, bytes]
@@ -156,15 +219,20 @@ class _Walk:
                 item = decoded(record)
             except ValueError as error:
                 problems.append(self._problem(str(error), last))
-            else:
+                continue
+            try:
                 problems.extend(look(reader, partition, sort, record, item))
+            except StorageError:  # the store tells of it
+                self.unread += 1
         return problems, sizes, last
 
-    def _problem(self, message: str, address: tuple[bytes, bytes] = (b"", b"")) -> Problem:
+    def _problem(
+        self, message: str, address: tuple[bytes, bytes] = (b"", b""), mend: Mend | None = None
+    ) -> Problem:
         index = self.index.name if self.index is not None else None
         if address[0]:
-            return Problem(self.table.name, message, index, *address)
-        return Problem(self.table.name, message, index)
+            return Problem(self.table.name, message, index, *address, mend=mend)
+        return Problem(self.table.name, message, index, mend=mend)
 
 
 def decoded(record: bytes) -> Item:
@@ -222,17 +290,22 @@ class _Items:
             seconds = expiry.expires_at(ttl.attribute, item)
             if seconds is not None and not expiry.is_queued(reader, ttl, (seconds, partition, sort)):
                 message = f"the item expires at {seconds}, but the expiry queue does not hold it"
-                yield Problem(table.name, message, None, partition, sort)
+                put_right = partial(
+                    expiry.requeue, ttl=ttl, partition=partition, sort=sort, old_item=None, new_item=item
+                )
+                yield Problem(table.name, message, None, partition, sort, put_right)
 
     def _check_entry(
         self, reader: Reader, index: Index, entry: indexes.Entry, partition: bytes, sort: bytes
     ) -> Iterator[Problem]:
         stored = reader.get(index.space, entry.partition, entry.sort)
+        put_right = partial(_put_entry, space=index.space, entry=entry)
         if stored is None:
-            yield Problem(self.table.name, "the item has no entry in the index", index.name, partition, sort)
+            message = "the item has no entry in the index"
+            yield Problem(self.table.name, message, index.name, partition, sort, put_right)
         elif stored != entry.record and not _same(stored, entry.record):
             message = "the entry does not hold what the item says"
-            yield Problem(self.table.name, message, index.name, entry.partition, entry.sort)
+            yield Problem(self.table.name, message, index.name, entry.partition, entry.sort, put_right)
 
     def finish(self, reader: Reader) -> Iterator[Problem]:
         """Compare the collection that ends here with its stored size."""
@@ -241,7 +314,28 @@ class _Items:
         stored = items.collection_size(reader, self.table, self.partition)
         if stored != self.collection:
             message = f"the item collection's size is {stored}, but its items have {self.collection} bytes"
-            yield Problem(self.table.name, message, None, self.partition, b"")
+            put_right = partial(
+                items.set_collection_size, table=self.table, partition=self.partition, size=self.collection
+            )
+            yield Problem(self.table.name, message, None, self.partition, b"", put_right)
+
+
+def _put_entry(txn: Transaction, space: int, entry: indexes.Entry) -> None:
+    """Write an entry that is missing or wrong."""
+    old = txn.get(space, entry.partition, entry.sort)
+    txn.put(space, entry.partition, entry.sort, entry.record)
+    if old is None:
+        txn.count(space, 1, records.size_of(entry.record))
+    else:
+        txn.count(space, 0, records.size_of(entry.record) - records.size_of(old))
+
+
+def _delete_entry(txn: Transaction, space: int, partition: bytes, sort: bytes) -> None:
+    """Delete an entry that no item has."""
+    old = txn.get(space, partition, sort)
+    if old is not None:
+        txn.delete(space, partition, sort)
+        txn.count(space, -1, -records.size_of(old))
 
 
 def _same(one: bytes, other: bytes) -> bool:
@@ -291,14 +385,15 @@ class _Entries:
             yield self._problem("the entry's item belongs elsewhere in the index", partition, sort)
 
     def _problem(self, message: str, partition: bytes, sort: bytes) -> Problem:
-        return Problem(self.table.name, message, self.index.name, partition, sort)
+        put_right = partial(_delete_entry, space=self.index.space, partition=partition, sort=sort)
+        return Problem(self.table.name, message, self.index.name, partition, sort, put_right)
 
     def finish(self, reader: Reader) -> Iterator[Problem]:
         """Nothing is left at the end."""
         return iter(())
 
 
-def _check_collections(engine: Engine, table: Table) -> Iterator[Problem]:
+def _check_collections(engine: Readable, table: Table) -> Iterator[Problem]:
     """Sizes of item collections that have no items; those that have were compared on the way."""
 
     def bite(reader: Reader) -> tuple[list[Problem], tuple[bytes, bytes] | None]:
@@ -308,7 +403,8 @@ def _check_collections(engine: Engine, table: Table) -> Iterator[Problem]:
             last = partition, sort
             if sort or next(iter(reader.scan(table.space, partition)), None) is None:
                 message = "there is a size for an item collection without items"
-                problems.append(Problem(table.name, message, None, partition, sort))
+                put_right = partial(_delete_size, table=table, partition=partition, sort=sort)
+                problems.append(Problem(table.name, message, None, partition, sort, put_right))
         return problems, last
 
     low: tuple[bytes, bytes] = (b"", b"")
@@ -320,7 +416,11 @@ def _check_collections(engine: Engine, table: Table) -> Iterator[Problem]:
         low = (last[0], last[1] + b"\x00")
 
 
-def _check_queue(engine: Engine, table: Table) -> Iterator[Problem]:
+def _delete_size(txn: Transaction, table: Table, partition: bytes, sort: bytes) -> None:
+    txn.delete(table.collection_space, partition, sort)
+
+
+def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
     """Places in the expiry queue whose item does not exist, or does not expire then."""
     ttl = table.ttl
     if ttl is None:
@@ -332,14 +432,15 @@ def _check_queue(engine: Engine, table: Table) -> Iterator[Problem]:
         for place in islice(expiry.queued(reader, ttl, after), BITE_RECORDS):
             last = place
             seconds, partition, sort = place
-            stored = reader.get(table.space, partition, sort)
             try:
+                stored = reader.get(table.space, partition, sort)
                 item = decoded(stored) if stored is not None else None
-            except ValueError:
-                continue  # reported where the items are walked
+            except (ValueError, StorageError):
+                continue  # told of where the items are walked, and by the store
             if expiry.expires_at(ttl.attribute, item) != seconds:
                 message = f"the expiry queue says {seconds}, but no item here expires then"
-                problems.append(Problem(table.name, message, None, partition, sort))
+                put_right = partial(expiry.forget, ttl=ttl, place=place)
+                problems.append(Problem(table.name, message, None, partition, sort, put_right))
         return problems, last
 
     after: tuple[int, bytes, bytes] | None = None
@@ -351,21 +452,24 @@ def _check_queue(engine: Engine, table: Table) -> Iterator[Problem]:
         after = last
 
 
-def _check_spaces(engine: Engine, owners: dict[int, str], report: Progress) -> Iterator[Problem]:
+def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) -> Iterator[Problem]:
     """Records in spaces that no table owns. Every number that was ever given is looked at."""
     try:
         end = engine.read(catalog.spaces_end)
-    except ValueError as error:
+    except (ValueError, StorageError) as error:
         yield Problem("", f"the next free space number cannot be read: {error}")
         end = max(owners, default=catalog.FIRST_TABLE_SPACE) + 1
     for space in owners:
         if space >= end:
-            yield Problem(owners[space], f"space {space} is not below the next free one, {end}")
+            message = f"space {space} is not below the next free one, {end}"
+            yield Problem(owners[space], message, mend=partial(catalog.raise_spaces_end, end=space + 1))
     candidates = range(catalog.FIRST_TABLE_SPACE, end + _SPACES_BEYOND)
     for start in range(candidates.start, candidates.stop, BITE_RECORDS):
         bite = [s for s in range(start, min(start + BITE_RECORDS, candidates.stop)) if s not in owners]
         for space in engine.read(partial(_in_use, spaces=bite)):
-            yield Problem("", f"space {space} holds records, but no table owns it")
+            # Its records are left: whose they were is not known. But no new table may come over them.
+            put_right = partial(catalog.raise_spaces_end, end=space + 1) if space >= end else None
+            yield Problem("", f"space {space} holds records, but no table owns it", mend=put_right)
         report("spaces", min(start + BITE_RECORDS, candidates.stop))
 
 

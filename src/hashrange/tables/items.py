@@ -174,6 +174,11 @@ def _grow_collection(txn: Transaction, table: Table, partition: bytes, growth: i
     size = collection_size(txn, table, partition) + growth
     if growth > 0 and size > bytes_max:
         raise ItemCollectionSizeLimitExceededException(_COLLECTION_TOO_LARGE)
+    set_collection_size(txn, table, partition, size)
+
+
+def set_collection_size(txn: Transaction, table: Table, partition: bytes, size: int) -> None:
+    """Note the bytes of an item collection."""
     if size:
         txn.put(table.collection_space, partition, b"", str(size).encode())
     else:

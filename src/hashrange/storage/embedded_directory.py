@@ -1,0 +1,296 @@
+"""A data directory: what it is, whose it is, and whether all of it is there.
+
+    DIRECTORY/FORMAT    "hashrange data 2"
+    DIRECTORY/STORE     the mark of the store: which one, and how far its writes came (`embedded_mark`)
+    DIRECTORY/rocks/    RocksDB's files
+
+A directory is ours if it has FORMAT or STORE; an empty one becomes ours; any other is refused, so that a
+mistyped path never mixes a database into somebody's files. Format 1, of version 0.1.0, has no STORE, and gets
+one when it is opened; otherwise the formats are the same.
+
+RocksDB may create files only where STORE says `creating`, which it does from the first moment of a directory
+until the new store is durable: a crash in between leaves a directory in which the creation is done again.
+From then on STORE says `made`, and a directory in which anything is missing or damaged is refused, unchanged,
+as often as somebody tries.
+
+The directory itself is locked while a store is open in it, and is for its owner only (mode 0700).
+
+Refuses to know: records and commits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from rocksdict import Checkpoint, Rdict
+
+from hashrange.storage import embedded_disk
+from hashrange.storage.api import StorageError, StoreDamaged, UnknownFormat
+from hashrange.storage.embedded_damage import Damage, Examined, examine
+from hashrange.storage.embedded_disk import locked
+from hashrange.storage.embedded_manifest import UnreadableManifest, read_manifest
+from hashrange.storage.embedded_mark import (
+    NAME,
+    NEW_NAME,
+    DamagedMark,
+    Mark,
+    OpenMark,
+    read_mark,
+    sync_directory,
+    write_durably,
+    write_mark,
+)
+
+FORMAT_VERSION: Final = 2
+_FORMAT_UNMARKED: Final = 1
+_FORMAT_PREFIX: Final = "hashrange data "
+_DIRECTORY_MODE: Final = 0o700
+_OTHERS: Final = 0o077
+
+# What an otherwise empty directory may hold: a file system's own folder, and our own unfinished start.
+_HARMLESS_NAMES: Final = frozenset({"lost+found", "FORMAT.new", NAME, NEW_NAME})
+
+
+def open_directory(
+    directory: Path, *, cache_bytes: int, write_buffer_bytes: int
+) -> tuple[DataDirectory, Rdict]:
+    """Take a directory into use, and open the store in it; raises what `DataDirectory.open` does."""
+    taken = DataDirectory(directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
+    try:
+        return taken, taken.open()
+    except BaseException:
+        taken.close()
+        raise
+
+
+class DataDirectory:
+    """A data directory in use by this process: locked until it is closed."""
+
+    __slots__ = ("_cache_bytes", "_directory", "_lock", "_mark", "_write_buffer_bytes")
+
+    def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
+        """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
+        self._directory = directory
+        self._cache_bytes = cache_bytes
+        self._write_buffer_bytes = write_buffer_bytes
+        self._mark: OpenMark | None = None
+        try:
+            directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            self._lock: int | None = lock(directory)
+        except OSError as error:
+            raise _unusable(directory, error) from error
+
+    def open(self) -> Rdict:
+        """The store of the directory; made where there has never been one.
+
+        Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError.
+        """
+        self._close_mark()
+        directory = self._directory
+        try:
+            version = read_format(directory)
+            mark = _mark(directory)
+            if version is None and mark is None:
+                _check_empty(directory)
+            if (version is None and mark is None) or (mark is not None and not mark.made):
+                return self._create(version)
+            found = examine_directory(directory, version, mark)
+            if found.damage:
+                raise damaged(directory, found.damage)
+            assert found.manifest is not None
+            if mark is None:
+                write_mark(directory, Mark(True, found.manifest.store_id, 0, 0))
+            if version != FORMAT_VERSION:
+                write_format(directory)
+            self._make_private()
+            self._mark = OpenMark(directory, found.manifest.store_id)
+            return self._open_rocks(create=False)
+        except OSError as error:
+            raise _unusable(directory, error) from error
+
+    def _create(self, version: int | None) -> Rdict:
+        """Make a new store, or go on with the making of one. Raises OSError and what `open` does."""
+        directory = self._directory
+        write_mark(directory, Mark(False, "", 0, 0))
+        if version != FORMAT_VERSION:
+            write_format(directory)
+        sync_directory(directory.parent)
+        self._make_private()
+        db = self._open_rocks(create=True)
+        try:
+            self._make_private()
+            sync_directory(directory)
+            store_id = read_manifest(directory / "rocks").store_id
+            write_mark(directory, Mark(True, store_id, 0, 0))
+            self._mark = OpenMark(directory, store_id)
+        except BaseException as error:
+            db.close()
+            if isinstance(error, UnreadableManifest):
+                raise StorageError(f"The new store in {directory} cannot be read: {error}.") from None
+            raise
+        return db
+
+    def _open_rocks(self, *, create: bool) -> Rdict:
+        return embedded_disk.open_rocks(
+            self._directory,
+            cache_bytes=self._cache_bytes,
+            write_buffer_bytes=self._write_buffer_bytes,
+            create=create,
+        )
+
+    def advance(self, batch: int, sequence: int) -> None:
+        """Note that everything up to this batch is durable."""
+        if self._mark is not None:
+            self._mark.advance(batch, sequence)
+
+    def checkpoint(self, db: Rdict, copy: Path) -> None:
+        """Write a copy of the store into the new or empty directory `copy`."""
+        try:
+            copy.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            if any(copy.iterdir()):
+                raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new one.")
+            copy.chmod(_DIRECTORY_MODE)
+            Checkpoint(db).create_checkpoint(str(copy / "rocks"))
+            manifest = read_manifest(copy / "rocks")
+            batch = self._mark.batch if self._mark is not None else 0
+            write_mark(copy, Mark(True, manifest.store_id, batch, manifest.last_sequence))
+            write_format(copy)
+            make_private(copy)
+            sync_directory(copy.parent)
+        except StorageError:
+            raise
+        except Exception as error:
+            raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
+
+    def probe_space(self) -> None:
+        """Raise OSError unless the directory's disk takes what opening the store again needs."""
+        embedded_disk.probe_space(self._directory)
+
+    def close(self) -> None:
+        """Let go of the directory; the store in it is closed."""
+        self._close_mark()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _close_mark(self) -> None:
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
+
+    def _make_private(self) -> None:
+        """Close the directory to others, where this process may; another owner's is his to decide."""
+        with contextlib.suppress(PermissionError):
+            make_private(self._directory)
+
+
+def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
+    """What is wrong with the files of a directory in which a store was made. Raises OSError."""
+    rocks = directory / "rocks"
+    if version is None or (mark is None and version != _FORMAT_UNMARKED):
+        name = "FORMAT" if version is None else NAME
+        found = examine(rocks, mark)
+        found.damage.insert(0, Damage(f"the file {name} is missing", name))
+        return found
+    if mark is None and not rocks.exists():
+        found = Examined()
+        found.damage.append(
+            Damage(
+                "the folder rocks is missing (if nothing was ever stored here, remove the file FORMAT)",
+                "rocks",
+            )
+        )
+        return found
+    return examine(rocks, mark)
+
+
+def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
+    """What a start is refused with."""
+    more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+    return StoreDamaged(
+        f"The store in {directory} is damaged: {damage[0].message}{more}. Nothing was changed. "
+        f"Put back what is missing, or restore a copy; `hashrange check {directory}` tells all that is "
+        "wrong, and with --repair it accepts the loss."
+    )
+
+
+def read_format(directory: Path) -> int | None:
+    """The format of a data directory; None where it has no FORMAT. Raises UnknownFormat, OSError."""
+    path = directory / "FORMAT"
+    try:
+        text = path.read_bytes().decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+    version = text.removeprefix(_FORMAT_PREFIX)
+    if version == text or not version.isdecimal():
+        raise UnknownFormat(f"The file {path} was not written by Hashrange. Choose another directory.")
+    if int(version) not in (_FORMAT_UNMARKED, FORMAT_VERSION):
+        raise UnknownFormat(
+            f"The data directory {directory} has format {version}; this program knows format "
+            f"{FORMAT_VERSION}. Use a newer Hashrange."
+        )
+    return int(version)
+
+
+def lock(directory: Path, *, shared: bool = False) -> int | None:
+    """Lock a directory for this process, until the descriptor is closed; None where the system cannot, and
+    RocksDB's own lock has to do. Raises DataDirectoryLocked, OSError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise locked(directory) from None
+    except OSError:  # a file system without locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def make_private(directory: Path) -> None:
+    """Take all rights of others away from a directory and what is in it."""
+    if os.name == "nt":  # rights are inherited there
+        return
+    folders = [path for path in (directory, directory / "rocks") if path.is_dir()]
+    if not any(path.stat().st_mode & _OTHERS for path in folders):
+        return  # whatever is in it is out of reach
+    for path in (*folders, *directory.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):  # RocksDB deletes files meanwhile
+            mode = path.stat().st_mode
+            if mode & _OTHERS:
+                path.chmod(mode & ~_OTHERS & 0o7777)
+
+
+def _mark(directory: Path) -> Mark | None:
+    try:
+        return read_mark(directory)
+    except DamagedMark as error:
+        raise damaged(directory, [Damage(str(error), NAME)]) from None
+
+
+def _check_empty(directory: Path) -> None:
+    foreign = sorted({entry.name for entry in directory.iterdir()} - _HARMLESS_NAMES)
+    if foreign:
+        raise UnknownFormat(
+            f"The directory {directory} is not empty and is not a Hashrange data directory (it holds "
+            f"{foreign[0]!r}). Choose an empty or a new directory."
+        )
+
+
+def write_format(directory: Path) -> None:
+    """Write FORMAT so that a crash leaves either all of it or none."""
+    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{FORMAT_VERSION}\n".encode())
+
+
+def _unusable(directory: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"The data directory {directory} cannot be used: {error}. Check that it is a directory that this "
+        "user may write to, and that the disk is not full."
+    )

@@ -1,0 +1,144 @@
+"""RocksDB's log format, which its write-ahead logs and its MANIFEST share: read, and written.
+
+    file    blocks of 32 KiB, the last one shorter
+    block   physical records; fewer than 7 bytes at its end are zeros
+    record  crc32c of type and payload, masked: 4 bytes | length: 2 | type: 1 | payload; little-endian
+    type    1 the whole of a logical record; 2, 3, 4 its first part, a middle one, its last
+
+A reader that met bytes which are no record goes on where a record can begin: behind the length that the bad
+one names, if a sound record lies there, and else at the next block, which always begins with a record. It
+never looks for records inside payloads, which may hold anything.
+
+Source: RocksDB's wiki, "Write Ahead Log File Format". Refuses to know: files, and what the payloads mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from google_crc32c import value as crc32c
+
+BLOCK_BYTES: Final = 32 * 1024
+_header = Struct("<IHB")
+_HEADER_BYTES: Final = _header.size
+CUT_SHORT: Final = "the file ends inside a record"
+_MASK_DELTA: Final = 0xA282EAD8
+_WORD: Final = 0xFFFF_FFFF
+_WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+
+
+class LogRecord(NamedTuple):
+    """A logical record, and the bytes of the file that hold it."""
+
+    offset: int
+    end: int
+    payload: bytes
+
+
+class BadBytes(NamedTuple):
+    """Bytes of a log that hold no whole record, and why."""
+
+    offset: int
+    end: int
+    cause: str
+
+
+def read_log(data: bytes) -> Iterator[LogRecord | BadBytes]:
+    """The records of a log, and the stretches between them that hold none, in order."""
+    position = start = bad = 0
+    cause = ""
+    parts: list[bytes] = []
+    size = len(data)
+    while position < size:
+        left = BLOCK_BYTES - position % BLOCK_BYTES
+        if left < _HEADER_BYTES:
+            position += left
+            continue
+        payload, kind, found = _physical(data, position, left)
+        if payload is None:
+            if not cause:
+                bad, cause = (start if parts else position), found
+            parts = []
+            position = _resume(data, position, left)
+            continue
+        end = position + _HEADER_BYTES + len(payload)
+        if kind in (_WHOLE, _FIRST):
+            if parts and not cause:
+                bad, cause = start, "a record without its end"
+            parts = []
+            if cause:
+                yield BadBytes(bad, position, cause)
+                cause = ""
+            start = position
+            if kind == _WHOLE:
+                yield LogRecord(position, end, payload)
+            else:
+                parts = [payload]
+        elif kind in (_MIDDLE, _LAST):
+            if parts:
+                parts.append(payload)
+                if kind == _LAST:
+                    yield LogRecord(start, end, b"".join(parts))
+                    parts = []
+            elif not cause:
+                bad, cause = position, "the end of a record without its beginning"
+        position = end
+    if parts and not cause:
+        bad, cause = start, CUT_SHORT
+    if cause:
+        yield BadBytes(bad, size, cause)
+
+
+def write_log(payloads: Iterable[bytes]) -> bytes:
+    """A log that holds these records."""
+    log = bytearray()
+    for payload in payloads:
+        rest, first = payload, True
+        while first or rest:
+            left = BLOCK_BYTES - len(log) % BLOCK_BYTES
+            if left < _HEADER_BYTES:
+                log += bytes(left)
+                left = BLOCK_BYTES
+            part, rest = rest[: left - _HEADER_BYTES], rest[left - _HEADER_BYTES :]
+            if first:
+                kind = _FIRST if rest else _WHOLE
+            else:
+                kind = _MIDDLE if rest else _LAST
+            log += _header.pack(_masked(crc32c(bytes((kind,)) + part)), len(part), kind) + part
+            first = False
+    return bytes(log)
+
+
+def _physical(data: bytes, position: int, left: int) -> tuple[bytes | None, int, str]:
+    """The payload and type of the physical record at `position`; or None, and what is wrong there."""
+    end = position + _HEADER_BYTES
+    if end > len(data):
+        return None, 0, CUT_SHORT
+    crc, length, kind = _header.unpack_from(data, position)
+    if length > left - _HEADER_BYTES or kind == 0:
+        return None, 0, "no record begins here"
+    end += length
+    if end > len(data):
+        return None, 0, CUT_SHORT
+    if crc != _masked(crc32c(data[position + 6 : end])):
+        return None, 0, "checksum mismatch"
+    return data[position + _HEADER_BYTES : end], kind, ""
+
+
+def _resume(data: bytes, position: int, left: int) -> int:
+    """Where to go on reading behind a bad record."""
+    if position + _HEADER_BYTES <= len(data):
+        _, length, _ = _header.unpack_from(data, position)
+        behind: int = position + _HEADER_BYTES + length
+        rest = left - _HEADER_BYTES - length
+        if rest >= _HEADER_BYTES and _physical(data, behind, rest)[0] is not None:
+            return behind
+    return position + left
+
+
+def _masked(crc: int) -> int:
+    """RocksDB stores a checksum so that the checksum of a record that holds one differs from it."""
+    rotated = (crc >> 15) | ((crc << 17) & _WORD)
+    return (rotated + _MASK_DELTA) & _WORD

@@ -1,0 +1,207 @@
+"""RocksDB's MANIFEST: which files make up a store, read without opening it.
+
+CURRENT names the MANIFEST, a log (`embedded_logs`) of edits. Each edit is a sequence of a tag and its fields,
+all numbers varints. Together they say which SST files are live, and how far the write-ahead logs are in them:
+logs numbered below `log_number` are not needed any more, and `last_sequence` is the highest sequence number
+of any record in an SST.
+
+A torn last edit is normal: RocksDB was killed while it wrote it, and reads past it as well.
+
+Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hashrange.storage.embedded_logs import CUT_SHORT, BadBytes, LogRecord, read_log, write_log
+
+# Tags of an edit: those with what follows them.
+_COMPARATOR, _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 1, 2, 3, 4
+_COMPACT_CURSOR, _DELETED_FILE, _PREVIOUS_LOG, _LOG_TO_KEEP = 5, 6, 9, 10
+_NEW_FILE: Final = 103
+_COLUMN_FAMILY, _COLUMN_FAMILY_NAME, _COLUMN_FAMILY_DROP, _COLUMN_FAMILY_MAX = 200, 201, 202, 203
+_ATOMIC_GROUP: Final = 300
+_IGNORABLE: Final = 1 << 13  # tags with this bit are followed by a length and as many bytes
+_STORE_ID: Final = _IGNORABLE | 1
+
+_NUMBERS: Final = frozenset({_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _LOG_TO_KEEP})
+_SKIPPED_NUMBERS: Final = frozenset({_COLUMN_FAMILY, _COLUMN_FAMILY_MAX, _ATOMIC_GROUP})
+_SEQUENCE_BYTES: Final = 8  # at the end of each key: sequence number and type
+
+
+class UnreadableManifest(Exception):
+    """Why the files of a store are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sst:
+    """A live SST file, and what it holds: keys between two, written by some sequence numbers."""
+
+    number: int
+    level: int
+    size_bytes: int
+    first_key: bytes
+    last_key: bytes
+    first_sequence: int
+    last_sequence: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:06}.sst"
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What a MANIFEST says."""
+
+    name: str
+    store_id: str = ""
+    log_number: int = 0
+    last_sequence: int = 0
+    ssts: dict[int, Sst] = field(default_factory=dict)
+
+
+def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
+    """Read the MANIFEST that CURRENT names, or the one called `name`. Raises UnreadableManifest, OSError."""
+    manifest = Manifest(name or _current(rocks))
+    try:
+        data = (rocks / manifest.name).read_bytes()
+    except FileNotFoundError:
+        raise UnreadableManifest(f"rocks/{manifest.name}, which rocks/CURRENT names, is missing") from None
+    bad: BadBytes | None = None
+    edits = 0
+    for found in read_log(data):
+        if bad is not None:
+            raise _damaged(manifest.name, bad)
+        if isinstance(found, BadBytes):
+            bad = found
+            continue
+        try:
+            _apply(manifest, _Fields(found.payload))
+        except (IndexError, ValueError) as error:
+            cause = f"it holds an edit that is not understood: {error}"
+            raise _damaged(manifest.name, BadBytes(found.offset, found.end, cause)) from None
+        edits += 1
+    torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset :])
+    if not edits or not torn:
+        raise _damaged(manifest.name, bad or BadBytes(0, 0, "it is empty"))
+    return manifest
+
+
+def newest_manifest(rocks: Path) -> str | None:
+    """The name of the newest MANIFEST, which CURRENT named if it is lost; None if there is none."""
+    names = [path.name for path in rocks.glob("MANIFEST-*") if path.suffix != ".new"]
+    return max(names, default=None)
+
+
+def without_ssts(rocks: Path, manifest: Manifest, numbers: set[int]) -> bytes:
+    """The bytes of a MANIFEST that says the same, but for some SST files."""
+    kept = [
+        found.payload
+        for found in read_log((rocks / manifest.name).read_bytes())
+        if isinstance(found, LogRecord)
+    ]
+    for number in sorted(numbers):
+        level = manifest.ssts[number].level
+        kept.append(_varint(_DELETED_FILE) + _varint(level) + _varint(number))
+    return write_log(kept)
+
+
+def _current(rocks: Path) -> str:
+    try:
+        name = (rocks / "CURRENT").read_bytes()
+    except FileNotFoundError:
+        raise UnreadableManifest("rocks/CURRENT is missing") from None
+    text = name.decode("ascii", "replace").removesuffix("\n")
+    if not text.startswith("MANIFEST-") or not text.removeprefix("MANIFEST-").isdigit():
+        raise UnreadableManifest("rocks/CURRENT does not name a MANIFEST")
+    return text
+
+
+def _damaged(name: str, bad: BadBytes) -> UnreadableManifest:
+    return UnreadableManifest(f"rocks/{name} is damaged at byte {bad.offset}: {bad.cause}")
+
+
+class _Fields:
+    """An edit, read from its beginning."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def number(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def text(self) -> bytes:
+        length = self.number()
+        end = self.at + length
+        if end > len(self.data):
+            raise ValueError("a field goes beyond its end")
+        value, self.at = self.data[self.at : end], end
+        return value
+
+
+def _apply(manifest: Manifest, edit: _Fields) -> None:
+    while edit.at < len(edit.data):
+        tag = edit.number()
+        if tag in _NUMBERS:
+            value = edit.number()
+            if tag == _LOG_NUMBER:
+                manifest.log_number = max(manifest.log_number, value)
+            elif tag == _LAST_SEQUENCE:
+                manifest.last_sequence = max(manifest.last_sequence, value)
+        elif tag == _STORE_ID:
+            manifest.store_id = edit.text().decode("ascii", "replace")
+        elif tag == _NEW_FILE:
+            sst = _new_file(edit)
+            manifest.ssts[sst.number] = sst
+        elif tag == _DELETED_FILE:
+            edit.number()
+            manifest.ssts.pop(edit.number(), None)
+        elif tag == _COMPACT_CURSOR:
+            edit.number()
+            edit.text()
+        elif tag in _SKIPPED_NUMBERS:
+            edit.number()
+        elif tag & _IGNORABLE or tag in (_COMPARATOR, _COLUMN_FAMILY_NAME):
+            edit.text()
+        elif tag != _COLUMN_FAMILY_DROP:
+            raise ValueError(f"tag {tag}")
+
+
+def _new_file(edit: _Fields) -> Sst:
+    level, number, size = edit.number(), edit.number(), edit.number()
+    first, last = edit.text(), edit.text()
+    first_sequence, last_sequence = edit.number(), edit.number()
+    while edit.number() != 1:  # the mark of the end; all other fields have a length
+        edit.text()
+    return Sst(
+        number,
+        level,
+        size,
+        first[:-_SEQUENCE_BYTES],
+        last[:-_SEQUENCE_BYTES],
+        first_sequence,
+        last_sequence,
+    )
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

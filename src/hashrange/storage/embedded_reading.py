@@ -1,0 +1,359 @@
+"""A data directory read as far as that goes, for the checker and the repair: nothing in it is changed.
+
+RocksDB is opened, to read only, on a scratch folder elsewhere: links to the files of the store, beside a
+MANIFEST and logs without what is missing or damaged. So it works on a disk that cannot be written to, and for
+a store that RocksDB would refuse.
+
+A walk that comes to damage goes on behind it. RocksDB does not say where a damaged block ends: the next key
+that can be read is searched for, from near to far, which takes some hundred reads of the block. Where several
+blocks of one neighbourhood are damaged, a sound one between them can be taken for a part of the damage.
+
+Refuses to know: what records mean.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+from rocksdict import Rdict, ReadOptions
+
+from hashrange.storage import embedded_disk
+from hashrange.storage.api import Address, StorageError, StoreDamaged, Totals
+from hashrange.storage.embedded_batches import keys_under
+from hashrange.storage.embedded_damage import Damage, Examined, examine, live_logs
+from hashrange.storage.embedded_directory import examine_directory, lock, read_format
+from hashrange.storage.embedded_keys import (
+    CLEARING,
+    HEAD_BYTES,
+    after,
+    pack,
+    space_bound,
+    space_range,
+    totals_key,
+    unpack_totals,
+)
+from hashrange.storage.embedded_logs import LogRecord, read_log, write_log
+from hashrange.storage.embedded_manifest import Manifest, without_ssts
+from hashrange.storage.embedded_mark import NAME, DamagedMark, read_mark
+
+T = TypeVar("T")
+_Record = tuple[bytes, bytes]
+
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+_END: Final = b"\xff" * 40  # above every key
+_PROBE_BYTES: Final = 48  # keys are searched for to this length
+_SST_NAME: Final = re.compile(r"(\d+)\.sst( offset (\d+))?")
+_BITE_RECORDS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class BadRange:
+    """Keys, from the first up to the last without it, between which some records cannot be read."""
+
+    low: bytes
+    high: bytes
+    sst: int  # the number of the file that holds them; 0: not known
+    cause: str
+
+    @property
+    def spaces(self) -> tuple[int, int]:
+        """The first and the last space that it touches."""
+        return int.from_bytes(self.low[:4].ljust(4, b"\0"), "big"), int.from_bytes(self.high[:4], "big")
+
+
+class StoredRecords:
+    """What can be read of the store in a directory."""
+
+    def __init__(self, directory: Path, *, locked: bool = False) -> None:
+        """`locked`: the caller holds the directory's lock.
+
+        Raises DataDirectoryLocked, UnknownFormat, StorageError.
+        """
+        self.directory = directory
+        self._lock: int | None = None
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._db: Rdict | None = None
+        self._unusable: dict[int, str] = {}
+        self.bad_ranges: list[BadRange] = []
+        self._cleared: frozenset[int] = frozenset()
+        try:
+            if not locked:
+                self._lock = lock(directory, shared=True)
+            version = read_format(directory)
+            if version is None and not (directory / NAME).exists():
+                raise StorageError(f"{directory} is not a Hashrange data directory: nothing was checked.")
+            self.found = _examine(directory, version)
+            self._open()
+        except OSError as error:
+            self.close()
+            raise StorageError(f"The data directory {directory} cannot be read: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def readable(self) -> bool:
+        """Whether records can be read at all."""
+        return self._db is not None
+
+    @property
+    def unusable_ssts(self) -> set[int]:
+        """The SST files of which nothing can be read."""
+        return {sst.number for sst in self.found.missing_ssts} | self._unusable.keys()
+
+    def read(self, body: Callable[[SkippingReader], T]) -> T:
+        """Run a read body, as an engine does."""
+        assert self._db is not None
+        return body(SkippingReader(self._db, self._cleared))
+
+    def verify(self, progress: Callable[[str, int], None]) -> Iterator[Damage | BadRange]:
+        """Read every record once, and yield what was found in the files, then what cannot be read."""
+        yield from self.found.damage
+        while self._db is not None:
+            self.bad_ranges = []
+            for number, _ in enumerate(walk(self._db, b"", _END, self.bad_ranges.append), 1):
+                if number % _BITE_RECORDS == 0:
+                    progress("records", number)
+            unusable = {bad.sst: bad.cause for bad in self.bad_ranges if self._covers(bad)}
+            if not unusable:
+                break
+            self._exclude(unusable)
+            yield from self._losses(unusable)
+        yield from self.bad_ranges
+
+    def without(self, numbers: set[int]) -> Rdict:
+        """The store as it would be without some SST files; the caller closes it."""
+        return self._open_without(self.unusable_ssts | numbers, f"without-{len(numbers)}")
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _open(self) -> None:
+        if self.found.manifest is None:
+            return
+        self._scratch = TemporaryDirectory(prefix="hashrange-check-")
+        while True:
+            try:
+                self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
+            except StorageError as error:
+                match = _SST_NAME.search(str(error))
+                number = int(match[1]) if match else 0
+                if number not in self.found.manifest.ssts or number in self.unusable_ssts:
+                    raise
+                self._unusable[number] = str(error)
+                self.found.damage += self._losses({number: "it cannot be opened"})
+                continue
+            with suppress(StorageError, Exception):
+                notes = keys_under(self._db, CLEARING)
+                self._cleared = frozenset(int.from_bytes(key[-4:], "big") for key in notes)
+            return
+
+    def _exclude(self, unusable: dict[int, str]) -> None:
+        self._unusable |= unusable
+        if self._db is not None:
+            self._db.close()
+        self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
+
+    def _covers(self, bad: BadRange) -> bool:
+        """Whether nothing of the file that a bad range lies in can be read."""
+        sst = self.found.manifest.ssts.get(bad.sst) if self.found.manifest is not None else None
+        return sst is not None and bad.low <= sst.first_key and bad.high > sst.last_key
+
+    def _losses(self, unusable: dict[int, str]) -> list[Damage]:
+        assert self.found.manifest is not None
+        return [
+            Damage(
+                f"rocks/{number:06}.sst cannot be read ({cause}); it held "
+                f"{self.found.manifest.ssts[number].size_bytes} bytes of records",
+                f"rocks/{number:06}.sst",
+            )
+            for number, cause in unusable.items()
+        ]
+
+    def _open_without(self, ssts: set[int], name: str) -> Rdict:
+        """Open a scratch folder that shows the store without some SST files."""
+        assert self._scratch is not None
+        assert self.found.manifest is not None
+        scratch = Path(self._scratch.name) / name
+        show(self.directory / "rocks", scratch, self.found.manifest, ssts)
+        return embedded_disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
+
+
+def _examine(directory: Path, version: int | None) -> Examined:
+    try:
+        return examine_directory(directory, version, read_mark(directory))
+    except DamagedMark as error:
+        found = examine(directory / "rocks", None)
+        found.damage.insert(0, Damage(str(error), NAME))
+        return found
+
+
+def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> None:
+    """Make `scratch/rocks` a view of the sound files of a store, by links to them."""
+    view = scratch / "rocks"
+    view.mkdir(parents=True)
+    (view / "CURRENT").write_text(f"{manifest.name}\n")
+    (view / manifest.name).write_bytes(without_ssts(rocks, manifest, without))
+    for number, sst in manifest.ssts.items():
+        if number not in without:
+            (view / sst.name).symlink_to((rocks / sst.name).resolve())
+    for log in live_logs(rocks, manifest):
+        (view / log.name).write_bytes(sound_part(log))
+
+
+def sound_part(log: Path) -> bytes:
+    """A log that holds the sound records of another."""
+    return write_log(found.payload for found in read_log(log.read_bytes()) if isinstance(found, LogRecord))
+
+
+class SkippingReader:
+    """The `Reader` of a damaged store: scans pass over what cannot be read, gets raise StoreDamaged."""
+
+    __slots__ = ("_cleared", "_db")
+
+    def __init__(self, db: Rdict, cleared: frozenset[int]) -> None:
+        self._db = db
+        self._cleared = cleared
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        return None if space in self._cleared else self._get(pack(space, partition, sort))
+
+    def _get(self, key: bytes) -> bytes | None:
+        try:
+            return self._db.get(key)
+        except Exception as error:
+            raise StoreDamaged(str(error)) from None
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        return [self.get(space, partition, sort) for space, partition, sort in addresses]
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[_Record]:
+        prefix = pack(space, partition, b"")
+        found = self._walk(space, prefix + low, after(prefix) if high is None else prefix + high)
+        records = [*found][::-1] if reverse else found
+        for key, value in records:
+            yield key[len(prefix) :], value
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        start, end = space_range(space)
+        first = next(self._walk(space, start, end), None)
+        if first is None:
+            return
+        length = first[0][4]
+        if low != (b"", b""):
+            start = space_bound(space, *low, length)
+        if high is not None:
+            end = space_bound(space, *high, length)
+        for key, value in self._walk(space, start, end):
+            partition_end = HEAD_BYTES + key[4]
+            yield key[HEAD_BYTES:partition_end], key[partition_end:], value
+
+    def totals(self, space: int) -> Totals:
+        value = None if space in self._cleared else self._get(totals_key(space))
+        return Totals(0, 0) if value is None else Totals(*unpack_totals(value))
+
+    def _walk(self, space: int, low: bytes, high: bytes) -> Iterator[_Record]:
+        if low >= high or space in self._cleared:
+            return iter(())
+        return walk(self._db, low, high, _nobody)
+
+
+def _nobody(bad: BadRange) -> None:
+    """Who hears of damage that was told of before."""
+
+
+def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]) -> Iterator[_Record]:
+    """The records between two keys, as far as they can be read; `damaged` hears of what cannot."""
+    options = ReadOptions()
+    options.set_iterate_upper_bound(high)
+    while True:
+        last = None
+        records: Iterator[Any] = db.items(from_key=low, read_opt=options)
+        for last, value in records:
+            yield last, value
+        start = low if last is None else last + b"\x00"
+        found, cause = _first(db, options, start)
+        if not cause:
+            if found is None:
+                return
+            low = found  # the walk ended too early, but can go on now
+            continue
+        resume = _next_readable(db, options, start, high)
+        damaged(_bad_range(start, resume or high, cause))
+        if resume is None:
+            return
+        low = resume
+
+
+def _first(db: Rdict, options: ReadOptions, key: bytes) -> tuple[bytes | None, str]:
+    """The first key at or behind another one; and why it cannot be read, or nothing.
+
+    Each time with a new iterator: one that failed to seek can fail at sound blocks from then on.
+    """
+    iterator = db.iter(options)
+    iterator.seek(key)
+    try:
+        iterator.status()
+    except Exception as error:
+        return None, str(error)
+    return (bytes(iterator.key()) if iterator.valid() else None), ""
+
+
+def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> bytes | None:
+    """The first readable key behind an unreadable one, as far as it can be found; None: there is none."""
+    width = max(len(low), len(high), _PROBE_BYTES)
+    start, end = (int.from_bytes(key.ljust(width, b"\0"), "big") for key in (low, high))
+
+    def readable(offset: int) -> bool:
+        return not _first(db, options, (start + offset).to_bytes(width, "big"))[1]
+
+    step = 1
+    while start + step < end and not readable(step):
+        step *= 2
+    if start + step >= end:
+        step = end - start - 1
+        if not readable(step):
+            return None
+    bad = step // 2
+    while step - bad > 1:
+        middle = (bad + step) // 2
+        if readable(middle):
+            step = middle
+        else:
+            bad = middle
+    return _first(db, options, (start + step).to_bytes(width, "big"))[0]
+
+
+def _bad_range(low: bytes, high: bytes, cause: str) -> BadRange:
+    match = _SST_NAME.search(cause)
+    words = re.sub(r"\s+in \S*/(\d+\.sst)", r" in rocks/\1", cause)
+    return BadRange(low, high, int(match[1]) if match else 0, words)

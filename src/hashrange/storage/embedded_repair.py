@@ -1,0 +1,209 @@
+"""Accept what is lost of a damaged store, and make a sound store of the rest.
+
+In this order, so that a repair which is cut off can be done again:
+
+1. What is about to change is kept in the folder `damaged-N` of the data directory: links to the files, or
+copies. 2. Logs are rewritten with their sound records. RocksDB then plays back those behind a hole as well.
+3. The records of a damaged SST file that can still be read are written once more. They are found by comparing
+the
+   store with what it would be without that file, so deletions are kept too.
+4. The MANIFEST is rewritten without the SST files that are missing or damaged.
+5. RocksDB opens the store, and the mark is set to what it holds.
+
+Between the keys where nothing could be read, older states of records that the damaged file had replaced come
+back, if older files hold them.
+
+Refuses to know: what records mean, and so whether they still fit together.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rocksdict import Rdict, WriteBatch
+
+from hashrange.storage import embedded_disk
+from hashrange.storage.api import StorageError
+from hashrange.storage.embedded_damage import live_logs
+from hashrange.storage.embedded_directory import lock, make_private, write_format
+from hashrange.storage.embedded_keys import BATCH_KEY, unpack_batch
+from hashrange.storage.embedded_logs import BadBytes, read_log
+from hashrange.storage.embedded_manifest import Manifest, newest_manifest, read_manifest, without_ssts
+from hashrange.storage.embedded_mark import NAME, Mark, sync_directory, write_durably, write_mark
+from hashrange.storage.embedded_reading import BadRange, StoredRecords, sound_part, walk
+
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+_BATCH_RECORDS: Final = 1_000
+
+
+def repair(directory: Path) -> Iterator[str]:
+    """Make the store in a directory sound, and yield what is done.
+
+    Raises DataDirectoryLocked, UnknownFormat, StorageError.
+    """
+    try:
+        held = lock(directory)
+        try:
+            yield from _Repair(directory).run()
+        finally:
+            if held is not None:
+                os.close(held)
+    except OSError as error:
+        raise StorageError(f"The store in {directory} could not be repaired: {error}") from error
+
+
+class _Repair:
+    """One repair of one directory, which is locked."""
+
+    __slots__ = ("_aside", "_directory", "_rocks")
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._rocks = directory / "rocks"
+        number = 1
+        while (directory / f"damaged-{number}").exists():
+            number += 1
+        self._aside = directory / f"damaged-{number}"
+
+    def run(self) -> Iterator[str]:
+        store = StoredRecords(self._directory, locked=True)
+        try:
+            for _ in store.verify(lambda what, records: None):
+                pass
+            manifest = store.found.manifest
+            if manifest is None:
+                raise StorageError(
+                    f"The store in {self._directory} cannot be repaired: its MANIFEST is lost or damaged; "
+                    "restore a copy of the directory. To begin with an empty store, use a new directory."
+                )
+            if not store.found.damage and not store.bad_ranges:
+                return
+            logs = [log for log in live_logs(self._rocks, manifest) if _is_damaged(log)]
+            damaged_ssts = {bad.sst for bad in store.bad_ranges} & manifest.ssts.keys()
+            self._set_aside(manifest, logs, damaged_ssts | store.unusable_ssts)
+            yield f"what is changed is kept in {self._aside}"
+            for log in logs:
+                write_durably(log, sound_part(log))
+                yield f"rocks/{log.name} holds its sound records now"
+            if not (self._rocks / "CURRENT").exists():
+                self._name_manifest()
+                yield f"rocks/CURRENT names {manifest.name}"
+            self._remove(store.unusable_ssts)
+            if damaged_ssts:
+                written = self._save_readable(store, damaged_ssts)
+                yield f"{written} records and deletions of damaged SST files were written again"
+                self._remove(damaged_ssts)
+            for number in sorted(damaged_ssts | store.unusable_ssts):
+                yield f"rocks/{number:06}.sst is no part of the store any more"
+        finally:
+            store.close()
+        yield self._set_mark()
+
+    def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
+        names = ["CURRENT", manifest.name, *(log.name for log in logs)]
+        names += [manifest.ssts[number].name for number in ssts]
+        kept = self._aside / "rocks"
+        kept.mkdir(parents=True)
+        for name in names:
+            if not (self._rocks / name).exists():
+                continue
+            if name.endswith(".sst"):
+                try:
+                    os.link(self._rocks / name, kept / name)  # RocksDB never writes to one again
+                    continue
+                except OSError:  # a file system without links
+                    pass
+            shutil.copy2(self._rocks / name, kept / name)
+        if (self._directory / NAME).exists():
+            shutil.copy2(self._directory / NAME, self._aside / NAME)
+        make_private(self._aside)
+        sync_directory(kept)
+        sync_directory(self._aside)
+        sync_directory(self._directory)
+
+    def _name_manifest(self) -> None:
+        name = newest_manifest(self._rocks)
+        write_durably(self._rocks / "CURRENT", f"{name}\n".encode())
+
+    def _remove(self, ssts: set[int]) -> None:
+        """Rewrite the MANIFEST without some SST files."""
+        manifest = read_manifest(self._rocks)
+        ssts = ssts & manifest.ssts.keys()
+        if ssts:
+            write_durably(self._rocks / manifest.name, without_ssts(self._rocks, manifest, ssts))
+
+    def _save_readable(self, store: StoredRecords, ssts: set[int]) -> int:
+        """Write what the readable parts of damaged SST files say once more."""
+        written = 0
+        # It is opened to write while the damaged files are still part of it, so nothing may compact them.
+        without = store.without(ssts)
+        db = embedded_disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES, compact=False)
+        try:
+            batch = WriteBatch(raw_mode=True)
+            for key, value in _differences(db, without, store.bad_ranges):
+                if value is None:
+                    batch.delete(key)
+                else:
+                    batch.put(key, value)
+                written += 1
+                if batch.len() >= _BATCH_RECORDS:
+                    db.write(batch)
+                    batch = WriteBatch(raw_mode=True)
+            if batch.len():
+                db.write(batch)
+            db.flush_wal(True)
+            db.flush()
+        finally:
+            without.close()
+            db.close()
+        return written
+
+    def _set_mark(self) -> str:
+        db = embedded_disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES)
+        try:
+            note = db.get(BATCH_KEY)
+            sequence = db.latest_sequence_number()
+        finally:
+            db.close()
+        batch = unpack_batch(note)[0] if note is not None else 0
+        store_id = read_manifest(self._rocks).store_id
+        write_mark(self._directory, Mark(True, store_id, batch, sequence))
+        write_format(self._directory)
+        return f"the store can be served again; its last batch is {batch}"
+
+
+def _is_damaged(log: Path) -> bool:
+    return any(isinstance(found, BadBytes) for found in read_log(log.read_bytes()))
+
+
+def _differences(whole: Rdict, less: Rdict, bad: list[BadRange]) -> Iterator[tuple[bytes, bytes | None]]:
+    """What a store says otherwise than another one, between the ranges that cannot be read."""
+    low = b""
+    for high, after in [*((one.low, one.high) for one in bad), (b"\xff" * 40, b"")]:
+        if low < high:
+            yield from _differences_between(whole, less, low, high)
+        low = after
+
+
+def _differences_between(
+    whole: Rdict, less: Rdict, low: bytes, high: bytes
+) -> Iterator[tuple[bytes, bytes | None]]:
+    others = walk(less, low, high, lambda bad: None)
+    other = next(others, None)
+    for key, value in walk(whole, low, high, lambda bad: None):
+        while other is not None and other[0] < key:
+            yield other[0], None
+            other = next(others, None)
+        if other is not None and other[0] == key:
+            same = other[1] == value
+            other = next(others, None)
+            if same:
+                continue
+        yield key, value
+    while other is not None:
+        yield other[0], None
+        other = next(others, None)

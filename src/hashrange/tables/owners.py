@@ -1,0 +1,40 @@
+"""Whose records lie in a space: for messages about damage, which the storage knows by spaces only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from hashrange.storage.api import Reader, StorageError
+from hashrange.tables import catalog, streams
+from hashrange.tables import table as tables
+from hashrange.tables.table import Table
+
+
+def owners(reader: Reader) -> list[tuple[int, str]]:
+    """Spaces with words for what they hold, as far as the catalog can be read."""
+    found = [
+        (catalog.CATALOG_SPACE, "the catalog"),
+        (catalog.TOKEN_SPACE, "the tokens of transactions"),
+        (catalog.LAG_SPACE, "the changes that wait for lagging indexes"),
+        (catalog.BACKFILL_SPACE, "the progress of index builds"),
+        (catalog.HOLD_SPACE, "the holds on items"),
+    ]
+    for _, stored in catalog.stored_definitions(reader):
+        with suppress(msgspec.MsgspecError, ValueError):
+            found += _of_table(tables.decode(stored))
+    with suppress(msgspec.MsgspecError, ValueError, StorageError):
+        found += [(stream.space, f"the stream of {stream.table}") for stream in streams.all_streams(reader)]
+    return found
+
+
+def _of_table(table: Table) -> Iterator[tuple[int, str]]:
+    yield table.space, f"table {table.name}"
+    for index in table.indexes:
+        yield index.space, f"index {index.name} of {table.name}"
+    if table.collection_space:
+        yield table.collection_space, f"the sizes of item collections of {table.name}"
+    if table.ttl is not None:
+        yield table.ttl.space, f"the expiry queue of {table.name}"
