@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import boto3
 import orjson
 import pytest
 from click.testing import CliRunner, Result
@@ -215,6 +218,56 @@ def test_a_file_of_which_nothing_is_left(data: Path, how: str) -> None:
     problems(data)
     engine = EmbeddedEngine(data)  # what is left can be served
     engine.close()
+
+
+@contextmanager
+def served(data: Path) -> Iterator[Any]:
+    """A client of a server over a directory, which is killed at the end."""
+    command = [sys.executable, "-m", "hashrange", "serve", "--port", "0", "--log-format", "json"]
+    with subprocess.Popen([*command, "--data-dir", str(data)], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            yield boto3.client(
+                "dynamodb",
+                endpoint_url=orjson.loads(process.stderr.readline())["endpoint"],
+                region_name="us-east-1",
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+            )
+        finally:
+            process.kill()
+
+
+def test_a_killed_server_whose_log_was_damaged(tmp_path: Path) -> None:
+    """It refuses to start, as often as it is tried, until the loss is accepted; then only that is lost."""
+    data = tmp_path / "data"
+    with served(data) as client:
+        client.create_table(
+            TableName="many",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "p", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "p", "KeyType": "HASH"}],
+        )
+        for n in range(60):
+            client.put_item(TableName="many", Item={"p": {"S": f"p{n}"}, "v": {"S": "x" * 500}})
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (data, *data.rglob("*")))
+    flip(log_of(data), log_of(data).stat().st_size // 2)
+    before = state(data)
+    for _ in range(2):
+        refused = subprocess.run(
+            [sys.executable, "-m", "hashrange", "serve", "--port", "0", "--data-dir", str(data)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert refused.returncode == 1
+        assert "lost are the batches" in refused.stderr
+        assert "--repair" in refused.stderr
+    assert state(data) == before
+    assert run(data, "--repair").exit_code == 0
+    with served(data) as client:
+        assert client.scan(TableName="many", Select="COUNT")["Count"] == 59
+    assert problems(data) == []
 
 
 def test_json_lines(data: Path) -> None:
