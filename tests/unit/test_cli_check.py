@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_logs import LogRecord, read_log
+from hashrange.storage.embedded_logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded_manifest import read_manifest
 
 ITEMS = 400
@@ -169,6 +169,27 @@ def test_what_can_be_made_again_is(data: Path, name: str) -> None:
     assert any(f"{name} is missing" in line for line in problems(data))
     assert run(data, "--repair").exit_code == 0
     assert items(data) == set(range(ITEMS))
+
+
+def test_current_names_a_manifest_that_is_not_there(data: Path) -> None:
+    (data / "rocks/CURRENT").write_text("MANIFEST-000999\n")
+    assert any("MANIFEST-000999, which rocks/CURRENT names, is missing" in line for line in problems(data))
+    assert run(data, "--repair").exit_code == 0
+    assert items(data) == set(range(ITEMS))
+
+
+def test_a_file_that_a_shortened_manifest_does_not_name_is_kept(data: Path) -> None:
+    manifest = data / "rocks" / read_manifest(data / "rocks").name
+    sst = largest_sst(data)
+    edits = [found.payload for found in read_log(manifest.read_bytes()) if isinstance(found, LogRecord)]
+    while True:
+        edits.pop()
+        manifest.write_bytes(write_log(edits))
+        if sst.name not in {one.name for one in read_manifest(data / "rocks").ssts.values()}:
+            break
+    assert problems(data)
+    run(data, "--repair")
+    assert (data / "damaged-1/rocks" / sst.name).exists()
 
 
 @pytest.mark.parametrize("name", ["rocks", "rocks/MANIFEST-*"])

@@ -12,6 +12,7 @@ Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,7 @@ _STORE_ID: Final = _IGNORABLE | 1
 
 _NUMBERS: Final = frozenset({_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _LOG_TO_KEEP})
 _SKIPPED_NUMBERS: Final = frozenset({_COLUMN_FAMILY, _COLUMN_FAMILY_MAX, _ATOMIC_GROUP})
+_CURRENT: Final = re.compile(rb"(MANIFEST-\d+)\n")
 _SEQUENCE_BYTES: Final = 8  # at the end of each key: sequence number and type
 
 
@@ -115,10 +117,10 @@ def _current(rocks: Path) -> str:
         name = (rocks / "CURRENT").read_bytes()
     except FileNotFoundError:
         raise UnreadableManifest("rocks/CURRENT is missing") from None
-    text = name.decode("ascii", "replace").removesuffix("\n")
-    if not text.startswith("MANIFEST-") or not text.removeprefix("MANIFEST-").isdigit():
+    match = _CURRENT.fullmatch(name)
+    if match is None:
         raise UnreadableManifest("rocks/CURRENT does not name a MANIFEST")
-    return text
+    return match[1].decode()
 
 
 def _damaged(name: str, bad: BadBytes) -> UnreadableManifest:

@@ -32,7 +32,12 @@ from hashrange.storage.embedded_damage import live_logs
 from hashrange.storage.embedded_directory import lock, make_private, write_format
 from hashrange.storage.embedded_keys import BATCH_KEY, unpack_batch
 from hashrange.storage.embedded_logs import BadBytes, read_log
-from hashrange.storage.embedded_manifest import Manifest, newest_manifest, read_manifest, without_ssts
+from hashrange.storage.embedded_manifest import (
+    Manifest,
+    UnreadableManifest,
+    read_manifest,
+    without_ssts,
+)
 from hashrange.storage.embedded_mark import NAME, Mark, sync_directory, write_durably, write_mark
 from hashrange.storage.embedded_reading import BadRange, StoredRecords, sound_part, walk
 
@@ -52,7 +57,7 @@ def repair(directory: Path) -> Iterator[str]:
         finally:
             if held is not None:
                 os.close(held)
-    except OSError as error:
+    except (OSError, UnreadableManifest) as error:
         raise StorageError(f"The store in {directory} could not be repaired: {error}") from error
 
 
@@ -89,8 +94,7 @@ class _Repair:
             for log in logs:
                 write_durably(log, sound_part(log))
                 yield f"rocks/{log.name} holds its sound records now"
-            if not (self._rocks / "CURRENT").exists():
-                self._name_manifest()
+            if self._name_manifest(manifest):
                 yield f"rocks/CURRENT names {manifest.name}"
             self._remove(store.unusable_ssts)
             if damaged_ssts:
@@ -106,6 +110,9 @@ class _Repair:
     def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
         names = ["CURRENT", manifest.name, *(log.name for log in logs)]
         names += [manifest.ssts[number].name for number in ssts]
+        # What a damaged MANIFEST does not name any more, RocksDB deletes.
+        known = {sst.name for sst in manifest.ssts.values()}
+        names += [path.name for path in self._rocks.glob("*.sst") if path.name not in known]
         kept = self._aside / "rocks"
         kept.mkdir(parents=True)
         for name in names:
@@ -125,9 +132,13 @@ class _Repair:
         sync_directory(self._aside)
         sync_directory(self._directory)
 
-    def _name_manifest(self) -> None:
-        name = newest_manifest(self._rocks)
-        write_durably(self._rocks / "CURRENT", f"{name}\n".encode())
+    def _name_manifest(self, manifest: Manifest) -> bool:
+        """Have CURRENT name the MANIFEST; whether it did not."""
+        current, line = self._rocks / "CURRENT", f"{manifest.name}\n".encode()
+        if current.exists() and current.read_bytes() == line:
+            return False
+        write_durably(current, line)
+        return True
 
     def _remove(self, ssts: set[int]) -> None:
         """Rewrite the MANIFEST without some SST files."""
