@@ -6,13 +6,15 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import orjson
 import pytest
+from uvicorn.server import ServerState
 
 from hashrange import __version__, form
 from hashrange.clock import VirtualClock
@@ -370,3 +372,90 @@ def test_many_tables_are_shown_between_requests(
         assert [table["name"] for table in shown["tables"]] == names
     else:
         assert [name for name in names if f'{{table="{name}"}}' in shown] == names
+
+
+class Timers:
+    """A loop's timers, which end when the test says so."""
+
+    def __init__(self) -> None:
+        self.pending: dict[object, Callable[[], None]] = {}
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Any:
+        handle = Mock()
+        self.pending[handle] = callback
+        handle.cancel = lambda: self.pending.pop(handle, None)
+        return handle
+
+    def expire(self) -> None:
+        for callback in tuple(self.pending.values()):
+            callback()
+
+
+def admin_connection(database: Database) -> tuple[admin.AdminConnection, Timers, Mock]:
+    wire = Wire(region="us-east-1", account_id="000000000000")
+    plane = Plane(database, wire, Frames(START), ServerSettings(), lambda _: None)
+
+    async def settle() -> None:
+        pass
+
+    config = admin.server(admin_port.Subject(database, plane, settle)).config
+    timers, transport = Timers(), Mock()
+    transport.is_closing.return_value = False
+    transport.get_extra_info.return_value = None
+    connection = admin.AdminConnection(config, ServerState(), {}, _loop=cast(Any, timers))
+    connection.connection_made(transport)
+    return connection, timers, transport
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_connection_without_a_request_is_cut_off(sent: bytes, database: Database) -> None:
+    connection, timers, transport = admin_connection(database)
+    if sent:
+        connection.data_received(sent)
+    timers.expire()
+    transport.abort.assert_called_once_with()
+
+
+def test_a_client_that_takes_no_answer_is_cut_off(database: Database) -> None:
+    connection, timers, transport = admin_connection(database)
+    connection.cycle = Mock(response_complete=False)
+    connection.on_message_complete()
+    connection.pause_writing()
+    # A further request does not give it more time.
+    connection.on_message_complete()
+    timers.expire()
+    transport.abort.assert_called_once_with()
+
+
+def test_a_client_that_takes_its_answer_goes_on(database: Database) -> None:
+    connection, timers, transport = admin_connection(database)
+    connection.cycle = Mock(response_complete=False)
+    connection.on_message_complete()
+    connection.pause_writing()
+    connection.resume_writing()
+    assert not timers.pending
+    # An answer may be complete, but for its last bytes on the way.
+    connection.pause_writing()
+    connection.cycle.response_complete = True
+    connection.resume_writing()
+    timers.expire()
+    transport.abort.assert_called_once_with()
+
+
+def test_a_request_may_take_its_time_and_the_next_has_a_deadline(database: Database) -> None:
+    async def run() -> None:
+        connection, timers, transport = admin_connection(database)
+        loop = asyncio.get_running_loop()
+        timers.create_task = loop.create_task  # type: ignore[attr-defined]
+        connection.data_received(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        # It has not run yet: nothing measures its time.
+        assert not timers.pending
+        await asyncio.wait(set(connection.tasks))
+        assert b"200 OK" in transport.write.call_args_list[0].args[0]
+        timers.expire()
+        transport.abort.assert_called_once_with()
+        connection.connection_lost(None)
+        assert not timers.pending
+
+    with asyncio.Runner() as runner:
+        runner.run(run())

@@ -116,6 +116,7 @@ def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
         endpoint_url = started.pop("endpoint")
         assert started.pop("time").endswith("Z")
         assert started.pop("admin").startswith("http://127.0.0.1:")
+        assert started.pop("descriptors_max") > started.pop("connections_max") > 0
         assert started == {
             "level": "info",
             "event": "started",

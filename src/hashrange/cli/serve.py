@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange import __version__, compiled, form
+from hashrange import __version__, compiled, descriptors, form
 from hashrange.cli import logs
 from hashrange.clock import SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
@@ -233,6 +233,7 @@ def command(
     where = "memory" if memory else str(data_dir or DEFAULT_DATA_DIR)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
+    descriptors.raise_limit()
     try:
         engine = _open(memory, data_dir or DEFAULT_DATA_DIR)
     except StorageError as error:
@@ -245,12 +246,14 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
+            fields: dict[str, Any] = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= {"version": __version__, "hot_path": form()}
             if admin is not None:
                 fields["admin"] = admin_url(admin)
             if virtual:
                 fields["clock"] = show_moment(clock.now())
+            fields["descriptors_max"] = descriptors.descriptors_max()
+            fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             _log.info("started", extra={"fields": fields})
             if log_format == "text":
                 click.echo(_welcome(fields, region))
@@ -321,7 +324,7 @@ def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str
     return f"Listening on {host}, port {port}, failed: {error}"
 
 
-def _welcome(fields: dict[str, str], region: str) -> str:
+def _welcome(fields: dict[str, Any], region: str) -> str:
     """What a person sees who starts a server: where it is, where the data is, and a program to try."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"

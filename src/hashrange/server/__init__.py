@@ -3,6 +3,7 @@
     settings  every limit and timeout, in one frozen value
     frames    answers as HTTP bytes
     access    whose requests are taken, as far as Host and Origin tell
+    listening accept connections, no more than there may be
     http      one object per connection: parse, dispatch, answer in order, push back
     trace     a log line for each request, if it is wanted
     metrics   what is counted, and Prometheus' text of it

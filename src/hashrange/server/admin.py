@@ -33,6 +33,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__, form
 from hashrange.clock import VirtualClock, parse_duration, parse_moment, show_moment
@@ -43,6 +44,9 @@ TABLES_PER_PAGE: Final = 20
 """A fraction of a millisecond of the event loop."""
 _BODY_BYTES_MAX: Final = 64 * 1024
 _SHUTDOWN_SECONDS_MAX: Final = 2
+
+REQUEST_SECONDS_MAX: Final = 10.0
+"""How long a connection may take until its next request is there, and to take an answer."""
 
 _NOT_VIRTUAL: Final = (
     "the server runs on the machine's clock, which cannot be changed here; start it with --virtual-clock"
@@ -70,12 +74,63 @@ class AdminServer(uvicorn.Server):
         """Leave the signals to the owner of the loop."""
         yield
 
+    def connection(self) -> AdminConnection:
+        """The protocol of a new connection."""
+        return AdminConnection(config=self.config, server_state=self.server_state, app_state={})
+
+
+class AdminConnection(HttpToolsProtocol):
+    """A connection that is cut off if its client lets it wait: uvicorn waits for a first request for ever."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._clear_deadline()
+        super().connection_lost(exc)
+
+    def on_message_complete(self) -> None:
+        # From here on the server is to blame for the time: a change of the clock may take minutes.
+        if not self.flow.write_paused:
+            self._clear_deadline()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            # No other request came meanwhile.
+            self._set_deadline()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._set_deadline()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.cycle is None or self.cycle.response_complete:
+            self._set_deadline()
+        else:
+            self._clear_deadline()
+
+    def _set_deadline(self) -> None:
+        self._clear_deadline()
+        if not self.transport.is_closing():
+            self._deadline = self.loop.call_later(REQUEST_SECONDS_MAX, self.transport.abort)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
 
 def server(subject: Subject) -> AdminServer:
     """The admin plane of `subject`, ready to `serve(sockets=[…])` on the running loop."""
     config = uvicorn.Config(
         application(subject),
-        http="httptools",
+        http=AdminConnection,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -18,13 +18,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hashrange.database import Database
+from hashrange.server.listening import Guests, Listener
 from hashrange.server.plane import Plane
 
 if TYPE_CHECKING:
     from hashrange.server.admin import AdminServer
 
 HOST: Final = "127.0.0.1"
+CONNECTIONS_MAX: Final = 16
+"""How many connections the admin plane has at a time; `descriptors.RESERVED` counts on it."""
+
 _BACKLOG_MAX: Final = 64
+_REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +74,7 @@ class AdminPort:
         self._watching = False
         self._server: AdminServer | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._listener: Listener | None = None
 
     def open(self) -> None:
         """Wait for the first connection."""
@@ -85,8 +91,17 @@ class AdminPort:
 
     async def _serve(self) -> None:
         try:
-            self._server = await self._loop.run_in_executor(None, _load, self._subject)
-            await self._server.serve(sockets=[self._listening])
+            server = self._server = await self._loop.run_in_executor(None, _load, self._subject)
+            guests = Guests(
+                "admin",
+                server.connection,
+                lambda: len(server.server_state.connections),
+                CONNECTIONS_MAX,
+                lambda: _REFUSAL,
+            )
+            self._listener = Listener([self._listening], guests, self._loop)
+            self._listener.open()
+            await server.serve(sockets=[])
         except Exception:
             _log.exception("admin plane failed")
             self._listening.close()
@@ -99,6 +114,8 @@ class AdminPort:
     async def close(self) -> None:
         """End what is under way, and close the port."""
         self._unwatch()
+        if self._listener is not None:
+            await self._listener.close()
         while self._serving is not None and not self._serving.done():
             # A plane that is still being loaded learns it when it is there.
             if self._server is not None:

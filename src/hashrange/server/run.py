@@ -20,8 +20,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
+from hashrange import descriptors
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
@@ -30,6 +32,7 @@ from hashrange.server.access import Access
 from hashrange.server.admin_port import AdminPort, Subject
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
+from hashrange.server.listening import Guests, Listener, bind
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
 
@@ -67,6 +70,8 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         admin: socket.socket | None = None,
     ) -> None:
+        connections_max = descriptors.connections_max(settings.connections_max)
+        settings = replace(settings, connections_max=connections_max)
         self._loop = loop
         self._database = database
         self._settings = settings
@@ -75,7 +80,7 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="hashrange-sweep")
         self._sweeping: asyncio.Task[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
@@ -85,18 +90,25 @@ class Server:
 
     async def start(self, host: str, port: int) -> str:
         """Listen, and return the endpoint's URL. Raises OSError if the address cannot be had."""
-        self._listener = await self._loop.create_server(
-            lambda: Connection(self._plane), host, port, backlog=self._settings.backlog_max
+        plane = self._plane
+        sockets = await bind(self._loop, host, port, self._settings.backlog_max)
+        guests = Guests(
+            "data",
+            lambda: Connection(plane),
+            lambda: len(plane.connections),
+            self._settings.connections_max,
+            self._refusal,
         )
-        listening = [listener.getsockname()[0] for listener in self._listener.sockets]
+        self._listener = Listener(sockets, guests, self._loop)
+        listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
         self._database.deliver_on(self._deliver, self._loop.call_soon)
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
         if self._admin is not None:
             self._admin.open()
-        bound = self._listener.sockets[0]
-        address, bound_port = bound.getsockname()[:2]
+        self._listener.open()
+        address, bound_port = sockets[0].getsockname()[:2]
         if address in ("0.0.0.0", "::"):
             address = "localhost"
         if ":" in address:
@@ -105,10 +117,10 @@ class Server:
 
     async def stop(self) -> None:
         """Accept no more, let what is under way finish (bounded by `drain_seconds_max`), end."""
-        if self._listener is not None:
-            self._listener.close()
         self._stopping.set()
         self._plane.drain()
+        if self._listener is not None:
+            await self._listener.close()
         give_up = self._loop.time() + self._settings.drain_seconds_max
         while self._plane.connections and self._loop.time() < give_up:
             await asyncio.sleep(_DRAIN_POLL_SECONDS)
@@ -125,6 +137,10 @@ class Server:
     def abort(self) -> None:
         """Cut off all connections."""
         self._plane.abort()
+
+    def _refusal(self) -> bytes:
+        self._plane.metrics.responded(503)
+        return self._frames.refusal(503)
 
     def _deliver(self, callback: Callable[[], None]) -> None:
         self._plane.metrics.deliveries += 1

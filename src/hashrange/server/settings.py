@@ -17,7 +17,8 @@ _ORIGIN: Final = re.compile(r"null|[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@]+")
 class ServerSettings:
     """Limits and timeouts of the data plane; names end in their unit.
 
-    connections_max: further connections are answered 503 and closed.
+    connections_max: further connections are answered 503 and closed. There may be fewer, if the process may
+        have too few file descriptors.
     header_bytes_max: request line and header lines of a request together; else 431.
     headers_max: header lines of a request; else 431.
     body_bytes_max: the largest request body; else 413.

@@ -19,6 +19,7 @@ from rocksdict import (
     Rdict,
 )
 
+from hashrange.descriptors import engine_files_max
 from hashrange.storage.api import DataDirectoryLocked, StorageError
 
 _MIB: Final = 1024 * 1024
@@ -101,7 +102,7 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     options.set_max_total_wal_size(4 * write_buffer_bytes)
     options.set_max_background_jobs(max(2, min(4, os.cpu_count() or 2)))
     options.set_bytes_per_sync(_MIB)
-    options.set_max_open_files(_open_files_max())
+    options.set_max_open_files(engine_files_max())
     options.set_avoid_unnecessary_blocking_io(True)
     # Few and small info logs; no periodic statistics.
     options.set_keep_log_file_num(2)
@@ -109,13 +110,3 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     options.set_stats_dump_period_sec(0)
     options.set_stats_persist_period_sec(0)
     return options
-
-
-def _open_files_max() -> int:
-    """A quarter of the process's file descriptors: the rest is for sockets."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 512
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 4096 if soft == resource.RLIM_INFINITY else max(64, min(4096, soft // 4))

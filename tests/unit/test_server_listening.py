@@ -1,0 +1,168 @@
+"""Accepting: what happens when there are too many connections, or no descriptors for them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from hashrange.server import listening
+from hashrange.server.listening import Guests, Listener, bind
+from hashrange.server.run import new_event_loop
+
+REFUSAL = b"no room"
+
+
+class Greeter(asyncio.Protocol):
+    """Greets whoever connects, and stays."""
+
+    def __init__(self, guests: set[Greeter]) -> None:
+        self._guests = guests
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._guests.add(self)
+        # uvloop's transports have the methods of a Transport, but not its class.
+        cast(asyncio.Transport, transport).write(b"welcome")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guests.discard(self)
+
+
+def with_listener(
+    body: Callable[[tuple[str, int], set[Greeter]], Coroutine[Any, Any, None]],
+    *,
+    connections_max: int = 1000,
+    accept: Callable[[Any], Any] | None = None,
+) -> None:
+    """Run `body` beside an open listener, whose loop accepts by `accept(original)` if that is given."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        present: set[Greeter] = set()
+        guests = Guests(
+            "test", lambda: Greeter(present), lambda: len(present), connections_max, lambda: REFUSAL
+        )
+        sockets = await bind(loop, "127.0.0.1", 0, 100)
+        listener = Listener(sockets, guests, Accepting(loop, accept) if accept else loop)  # type: ignore[arg-type]
+        listener.open()
+        try:
+            await body(sockets[0].getsockname(), present)
+        finally:
+            await listener.close()
+        assert all(one.fileno() == -1 for one in sockets)
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(asyncio.wait_for(run(), 30))
+
+
+class Accepting:
+    """A loop with another `sock_accept`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, accept: Callable[[Any], Any]) -> None:
+        self._loop = loop
+        self.sock_accept = accept(loop.sock_accept)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+
+async def greeting(address: tuple[str, int]) -> tuple[bytes, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(*address)
+    return await reader.readexactly(7), writer
+
+
+def events(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.name == listening.__name__]
+
+
+def test_beyond_the_number_is_refused_with_one_line_and_taken_again_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
+        first = [await greeting(address) for _ in range(3)]
+        assert {text for text, _ in first} == {b"welcome"}
+        late = [await greeting(address) for _ in range(50)]
+        assert {text for text, _ in late} == {REFUSAL}
+        for _, writer in first + late:
+            writer.close()
+            await writer.wait_closed()
+        while present:
+            await asyncio.sleep(0)
+        text, writer = await greeting(address)
+        assert text == b"welcome"
+        writer.close()
+
+    with caplog.at_level(logging.INFO):
+        with_listener(body, connections_max=3)
+    assert events(caplog) == ["connections refused"]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EBADF])
+def test_a_failing_accept_is_not_tried_again_at_once(
+    number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    steps: list[str] = []
+
+    def accept(original: Any) -> Any:
+        async def fail_at_first(listening: socket.socket) -> Any:
+            if steps.count("fail") < 3:
+                steps.append("fail")
+                raise OSError(number, "too many open files")
+            return await original(listening)
+
+        return fail_at_first
+
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        if seconds:
+            steps.append("wait")
+        await sleep(0)
+
+    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
+        text, writer = await greeting(address)
+        assert text == b"welcome"
+        writer.close()
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    with caplog.at_level(logging.INFO):
+        with_listener(body, accept=accept)
+    assert steps == ["fail", "wait"] * 3
+    assert events(caplog) == ["accepting failed"]
+
+
+def test_a_client_that_left_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    failures = [ConnectionAbortedError()]
+
+    def accept(original: Any) -> Any:
+        async def fail_once(listening: socket.socket) -> Any:
+            if failures:
+                raise failures.pop()
+            return await original(listening)
+
+        return fail_once
+
+    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
+        text, writer = await greeting(address)
+        assert text == b"welcome"
+        writer.close()
+
+    with_listener(body, accept=accept)
+    assert events(caplog) == []
+
+
+def test_an_address_that_cannot_be_had_leaves_no_socket() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        (taken,) = await bind(loop, "127.0.0.1", 0, 1)
+        with taken, pytest.raises(OSError) as caught:
+            await bind(loop, "127.0.0.1", taken.getsockname()[1], 1)
+        assert caught.value.errno == errno.EADDRINUSE
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(run())
