@@ -14,6 +14,7 @@ Source: Lambda Developer Guide, "Retaining discarded records for a DynamoDB even
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -45,6 +46,15 @@ class FailureFile:
     def keep(self, failure: dict[str, Any]) -> None:
         with self._path.open("ab") as file:
             file.write(orjson.dumps(failure) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if os.name != "nt":  # Windows can neither open nor sync a directory
+            # The file's name is to be there as well after a crash.
+            folder = os.open(self._path.absolute().parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 class FailureTable:
