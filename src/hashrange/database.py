@@ -31,7 +31,7 @@ from hashrange.operations.context import Answer, Caller, Context, Operation, Req
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitFailed, Engine, Stopped
+from hashrange.storage.api import CommitFailed, Engine, Stopped, StorageError
 from hashrange.tables import catalog, overview, states, sweeps
 from hashrange.tables.items import Occasion
 from hashrange.workers import Workers
@@ -89,8 +89,7 @@ class Database:
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
-        except CommitFailed as error:
-            _log.error("commit failed: %s", error)
+        except CommitFailed as error:  # the engine has logged it, once for all that it fails
             raise InternalServerError(INTERNAL) from error
 
     def submit(
@@ -199,8 +198,13 @@ class Database:
                 shapes.check_types(operation, request)
             except Exception as earlier:
                 return earlier
-        elif isinstance(error, CommitFailed):
-            _log.error("commit failed: %s", error)
+        elif isinstance(error, CommitFailed):  # the engine has logged it, once for all that it fails
+            refused = InternalServerError(INTERNAL)
+            refused.__cause__ = error
+            return refused
+        elif isinstance(error, StorageError):
+            # Its text says all; where in the code it came up says nothing.
+            _log.error("the store failed: %s", error)
             return InternalServerError(INTERNAL)
         return error
 

@@ -33,6 +33,7 @@ import orjson
 
 from hashrange import errors
 from hashrange.database import Caller
+from hashrange.storage.api import CommitFailed
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
@@ -294,7 +295,9 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
         if fault is not None:
             _log.error("internal error", exc_info=fault, extra={"fields": fields})
         elif error.status >= 500:
-            _log.error("request failed", extra={"fields": fields})
+            # A store that refuses writes has said so, once for thousands of them.
+            level = logging.DEBUG if isinstance(error.__cause__, CommitFailed) else logging.ERROR
+            _log.log(level, "request failed", extra={"fields": fields})
         else:
             _log.warning("request rejected", extra={"fields": fields})
     form = form or _USUAL

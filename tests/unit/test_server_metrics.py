@@ -15,7 +15,7 @@ def shown(metrics: Metrics, tables: list[dict[str, object]] | None = None) -> li
     samples = TableSamples(tables_max=2)
     for table in tables or []:
         samples.add([table])
-    text = exposition(metrics, connections=3, clock_seconds=1.5, tables=samples)
+    text = exposition(metrics, connections=3, clock_seconds=1.5, refuses_writes=False, tables=samples)
     assert text.endswith("\n")
     return text.splitlines()
 

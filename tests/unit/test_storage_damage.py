@@ -187,6 +187,8 @@ def test_the_store_is_taken_away_while_it_is_open(tmp_path: Path, name: str) -> 
     assert not (data / name).exists()
     (tmp_path / "taken").rename(data / name)
     engine.commit_fault = None
+    while engine.refusing():
+        pass
     engine.write(lambda txn: txn.put(1, P, b"003", b""))
     engine.close()
     assert items_of(data) == {1, 3}

@@ -411,7 +411,7 @@ def test_writes_that_outrun_the_disk_wait(tmp_path: Path, monkeypatch: pytest.Mo
         pauses.append(seconds)
         sleep(seconds)
 
-    monkeypatch.setattr("hashrange.storage.embedded.time.sleep", note)
+    monkeypatch.setattr("hashrange.storage.embedded_batches.time.sleep", note)
     engine = EmbeddedEngine(tmp_path / "data", write_buffer_bytes=64 * 1024)
 
     def body(txn: Transaction) -> None:
@@ -452,7 +452,10 @@ def test_a_disk_that_takes_no_more_and_recovers(tmp_path: Path) -> None:
         for name in (b"b", b"c", b"d"):
             write(name)
         print(engine.read(lambda r: [k for k, _ in r.scan(1, b"")]), end=" ")
+        assert "File too large" in engine.refusing()
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        while engine.refusing():
+            pass
         write(b"e")
         print(engine.read(lambda r: ([k for k, _ in r.scan(1, b"")], r.totals(1).records)), end=" ")
         engine.close()

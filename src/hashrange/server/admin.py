@@ -1,7 +1,7 @@
 """The admin plane: what an operator, a test or a monitoring system asks of a server, as JSON over HTTP.
 
     GET  /          this list, as an OpenAPI document
-    GET  /health    whether the server serves
+    GET  /health    whether the server serves, and takes writes
     GET  /clock     the time that the database runs on
     POST /clock     set, advance, freeze or resume a virtual clock; answers when all that is due then is done
     GET  /tables    state and size of each table, and the progress of builds under way
@@ -185,14 +185,17 @@ def _subject(request: Request) -> Subject:
 async def _health(request: Request) -> Response:
     subject = _subject(request)
     draining = subject.plane.draining
+    refusing = subject.database.engine.refusing()
     shown = {
-        "status": "draining" if draining else "ok",
+        "status": "draining" if draining else "ok" if refusing is None else "refuses writes",
         "version": __version__,
         "engine": subject.database.engine.name,
         "hot_path": form(),
         "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
     }
-    return _json(shown, 503 if draining else 200)
+    if refusing is not None:
+        shown["cause"] = refusing
+    return _json(shown, 200 if shown["status"] == "ok" else 503)
 
 
 async def _tables(request: Request) -> Response:
@@ -218,6 +221,7 @@ async def _metrics(request: Request) -> Response:
         subject.plane.metrics,
         connections=len(subject.plane.connections),
         clock_seconds=subject.database.clock.now(),
+        refuses_writes=subject.database.engine.refusing() is not None,
         tables=tables,
     )
     return Response(text, media_type=CONTENT_TYPE)
@@ -281,7 +285,7 @@ async def _read(request: Request) -> ClockChange:
 
 _SUMMARIES: Final = {
     ("/", "get"): "This document.",
-    ("/health", "get"): "Whether the server serves: 200, or 503 while it drains.",
+    ("/health", "get"): "Whether the server serves: 200, or 503 while it drains or its disk takes no writes.",
     ("/clock", "get"): "The time that the database runs on.",
     ("/clock", "post"): "Change a virtual clock; answers when everything that is due then is done.",
     ("/tables", "get"): "State and size of each table, and the progress of builds under way.",

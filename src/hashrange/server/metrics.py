@@ -118,7 +118,9 @@ class TableSamples:
             self.count += 1
 
 
-def exposition(metrics: Metrics, *, connections: int, clock_seconds: float, tables: TableSamples) -> str:
+def exposition(
+    metrics: Metrics, *, connections: int, clock_seconds: float, refuses_writes: bool, tables: TableSamples
+) -> str:
     """All metrics in Prometheus' text format."""
     lines: list[str] = []
     tallies = sorted(metrics.tallies.items())
@@ -143,6 +145,7 @@ def exposition(metrics: Metrics, *, connections: int, clock_seconds: float, tabl
         ("connections", "gauge", "Open connections of the data plane.", connections),
         ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
         ("uptime_seconds", "gauge", "How long the server has been there.", metrics.uptime_seconds),
+        ("refuses_writes", "gauge", "1 while the store takes no writes.", int(refuses_writes)),
         ("tables", "gauge", "Tables.", tables.count),
         ("items", "gauge", "Items of all tables.", tables.items),
         ("bytes", "gauge", "Size of the items of all tables.", tables.bytes),

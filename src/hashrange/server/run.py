@@ -35,6 +35,7 @@ from hashrange.server.http import Connection
 from hashrange.server.listening import Guests, Listener, bind
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
+from hashrange.storage.api import CommitFailed
 
 _ANYONE: Final = Caller()
 
@@ -160,6 +161,8 @@ class Server:
             began = self._loop.time()
             try:
                 wait_seconds = await self._loop.run_in_executor(self._sweeper, self._database.sweep)
+            except CommitFailed:  # the engine has logged it, once for all that it fails
+                wait_seconds = _SWEEP_RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")
                 wait_seconds = _SWEEP_RETRY_SECONDS

@@ -181,6 +181,11 @@ class Engine(Protocol):
         """
         ...
 
+    def refusing(self) -> str | None:
+        """Why the engine refuses writes just now, with CommitFailed, while it serves reads; None if it does
+        not."""
+        ...
+
     def checkpoint(self, directory: str) -> None:
         """Write a consistent copy of the store that `open` accepts. Engines that cannot, raise
         `Unsupported`."""

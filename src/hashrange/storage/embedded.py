@@ -16,11 +16,10 @@ A body that wrote nothing, or raised, may have acted on what a batch under way w
 that batch; with none under way it is delivered at once.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
-broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. It is
-repaired at once, or by a later write when the disk allows it (`_recover`): probe the disk, open RocksDB
-again, and if the failed batch turns out to be there, put back what its keys held before. Readers go on
-with the last published view until then. Only if the process dies before the repair, a batch reported as
-failed can be found after the restart.
+broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. The commit
+thread repairs it (`_repair`, `embedded_reopening`), at once, or later when the disk allows it; until then
+writes are refused, and reads go on. If the process dies before that, a restart may find the failed batch.
+A batch that the disk has no room for fails before RocksDB sees it (`embedded_room`).
 
 While the collecting batch is full, bodies that are submitted queue, in order, and run when the next batch
 collects: `submit` never waits. `write` does, or commits the full batch by itself.
@@ -33,7 +32,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -45,12 +43,15 @@ from rocksdict import DbClosedError, Rdict
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage.api import CommitFailed, Done, Reader, Stopped, StorageError, Totals, Transaction
+from hashrange.storage.api import Done, Reader, Stopped, StorageError, Totals, Transaction
 from hashrange.storage.embedded_batches import clearing, keys_under, write, writing
 from hashrange.storage.embedded_directory import open_directory
+from hashrange.storage.embedded_disk import open_for_reading
 from hashrange.storage.embedded_gathering import Gathering
 from hashrange.storage.embedded_keys import BATCH_KEY, CLEARING, pack_batch, unpack_batch
 from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
+from hashrange.storage.embedded_reopening import Reopening
+from hashrange.storage.embedded_room import MARGIN_BYTES, NoRoom, find_room
 from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import LayeredTransaction, Recent, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once
@@ -61,9 +62,9 @@ _log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
 
-# Readers that began before a repair keep the old RocksDB open: this is how long a repair waits for them.
-_READERS_END_SECONDS: Final = 2.0
-_PAUSE_SECONDS: Final = 0.002
+# Between two tries to make a store take writes again.
+_REPAIR_PAUSE_SECONDS_MIN: Final = 0.05
+_REPAIR_PAUSE_SECONDS_MAX: Final = 2.0
 
 # How many queued bodies run in one turn of the event loop.
 _QUEUED_BODIES_PER_TURN: Final = 64
@@ -92,6 +93,7 @@ class EmbeddedEngine:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         self.commit_fault: Callable[[], None] | None = None
         self._directory = Path(directory)
+        self._log_bytes_max = 4 * write_buffer_bytes
         self._batch_bodies_max = batch_bodies_max
         self._disk, self._db = open_directory(
             self._directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
@@ -109,8 +111,10 @@ class EmbeddedEngine:
         self._starting = False  # the event loop has `_start_commit` before it
         self._queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()  # until a batch has room
         self._closed = False
-        self._broken: str | None = None
-        self._undo: tuple[int, _Records] | None = None
+        self._broken: str | None = None  # why writes are refused
+        self._refused = 0  # how many bodies heard of that
+        self._repairing: Reopening | None = None  # None: RocksDB itself is sound
+        self._failed: list[Batch] = []  # who is still to hear of the failure
         # Spaces whose records may be dropped once nobody reads the view that still shows them.
         self._clearing: list[tuple[weakref.ref[View], int]] = []
         self._unsynced = False  # whether that was written and is not durable yet
@@ -127,20 +131,18 @@ class EmbeddedEngine:
         atexit.register(self.close)
 
     def read(self, body: Callable[[Reader], T]) -> T:
-        while True:
-            view = self._view or self._await_view()
-            reader = ViewReader(view)
-            try:
-                return body(reader)
-            except DbClosedError:
-                # Closed under the body by a repair (the body runs again) or for good (the wait raises).
-                with self._lock:
-                    if self._view is view:
-                        raise
-            finally:
-                # An exception's traceback would keep the view, and so RocksDB, open.
-                reader.end()
-                del view
+        view = self._view
+        if view is None:
+            raise _closed()
+        reader = ViewReader(view)
+        try:
+            return body(reader)
+        except DbClosedError:
+            raise _closed() from None
+        finally:
+            # An exception's traceback would keep the view, and so RocksDB, open.
+            reader.end()
+            del view
 
     def write(self, body: Callable[[Transaction], T]) -> T:
         own: Batch | None = None
@@ -172,8 +174,7 @@ class EmbeddedEngine:
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         pace.acquire(self._lock)
         try:
-            if self._closed or self._broken is not None:
-                self._admit()
+            self._check_usable()
             if self._queued or self._collecting.full(self._batch_bodies_max):
                 self._queued.append((body, done))
                 return
@@ -196,11 +197,14 @@ class EmbeddedEngine:
             self._starting = False
             self._release()
 
+    def refusing(self) -> str | None:
+        return self._broken
+
     def checkpoint(self, directory: str) -> None:
         with self._lock:
-            self._admit()
             while self._committing is not None:
                 self._idle.wait()
+            self._check_usable()
             # An empty batch in flight: bodies go on collecting, and nothing is written meanwhile.
             token = self._committing = Batch()
         try:
@@ -221,9 +225,6 @@ class EmbeddedEngine:
         with self._lock:
             while self._committing is not None:
                 self._idle.wait()
-            if self._broken is not None:
-                with contextlib.suppress(CommitFailed):
-                    self._recover()
             self._view = None
             broken = self._broken
         try:
@@ -278,12 +279,17 @@ class EmbeddedEngine:
                     turn.end()
         tell([outcome for outcome in outcomes if outcome is not None])
 
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise _closed()
+        if self._broken is not None:
+            self._refused += 1
+            raise commit_failed(self._broken)
+
     def _admit(self) -> None:
         """Return when a body of a thread may run. Raises StorageError, CommitFailed."""
         while True:
             self._check_usable()
-            if self._broken is not None:
-                self._recover()
             if not self._collecting.full(self._batch_bodies_max):
                 return
             if self._committing is not None:
@@ -295,10 +301,6 @@ class EmbeddedEngine:
                 self._commit(batch)
             finally:
                 self._lock.acquire()
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise StorageError("The store is closed; open it again to use it.")
 
     def _transaction(self) -> LayeredTransaction:
         assert self._view is not None
@@ -369,22 +371,26 @@ class EmbeddedEngine:
 
     def _run(self) -> None:
         """The commit thread."""
-        while (batch := self._await_batch()) is not None:
-            self._commit(batch)
-            if self._closed:
+        while True:
+            self._repair()
+            with self._lock:
+                batch = self._next()
+                ended = batch is None and self._closed and not self._failed
+            if ended:
+                return
+            if batch is not None:
+                self._commit(batch)
+            if batch is not None and self._closed:
                 self._run_queued()  # the event loop that would do it may have gone
 
-    def _await_batch(self) -> Batch | None:
-        """The next batch, which is the committing one from here on; None when the engine is closed."""
-        with self._lock:
-            while True:
-                while self._committing is not None or not (self._released or self._closed):
-                    self._work.wait()
-                if self._collecting.bodies or self._queued:
-                    return self._begin()
-                if self._closed:
-                    return None
-                self._released = False
+    def _next(self) -> Batch | None:
+        """Wait for what the commit thread is to do: commit this batch, or (None) repair the store or end."""
+        while not self._broken and (self._committing or not (self._released or self._closed)):
+            self._work.wait()
+        if self._broken is not None or not (self._collecting.bodies or self._queued):
+            self._released = False
+            return None
+        return self._begin()
 
     def _commit(self, batch: Batch) -> None:
         """Make a batch durable and visible, and deliver its outcomes; or fail it."""
@@ -392,8 +398,12 @@ class EmbeddedEngine:
             self._hand_over(self._run_queued)
         records: _Records = {}
         try:
+            find_room(self._directory, batch.bytes, self._log_bytes_max, self._db.flush)
             records, totals = self._records(batch)
             view = self._store(batch, records)
+        except NoRoom as error:
+            self._fail(batch, None, str(error))
+            return
         except BaseException as error:
             self._fail(batch, records, str(error))
             if not isinstance(error, Exception):
@@ -432,11 +442,8 @@ class EmbeddedEngine:
         return view
 
     def _sync(self) -> None:
-        """Make the log durable, and note outside of it how far it goes.
-
-        No batch is written while another one is not durable: a crash of the machine could lose the earlier of
-        two, and that would look like damage.
-        """
+        """Make the log durable, and note outside of it how far it goes. No batch is written while another is
+        not durable: a crash of the machine could lose the earlier of two, and that would look like damage."""
         self._db.flush_wal(True)
         self._disk.advance(self._batch_number, self._db.latest_sequence_number())
 
@@ -478,21 +485,65 @@ class EmbeddedEngine:
             write(self._db, lambda: clearing(ready))
             self._dropped |= ready
 
-    def _fail(self, batch: Batch, records: _Records, cause: str) -> None:
+    def _fail(self, batch: Batch, records: _Records | None, cause: str) -> None:
+        """Refuse writes from now on, and leave the rest to the commit thread; `records` may have come to
+        RocksDB. It tells of the failure when it has tried a repair once, so that mostly nobody hears of a
+        failure that a crash could still undo."""
+        cause = cause or "the cause is not known"
+        _log.error("the store refuses writes: %s", cause)
         with self._lock:
             self._broken = cause
-            self._undo = None
-            with contextlib.suppress(StorageError):  # unreadable too: nothing more can be done here
-                if self._view is not None:
-                    self._undo = (self._batch_number, {key: self._view.get(key) for key in records})
+            self._refused = 0
+            if records is not None:
+                self._repairing = Reopening(self._db, self._batch_number, records)
             over, self._collecting = self._collecting, Batch()
-            # At once, so that nobody hears of a failure that a crash could still undo. Where the disk does
-            # not allow it yet, the next write tries again.
-            with contextlib.suppress(CommitFailed):
-                self._recover()
-            self._end_commit()
-        self._settle(batch, cause)
-        self._settle(over, cause)
+            over.outcomes += [(done, None, None) for _, done in self._queued]
+            self._queued.clear()
+            self._failed = [batch, over]
+            self._work.notify()
+
+    def _repair(self) -> None:
+        """Make a broken store take writes again, unless it is closed; on the commit thread."""
+        pause_seconds, cause = _REPAIR_PAUSE_SECONDS_MIN, self._broken
+        while cause is not None:
+            still, closed = "", self._closed
+            try:
+                self._try_repair()
+            except Exception as error:
+                still = f"{cause}; still: {error}"
+            with self._lock:
+                failed, self._failed = self._failed, []
+                self._refused += sum(len(batch.outcomes) + len(batch.waiters) for batch in failed)
+                self._broken = still or None
+                if self._committing is not None:
+                    self._end_commit()
+            if not still:
+                _log.warning("the store takes writes again; %d were refused", self._refused)
+            for batch in failed:
+                self._settle(batch, cause)
+            if not still or closed:
+                return
+            with self._lock:
+                if not self._closed:
+                    self._work.wait(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _REPAIR_PAUSE_SECONDS_MAX)
+
+    def _try_repair(self) -> None:
+        """Raises whatever is in the way. Without the lock: others only read from a broken RocksDB."""
+        repair = self._repairing
+        if repair is None:
+            find_room(self._directory, MARGIN_BYTES, self._log_bytes_max)
+            return
+        find_room(self._directory, 0, self._log_bytes_max)
+        assert self._view is not None
+        self._view = repair.stand_in(self._view, lambda: open_for_reading(self._directory))
+        db = repair.open_again(self._directory, self._disk.open)
+        try:
+            self._start(db)
+        except BaseException:
+            db.close()
+            raise
+        self._repairing = None
 
     def _settle(self, batch: Batch, cause: str | None) -> None:
         """Tell everybody who waits for a batch; without the lock, for they may submit again."""
@@ -523,25 +574,14 @@ class EmbeddedEngine:
             with self._lock:
                 self._release()
 
-    # Opening; under the lock, or alone.
-
     def _start(self, db: Rdict) -> None:
-        """Take up a RocksDB that was just opened."""
-        self._db = db
+        """Take up a RocksDB that was just opened, while nobody writes."""
         stored = db.get(BATCH_KEY)
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
-        if self._undo is not None:
-            failed, before = self._undo
-            if number == failed:
-                # The failed batch made it to the disk after all.
-                write(db, lambda: writing(before))
-                db.flush_wal(True)
-            self._undo = None
-            # Sequence numbers that were given, even in vain, are not given again.
-            sequence = max(sequence, self._sequence)
-            number = failed
-        self._batch_number = number
-        self._sequence = sequence
+        # Numbers that were given, even in vain, are not given again.
+        self._batch_number = max(number, self._batch_number)
+        self._sequence = max(sequence, self._sequence)
+        self._db = db
         self._totals.clear()
         self._recent.clear()
         self._clearing.clear()
@@ -554,40 +594,6 @@ class EmbeddedEngine:
         view.snapshot = db.snapshot()
         self._view = view
 
-    def _recover(self) -> None:
-        """Open RocksDB again after a failed commit; under the lock. Raises CommitFailed."""
-        assert self._broken is not None
-        try:
-            self._disk.probe_space()
-        except OSError as error:
-            raise commit_failed(f"{self._broken}; still: {error}") from None
-        self._await_readers()
-        with contextlib.suppress(Exception):  # closing reports the old error once more
-            self._db.close()
-        try:
-            self._start(self._disk.open())
-        except Exception as error:
-            raise commit_failed(f"{self._broken}; and opening the store again: {error}") from None
-        self._broken = None
 
-    def _await_readers(self) -> None:
-        """Wait until nobody reads, for a reader keeps RocksDB open; new ones wait for the lock meanwhile."""
-        if self._view is None:
-            return
-        view = weakref.ref(self._view)
-        self._view = None
-        deadline = time.monotonic() + _READERS_END_SECONDS
-        while (left := view()) is not None:
-            if time.monotonic() > deadline:
-                self._view = left
-                raise commit_failed(f"{self._broken}; and a long read keeps the store open")
-            del left
-            time.sleep(_PAUSE_SECONDS)
-
-    def _await_view(self) -> View:
-        """The view, when a repair is over."""
-        with self._lock:
-            self._check_usable()
-            if self._view is None:
-                raise StorageError(f"The store in {self._directory} cannot be read: {self._broken}")
-            return self._view
+def _closed() -> StorageError:
+    return StorageError("The store is closed; open it again to use it.")

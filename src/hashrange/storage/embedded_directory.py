@@ -78,7 +78,7 @@ class DataDirectory:
         self._write_buffer_bytes = write_buffer_bytes
         self._mark: OpenMark | None = None
         try:
-            directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            _make_directory(directory)
             self._lock: int | None = lock(directory)
         except OSError as error:
             raise _unusable(directory, error) from error
@@ -149,7 +149,7 @@ class DataDirectory:
     def checkpoint(self, db: Rdict, copy: Path) -> None:
         """Write a copy of the store into the new or empty directory `copy`."""
         try:
-            copy.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            _make_directory(copy)
             if any(copy.iterdir()):
                 raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new one.")
             copy.chmod(_DIRECTORY_MODE)
@@ -164,10 +164,6 @@ class DataDirectory:
             raise
         except Exception as error:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
-
-    def probe_space(self) -> None:
-        """Raise OSError unless the directory's disk takes what opening the store again needs."""
-        embedded_disk.probe_space(self._directory)
 
     def close(self) -> None:
         """Let go of the directory; the store in it is closed."""
@@ -273,6 +269,14 @@ def _mark(directory: Path) -> Mark | None:
         return read_mark(directory)
     except DamagedMark as error:
         raise damaged(directory, [Damage(str(error), NAME)]) from None
+
+
+def _make_directory(directory: Path, mode: int = _DIRECTORY_MODE) -> None:
+    """Make a directory, and those above it, where missing, so that a crash of the machine leaves them."""
+    if not directory.is_dir():
+        _make_directory(directory.parent, 0o777)
+        directory.mkdir(mode=mode, exist_ok=True)
+        sync_directory(directory.parent)
 
 
 def _check_empty(directory: Path) -> None:

@@ -24,9 +24,7 @@ from hashrange.storage.api import DataDirectoryLocked, StorageError
 
 _MIB: Final = 1024 * 1024
 
-# A store that failed for want of space is opened again only when this much can be written: opening needs
-# room itself, and a store that fails to open cannot even be read.
-_PROBE_BYTES: Final = 4 * _MIB
+_READING_CACHE_BYTES: Final = 8 * _MIB
 
 
 def open_rocks(
@@ -64,16 +62,24 @@ def locked(directory: Path) -> DataDirectoryLocked:
     )
 
 
-def probe_space(directory: Path) -> None:
-    """Raise OSError unless the directory's disk takes `_PROBE_BYTES` durably."""
-    path = directory / "probe"
+def open_for_reading(directory: Path) -> Rdict:
+    """Open the RocksDB of a directory for reading only, as it is now, beside whoever has it open.
+
+    It opens all of its files now, and so can read those that are deleted later. Raises StorageError.
+    """
+    if not (directory / "rocks/CURRENT").exists():  # rocksdict would make the directory
+        raise StorageError(f"The store in {directory} cannot be opened: rocks/CURRENT is missing")
+    options = _options(_READING_CACHE_BYTES, _MIB)
+    options.set_max_open_files(-1)
     try:
-        with path.open("wb") as file:
-            file.write(bytes(_PROBE_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        path.unlink(missing_ok=True)
+        return Rdict(
+            str(directory / "rocks"),
+            options,
+            column_families={"default": options},
+            access_type=AccessType.read_only(),
+        )
+    except Exception as error:
+        raise StorageError(f"The store in {directory} cannot be opened for reading: {error}") from None
 
 
 def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:

@@ -14,6 +14,7 @@ not have. Refuses to know: threads, commits, who reads.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -85,6 +86,23 @@ class View:
                     images[key] = self.get(key)
             later = later.following
         return images
+
+
+class StandIn(View):
+    """A view of a RocksDB that was opened for reading only, and in which some keys hold something else than
+    they are to: `before` says what (None: no record)."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, db: Rdict, cleared: AbstractSet[int], before: Mapping[bytes, bytes | None]) -> None:
+        super().__init__(db, [], cleared)
+        self._before = before
+        self.snapshot = db.snapshot()
+        self.following = View(db, list(before), cleared)  # so scans ask `get` for these keys
+
+    def get(self, key: bytes) -> bytes | None:
+        before = self._before
+        return before[key] if key in before else super().get(key)
 
 
 def unreadable(error: Exception) -> Exception:

@@ -118,6 +118,9 @@ class MemoryEngine:
     ) -> None:
         """Nothing to do: outcomes are never late."""
 
+    def refusing(self) -> str | None:
+        return None
+
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The memory engine has no checkpoint; use a data directory instead.")
 
