@@ -3,8 +3,8 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-compiled compile lint types layers pytest crash hostile trigger-kills pattern-rounds \
-        bench bystander clean
+.PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash hostile trigger-kills \
+        pattern-rounds bench bystander clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -57,6 +57,10 @@ crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and ag
 
 hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+
+machine-crash: ROUNDS = 200
+machine-crash: $(VENV)/.develop  ## Cut a writing store off from its power, again and again (ROUNDS=200)
+	PYTHONPATH=tests $(BIN)/python -m crash --level machine --rounds $(ROUNDS)
 
 trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)

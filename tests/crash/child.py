@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 
+from crash import machine
 from crash.levels import LEVELS
 
 
@@ -23,4 +24,5 @@ def give_up(arguments: threading.ExceptHookArgs) -> None:
 
 if __name__ == "__main__":
     threading.excepthook = give_up
-    LEVELS[sys.argv[1]].run(sys.argv[2], acknowledge)
+    run = machine.live if sys.argv[1] == "machine" else LEVELS[sys.argv[1]].run
+    run(sys.argv[2], acknowledge)
