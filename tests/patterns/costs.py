@@ -15,7 +15,10 @@ from hashrange.patterns import (
     Counters,
     Event,
     Feeds,
+    Idempotency,
     Jobs,
+    Locks,
+    Rates,
     ShardedCounters,
     Table,
     TimedEvent,
@@ -214,6 +217,31 @@ FEED_ROWS = [
     Row("`Jobs.take`, none there", lambda c, t: Jobs(c, t, "mail").take()),
     Row("`Jobs.done`", lambda c, t: None),
 ]
+
+
+def abandoned_lock(client: Client, table: Table) -> None:
+    Locks(client, table).acquire("report")
+
+
+def finished_request(client: Client, table: Table) -> None:
+    store = Idempotency(client, table)
+    store.finish(store.begin("k"), "done")
+
+
+GUARD_ROWS = [
+    Row("`Locks.acquire`, free", lambda c, t: Locks(c, t).acquire("report")),
+    Row("`Locks.acquire`, held by another", lambda c, t: Locks(c, t).acquire("report"), abandoned_lock),
+    Row("`Idempotency.begin` and `finish`", finished_request),
+    Row(
+        "`Rates.allow`, within a burst",
+        lambda c, t: spent(c, t).allow("k"),
+        lambda c, t: spent(c, t).allow("k"),
+    ),
+]
+
+
+def spent(client: Client, table: Table) -> Rates:
+    return Rates(client, table, per_second=0.001, burst=10)
 
 
 def newest(client: Any, table: Table) -> str:

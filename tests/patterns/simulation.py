@@ -51,7 +51,11 @@ class Simulation:
     def runtime(self, attempts_max: int = 12) -> Runtime:
         """The surroundings of a flow: the simulation's time and chance."""
         return Runtime(
-            now=lambda: self.time, chance=self.chance.random, token=self._token, attempts_max=attempts_max
+            now=lambda: self.time,
+            elapsed=lambda: self.time,
+            chance=self.chance.random,
+            token=self._token,
+            attempts_max=attempts_max,
         )
 
     def _token(self) -> str:
@@ -109,3 +113,14 @@ class Simulation:
             running.answer = getattr(self.client, step.operation)(**step.parameters)
         except Exception as caught:
             running.error = caught
+
+
+def twice(flow: Flow[Any]) -> Flow[Any]:
+    """A flow whose every request is performed twice, as one whose first answer was lost."""
+    try:
+        step = next(flow)
+        while True:
+            yield step
+            step = flow.send((yield step))
+    except StopIteration as stop:
+        return stop.value

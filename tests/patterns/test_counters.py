@@ -33,27 +33,13 @@ from hashrange.patterns import (
     UniqueVisitors,
     WindowedCounters,
 )
-from hashrange.patterns.flows import AsyncClient, Call, Flow, run
+from hashrange.patterns.flows import Call, Flow, run
+from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted, answer_of, noting
 
 NOW = datetime.now(UTC)
 NOON = NOW.replace(hour=12, minute=0, second=0, microsecond=0)
 IMPATIENT = Runtime(attempts_max=3, pause_seconds=0.0)
-
-
-class Asynchronous(Intercepted):
-    """A client as aiobotocore's: every answer is awaited."""
-
-    def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
-        async def answer() -> Any:
-            await asyncio.sleep(0)
-            return Intercepted.perform(self, operation, parameters)
-
-        return answer()
-
-
-def asynchronous(client: Any) -> AsyncClient:
-    return cast(AsyncClient, Asynchronous(client))
 
 
 class Failing(Intercepted):
@@ -134,11 +120,11 @@ def test_a_counter_may_be_part_of_an_item_that_is_there(client: Any, table: Tabl
 
 def test_events_expire(client: Any, table: Table) -> None:
     runtime = Runtime(now=lambda: NOW.timestamp())
-    Counters(client, table, remember_seconds=60, runtime=runtime).once("e1", "/")
+    Counters(client, table, remember_seconds=86_400, runtime=runtime).once("e1", "/")
     Counters(client, table, remember_seconds=None).once("e2", "/")
     key = {"PK": {"S": "EVENT#count#e1"}, "SK": {"S": "EVENT"}}
     kept = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
-    assert kept == {**key, "expires_at": {"N": str(int(NOW.timestamp()) + 60)}}
+    assert kept == {**key, "expires_at": {"N": str(int(NOW.timestamp()) + 86_400)}}
     key["PK"] = {"S": "EVENT#count#e2"}
     assert client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"] == key
 

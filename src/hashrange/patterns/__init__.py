@@ -6,6 +6,9 @@
     visitors    unique visitors, exact and approximate
     feeds       posts, followers, and what each reader sees, newest first
     jobs        a queue of jobs in a table, and an outbox
+    locks       a lock with a lease and a fence
+    idempotency handlers that may be called twice and act once
+    rates       a rate limiter
     cursors     opaque, signed cursors for pages
     identifiers identifiers that sort by time
 
@@ -24,8 +27,11 @@ from hashrange.patterns.counters import AsyncCounters, Counters, Event
 from hashrange.patterns.cursors import Cursors, InvalidCursor
 from hashrange.patterns.feed_pages import Page, Post, TickTable
 from hashrange.patterns.feeds import AsyncFeeds, Feeds, Switching
+from hashrange.patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
 from hashrange.patterns.identifiers import Identifiers
 from hashrange.patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
+from hashrange.patterns.locks import AsyncLocks, Held, Locks
+from hashrange.patterns.rates import AsyncRates, Contended, Decision, Rates
 from hashrange.patterns.requests import Runtime
 from hashrange.patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
 from hashrange.patterns.tables import Table
@@ -43,26 +49,38 @@ __all__ = [
     "AsyncApproximateVisitors",
     "AsyncCounters",
     "AsyncFeeds",
+    "AsyncIdempotency",
     "AsyncJobs",
+    "AsyncLocks",
+    "AsyncRates",
     "AsyncShardedCounters",
     "AsyncUniqueVisitors",
     "AsyncWindowedCounters",
     "Bucket",
+    "Contended",
     "Counters",
     "Cursors",
     "DeadJob",
+    "Decision",
     "Estimate",
     "Event",
     "Feeds",
+    "Held",
+    "Idempotency",
     "Identifiers",
+    "InProgress",
     "InvalidCursor",
     "Job",
     "Jobs",
+    "KeyReused",
+    "Locks",
     "Moving",
     "Page",
     "Post",
+    "Rates",
     "Runtime",
     "ShardedCounters",
+    "Started",
     "StillUnprocessed",
     "Switching",
     "Table",

@@ -35,6 +35,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from hashrange.patterns.flows import Answer, Call, Flow, Pause
+from hashrange.patterns.tables import Item
 
 CONDITION_FAILED: Final = "ConditionalCheckFailed"
 
@@ -55,12 +56,13 @@ _HTTP_SERVER_ERROR: Final = 500
 class Runtime:
     """What a flow takes from its surroundings: the time, chance, and how patiently it repeats.
 
-    `now` gives seconds since the epoch, `chance` a number from 0 up to 1, `token` an identifier nobody else
-    has. A request is sent `attempts_max` times at most; the waits between are below `pause_seconds`, doubled
-    each time, and never above `pause_seconds_max`.
+    `now` gives seconds since the epoch, `elapsed` seconds of a clock that nobody sets, `chance` a number from
+    0 up to 1, `token` an identifier nobody else has. A request is sent `attempts_max` times at most; the
+    waits between are below `pause_seconds`, doubled each time, and never above `pause_seconds_max`.
     """
 
     now: Callable[[], float] = time.time
+    elapsed: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     token: Callable[[], str] = lambda: str(uuid4())
     attempts_max: int = 12
@@ -111,6 +113,15 @@ def error_code(error: BaseException) -> str:
 def is_condition_failure(error: BaseException) -> bool:
     """Whether a single write was refused because its condition was not met."""
     return error_code(error) == "ConditionalCheckFailedException"
+
+
+def item_that_was_there(error: Exception) -> Item:
+    """The item on which a write's condition failed, where the write asked for it; else raises `error`."""
+    if not is_condition_failure(error) or not isinstance(error, ClientError):
+        raise error
+    response: Any = error.response
+    item: Item = response.get("Item", {})
+    return item
 
 
 def cancellation_codes(error: BaseException) -> list[str]:
