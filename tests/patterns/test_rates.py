@@ -78,7 +78,7 @@ def test_it_decides_as_a_bucket_of_tokens(
             tokens -= cost
 
 
-def test_no_more_pass_at_once_than_may(client: Any, table: Table, rounds: range) -> None:
+def test_no_more_pass_at_once_than_may_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
     for seed in rounds:
         simulation = Simulation(client, seed, fault_rate=0.0, death_rate=0.0)
         start = simulation.time
