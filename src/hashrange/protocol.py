@@ -31,7 +31,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import orjson
 
-from hashrange import errors
+from hashrange import errors, json_pieces
 from hashrange.database import Caller
 from hashrange.storage.api import CommitFailed
 
@@ -122,7 +122,7 @@ class Wire:
                 return _unknown_operation(method, target, headers)
             form = Form(content_type, _cors_headers(headers))
         try:
-            request = orjson.loads(body)
+            request = json_pieces.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
             target_header = headers.get(b"x-amz-target", b"")

@@ -276,9 +276,11 @@ def _in(operand: Read, constants: list[str], others: list[Read]) -> Test:
                 return True
         else:
             for name in constants:
+                pace.point()
                 if _same(value, values[name], item, values):
                     return True
         for choice in others:
+            pace.point()
             other = choice(item, values)
             if other is not None and _same(value, other, item, values):
                 return True

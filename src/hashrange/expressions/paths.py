@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from hashrange import pace
 from hashrange.errors import shown
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.limits import SHOWN_CHARS_MAX
@@ -114,6 +115,7 @@ def pick(item: Item, trie: Trie) -> Item:
     """The sparse copy of the paths of `trie`: siblings merge, list elements move together in their order."""
     result: Item = {}
     for name, node in trie.items():
+        pace.point()
         value = item.get(name)  # type: ignore[arg-type]
         if value is not None:
             found = value if isinstance(node, Leaf) else _pick_value(value, node)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from hashrange import pace
 from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
 from hashrange.expressions.operands import update_steps
@@ -217,6 +218,7 @@ def _if_not_exists(read: Compute, default: Compute) -> Compute:
 
 def _list_append(first: Compute, second: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
+        pace.point()
         one, other = first(item, values), second(item, values)
         if one is None or other is None or "L" not in one or "L" not in other:
             raise ValidationException(WRONG_TYPE)
@@ -257,6 +259,7 @@ def _apply_map(members: Item, changes: Trie, item: Item, values: Values) -> Item
     """A copy of `members` with the changes made; `item` is the whole item before the update."""
     result = dict(members)
     for name, node in changes.items():
+        pace.point()
         assert isinstance(name, str)
         old = members.get(name)
         new = node.content(old, item, values) if isinstance(node, Leaf) else _descend(old, node, item, values)
@@ -283,6 +286,7 @@ def _apply_list(
 ) -> list[AttributeValue]:
     result: list[AttributeValue | None] = list(elements)
     for index, node in sorted(changes.items()):
+        pace.point()
         assert isinstance(index, int)
         old = elements[index] if index < len(elements) else None
         new = node.content(old, item, values) if isinstance(node, Leaf) else _descend(old, node, item, values)

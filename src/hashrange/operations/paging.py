@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hashrange import expressions
+from hashrange import expressions, pace
 from hashrange.errors import RequestViolation, ValidationException
 from hashrange.expressions import Condition, Projection, Substitutions, legacy
 from hashrange.operations import parameters
@@ -146,7 +146,11 @@ def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection |
     if project is None:
         return records.fragments_of(found)
     show = project.apply
-    return [show(item) for item in (decoded if decoded is not None else map(records.item_of, found))]
+    shown = []
+    for number, record in enumerate(found):
+        pace.point()
+        shown.append(show(decoded[number] if decoded is not None else records.item_of(record)))
+    return shown
 
 
 def _needs_fetch(source: Source, reading: Reading) -> bool:

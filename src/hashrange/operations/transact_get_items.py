@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hashrange import pace
 from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import TRANSACT_BYTES_MAX
@@ -93,6 +94,7 @@ def _addresses(
 
 
 def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
+    pace.point()
     if record is None:
         return {}
     if project is None:

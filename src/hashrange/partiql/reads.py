@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from hashrange import encoding
+from hashrange import encoding, pace
 from hashrange.errors import SerializationException, ValidationException
 from hashrange.expressions import paths
 from hashrange.limits import PARTIQL_IN_PAGE_ITEMS_MAX, PARTIQL_PAGE_PARTITIONS_MAX
@@ -222,6 +222,7 @@ def _walk_partitions(
         if number == PARTIQL_PAGE_PARTITIONS_MAX:
             walk.before = spans.keys[key]
             return
+        pace.point()
         walk.sizes.append(0)
         partition = encoding.partition_of_one(spans.keys[key])
         for record in ranges.query_records(
@@ -287,7 +288,11 @@ def shown(found: list[bytes], project: Projection | None) -> list[Any]:
     """What a SELECT shows of records."""
     if project is None:
         return [records.fragment_of(record) for record in found]
-    return [columns_of(records.item_of(record), project) for record in found]
+    columns = []
+    for record in found:
+        pace.point()
+        columns.append(columns_of(records.item_of(record), project))
+    return columns
 
 
 def columns_of(item: Item, project: Projection) -> Item:

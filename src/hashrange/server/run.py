@@ -40,6 +40,7 @@ from hashrange.storage.api import CommitFailed
 _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
+_SWITCH_SECONDS: Final = 0.001
 _SWEEP_REST_SECONDS_MIN: Final = 0.001
 _SWEEP_SECONDS_MAX: Final = 60.0
 _SWEEP_RETRY_SECONDS: Final = 5.0
@@ -235,6 +236,8 @@ async def _serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        # How long the event loop waits for a thread to let it run.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         if started is not None:
             started(endpoint_url)
         reason = await stop

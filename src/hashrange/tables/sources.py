@@ -8,6 +8,7 @@ Source: Developer Guide, "Attribute projections", for both kinds of index.
 
 from __future__ import annotations
 
+from hashrange import pace
 from hashrange.errors import INVALID, ValidationException
 from hashrange.storage.api import Reader
 from hashrange.tables import capacity, indexes, keys, records
@@ -69,7 +70,10 @@ def fetch(
 ) -> tuple[list[bytes], float]:
     """The table's records of index entries, and the units that fetching them costs: each item rounds up."""
     table = source.table
-    addresses = [(table.space, *keys.address_of_item(table.key, records.item_of(record))) for record in found]
+    addresses = []
+    for record in found:
+        pace.point()
+        addresses.append((table.space, *keys.address_of_item(table.key, records.item_of(record))))
     fetched = [record for record in reader.get_many(addresses) if record is not None]
     units = sum(capacity.read_units(records.size_of(record), consistent=consistent) for record in fetched)
     return fetched, units

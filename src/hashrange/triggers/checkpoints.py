@@ -4,7 +4,8 @@
     shard   (sort key)        stream label "/" shard id, or the label alone for the stream
     sequence                  the last record that is done with
     position                  the same filled with zeros, so that texts order
-    since                     without a sequence: the time from which on records are wanted
+    iterator                  without a sequence: the shard iterator at the place where the trigger starts
+    since                     the time at which that place is found when the iterator has expired
     done                      the shard was read to its end; the stream has no shard left
     updated                   when, in seconds since the epoch
 
@@ -33,6 +34,7 @@ class Checkpoint:
     """How far a shard was processed; `sequence` is None where none of its records was yet."""
 
     sequence: str | None = None
+    iterator: str | None = None
     since: float | None = None
     done: bool = False
 
@@ -62,18 +64,30 @@ class Checkpoints:
         for page in pages:
             for item in page["Items"]:
                 since = item.get("since", {}).get("N")
+                sequence = item.get("sequence", {}).get("S")
                 found[item["shard"]["S"]] = Checkpoint(
-                    item.get("sequence", {}).get("S"),
+                    sequence,
+                    item.get("iterator", {}).get("S") if sequence is None else None,
                     float(since) if since is not None else None,
                     item.get("done", {}).get("BOOL", False),
                 )
         return found
 
-    def begin(self, place: str, now: float, *, since: float | None = None, done: bool = False) -> None:
+    def begin(
+        self,
+        place: str,
+        now: float,
+        *,
+        since: float | None = None,
+        iterator: str | None = None,
+        done: bool = False,
+    ) -> None:
         """Note that a stream or a shard is known, unless it already is."""
         values: dict[str, Any] = {"done": {"BOOL": done}, "updated": {"N": f"{now:.3f}"}}
         if since is not None:
             values["since"] = {"N": f"{since:.3f}"}
+        if iterator is not None:
+            values["iterator"] = {"S": iterator}
         try:
             self._client.put_item(
                 TableName=self._table,
@@ -129,8 +143,11 @@ class Checkpoints:
 
 def create_table(client: Any, name: str, key: dict[str, str]) -> bool:
     """Create an on-demand table with a key of texts, `{attribute: "HASH" or "RANGE"}`, unless it exists."""
+    waiter = client.get_waiter("table_exists")
     try:
-        client.describe_table(TableName=name)
+        if client.describe_table(TableName=name)["Table"]["TableStatus"] == "CREATING":
+            # Who began to create it may have been killed.
+            waiter.wait(TableName=name, WaiterConfig={"Delay": 1})
         return False
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
@@ -145,5 +162,5 @@ def create_table(client: Any, name: str, key: dict[str, str]) -> bool:
     except ClientError as error:
         if error_code(error) != "ResourceInUseException":
             raise
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    waiter.wait(TableName=name, WaiterConfig={"Delay": 1})
     return True

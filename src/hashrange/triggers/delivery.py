@@ -25,7 +25,7 @@ from hashrange.triggers.events import Record, created_at, sequence_of
 Reason = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
 
 _PAUSE_SECONDS: Final = 0.25
-_PAUSE_SECONDS_MAX: Final = 60.0
+PAUSE_SECONDS_MAX: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Lane:
     def _failed(self, batch: Batch, now: float, discard: Discard) -> int:
         """Halve, give up or put off a batch that failed; how many records were given up."""
         policy = self._policy
-        batch.due = now + min(_PAUSE_SECONDS * 2.0 ** min(batch.failures, 16), _PAUSE_SECONDS_MAX)
+        batch.due = now + min(_PAUSE_SECONDS * 2.0 ** min(batch.failures, 16), PAUSE_SECONDS_MAX)
         if policy.bisect_on_error and len(batch.records) > 1:
             # Halving is no retry.
             middle = len(batch.records) // 2

@@ -18,7 +18,8 @@ from zlib import crc32
 
 import orjson
 
-from hashrange.triggers.delivery import Attempt, Call, Discard, Lane, Policy
+from hashrange.clock import has_come
+from hashrange.triggers.delivery import PAUSE_SECONDS_MAX, Attempt, Call, Discard, Lane, Policy
 from hashrange.triggers.events import Record, keys_of, sequence_of
 from hashrange.triggers.filters import Predicate
 
@@ -129,9 +130,10 @@ class ShardRun:
                 return 0.0 if read else batching.poll_interval
         if not self._buffer:
             return 0.0
-        left = self._buffered_at + batching.batch_window - now
-        if len(self._buffer) < wanted and left > 0 and not self._reader.exhausted:
-            return min(left, batching.poll_interval)
+        full_at = self._buffered_at + batching.batch_window
+        waits = not has_come(full_at, now, batching.batch_window)
+        if len(self._buffer) < wanted and waits and not self._reader.exhausted:
+            return min(full_at - now, batching.poll_interval)
         taken, self._buffer = self._buffer[:wanted], self._buffer[wanted:]
         self._under_way = [sequence_of(record) for record in taken]
         self._lanes = [Lane(batches, self._handling.policy) for batches in self._spread(taken)]
@@ -147,7 +149,7 @@ class ShardRun:
         return [[lane[start : start + size] for start in range(0, len(lane), size)] for lane in lanes if lane]
 
     def _deliver(self, now: float) -> float:
-        due = [lane for lane in self._lanes if lane.due <= now]
+        due = [lane for lane in self._lanes if has_come(lane.due, now, PAUSE_SECONDS_MAX)]
         if self._pool is not None and len(due) > 1:
             list(self._pool.map(lambda lane: self._attempt(lane, now), due))
         else:

@@ -152,8 +152,9 @@ class Cursor:
     """A place in a shard, from which `read` goes on.
 
     It starts behind the record with the sequence number `after`, or where there is none at `start`: an end
-    of the shard, or a time in seconds since the epoch. `exhausted` is set when a closed shard has been read
-    to its end, or is no longer there.
+    of the shard, or a time in seconds since the epoch. `iterator` is the one to go on with while it is
+    valid: it says the place better than a time can. `exhausted` is set when a closed shard has been read to
+    its end, or is no longer there.
     """
 
     clients: Clients
@@ -162,7 +163,7 @@ class Cursor:
     start: Start | float = "TRIM_HORIZON"
     after: str | None = None
     exhausted: bool = False
-    _iterator: str | None = None
+    iterator: str | None = None
     _skip_before: float | None = field(default=None)
 
     def read(self, limit: int = PAGE_RECORDS_MAX) -> list[Record]:
@@ -177,8 +178,8 @@ class Cursor:
             _log.warning("shard is gone", extra={"fields": {"shard": self.shard_id}})
             self.exhausted = True
             return []
-        self._iterator = answer.get("NextShardIterator")
-        self.exhausted = self._iterator is None
+        self.iterator = answer.get("NextShardIterator")
+        self.exhausted = self.iterator is None
         records = [record_of(one, self.stream_arn) for one in answer["Records"]]
         if records:
             self.after = sequence_of(records[-1])
@@ -186,23 +187,25 @@ class Cursor:
             records = [record for record in records if created_at(record) >= self._skip_before]
         return records
 
-    def open(self, since: float) -> None:
-        """Fix the place now, before anything is read; it is found again by the time `since`."""
-        self._iterator = self._new_iterator()
+    def open(self, since: float) -> str:
+        """Fix the place now, before anything is read. It is found again by the iterator that this returns,
+        and when that has expired by the time `since`."""
+        self.iterator = self._new_iterator()
         self.start = since
+        return self.iterator
 
     def _answer(self, limit: int) -> Any:
-        if self._iterator is None:
-            self._iterator = self._new_iterator()
+        if self.iterator is None:
+            self.iterator = self._new_iterator()
         try:
-            return self.clients.streams.get_records(ShardIterator=self._iterator, Limit=limit)
+            return self.clients.streams.get_records(ShardIterator=self.iterator, Limit=limit)
         except ClientError as error:
             if error_code(error) == "TrimmedDataAccessException":
                 self._lose()
             elif error_code(error) != "ExpiredIteratorException":
                 raise
-        self._iterator = self._new_iterator()
-        return self.clients.streams.get_records(ShardIterator=self._iterator, Limit=limit)
+        self.iterator = self._new_iterator()
+        return self.clients.streams.get_records(ShardIterator=self.iterator, Limit=limit)
 
     def _lose(self) -> None:
         _log.warning(

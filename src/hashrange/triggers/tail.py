@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.clock import Clock, SystemClock
+from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.triggers.events import Record, sequence_of
 from hashrange.triggers.source import (
     PAGE_RECORDS_MAX,
@@ -55,7 +55,7 @@ class Tail:
     def poll(self) -> list[Record]:
         """The changes since the last call, maybe none."""
         exhausted = any(cursor.exhausted for cursor in self._cursors.values())
-        if exhausted or self._clock.now() >= self._discover_at:
+        if exhausted or has_come(self._discover_at, self._clock.now(), _DISCOVER_SECONDS):
             self._discover()
         found: list[Record] = []
         for cursor in self._cursors.values():

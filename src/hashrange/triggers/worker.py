@@ -16,9 +16,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hashrange.clock import Clock, SystemClock
+from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.triggers import failures, source
 from hashrange.triggers.checkpoints import DEFAULT_TABLE, Checkpoint, Checkpoints
+from hashrange.triggers.delivery import PAUSE_SECONDS_MAX as LANE_PAUSE_SECONDS_MAX
 from hashrange.triggers.delivery import Attempt, Policy, Reason
 from hashrange.triggers.events import Context, Record, created_at
 from hashrange.triggers.filters import Predicate
@@ -31,6 +32,8 @@ _log = logging.getLogger("hashrange.triggers")
 _DISCOVER_SECONDS: Final = 5.0
 _PROGRESS_SECONDS: Final = 10.0
 _PAUSE_SECONDS_MAX: Final = 30.0
+# How far the clock here may be ahead of the service's: a place found by time lies so much earlier.
+_AHEAD_SECONDS_MAX: Final = 60.0
 _SHARDS_AT_ONCE_MAX: Final = 64
 _NO_STREAM: Final = "The table {table} has no stream that is on; switch one on with UpdateTable."
 
@@ -98,6 +101,8 @@ class Worker:
         self._destination = failures.destination(clients, options.on_failure) if options.on_failure else None
         self._shards: dict[str, _Running] = {}
         self._cursors: dict[str, Cursor] = {}
+        # No shard is put off for longer, so one that seems to be was so before the clock was set back.
+        self._wait_seconds_max = max(LANE_PAUSE_SECONDS_MAX, options.batching.poll_interval)
         self._discover_at = 0.0
         self._progress_at = 0.0
         self._shown = 0
@@ -113,7 +118,8 @@ class Worker:
             fields = {"table": self._options.checkpoint_table}
             _log.info("created table of checkpoints", extra={"fields": fields})
         self._known = self._checkpoints.load()
-        if not self._known:
+        if not any(_is_stream(place) for place in self._known):
+            # The stream is noted last: a worker that was killed before that had not started yet.
             stream = next((one for one in streams if one.arn == current), None)
             if stream is None:
                 raise TriggerError(_NO_STREAM.format(table=self._table))
@@ -141,10 +147,10 @@ class Worker:
         for shard in list(self._shards.values()):
             if shard.future is not None and shard.future.done():
                 self._settle(shard, shard.future, now)
-        if now >= self._discover_at:
+        if has_come(self._discover_at, now, _PAUSE_SECONDS_MAX):
             self._discover_at = now + self._find_shards(now)
         for shard in list(self._shards.values()):
-            if shard.future is None and now >= shard.due:
+            if shard.future is None and has_come(shard.due, now, self._wait_seconds_max):
                 self._start(shard, now)
         self._show_progress(now)
         waiting = [shard.due for shard in self._shards.values() if shard.future is None]
@@ -193,15 +199,23 @@ class Worker:
     # Streams and shards
 
     def _begin(self, stream: StreamInfo) -> None:
-        """Note where the trigger starts, so that a restart before its first record misses none."""
+        """Note where the trigger starts, so that a restart before its first record misses none.
+
+        The stream is noted when all its shards are. A worker that is killed before begins anew, and keeps
+        the places that are noted: they are earlier than those that it would note now.
+        """
         now = self._clock.now()
         if self._options.starting_position == "LATEST":
             for shard in source.shards_of(self._clients, stream.arn)[0]:
                 place = f"{stream.label}/{shard.id}"
+                if place in self._known:
+                    continue
+                iterator = None
                 if not shard.closed:
                     self._cursors[place] = Cursor(self._clients, stream.arn, shard.id, "LATEST")
-                    self._cursors[place].open(since=now)
-                self._checkpoints.begin(place, now, since=now, done=shard.closed)
+                    iterator = self._cursors[place].open(since=now - _AHEAD_SECONDS_MAX)
+                since = now - _AHEAD_SECONDS_MAX
+                self._checkpoints.begin(place, now, since=since, iterator=iterator, done=shard.closed)
         self._checkpoints.begin(stream.label, now)
 
     def _find_shards(self, now: float) -> float:
@@ -218,12 +232,14 @@ class Worker:
 
     def _discover(self, now: float) -> None:
         streams, _ = source.table_streams(self._clients, self._table)
-        first = min(place for place in self._known if "/" not in place)
+        first = min(place for place in self._known if _is_stream(place))
         labels = {stream.label for stream in streams}
+        # Those before the first one are gone when it is: the clock of who named the others was set back.
+        oldest = first if first in labels else ""
         for place in [one for one in self._known if one.partition("/")[0] not in labels and one != first]:
             self._forget(place)
         for stream in streams:
-            if stream.label < first or self._known.get(stream.label, Checkpoint()).done:
+            if stream.label < oldest or self._known.get(stream.label, Checkpoint()).done:
                 continue
             if stream.label not in self._known:
                 self._checkpoints.begin(stream.label, now)
@@ -259,7 +275,9 @@ class Worker:
         known = self._known.get(place, Checkpoint())
         start: Start | float = known.since if known.since is not None else "TRIM_HORIZON"
         cursor = self._cursors.pop(place, None)
-        cursor = cursor or Cursor(self._clients, stream.arn, shard.id, start, known.sequence)
+        cursor = cursor or Cursor(
+            self._clients, stream.arn, shard.id, start, known.sequence, iterator=known.iterator
+        )
         context = f"{self._options.name}/{shard.id}"
 
         def call(records: list[Record], attempt: int) -> Any:
@@ -305,7 +323,7 @@ class Worker:
             _log.warning("the function failed", extra={"fields": fields}, exc_info=attempt.error)
 
     def _show_progress(self, now: float) -> None:
-        if now < self._progress_at or self.totals.calls == self._shown:
+        if not has_come(self._progress_at, now, _PROGRESS_SECONDS) or self.totals.calls == self._shown:
             return
         self._progress_at, self._shown = now + _PROGRESS_SECONDS, self.totals.calls
         totals = self.totals
@@ -330,3 +348,8 @@ class Worker:
             shard.run.close()
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def _is_stream(place: str) -> bool:
+    """Whether a checkpoint is a stream's, not a shard's."""
+    return "/" not in place

@@ -17,6 +17,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from hashrange import pace
 from hashrange.errors import (
     INVALID,
     NAME_EMPTY,
@@ -33,6 +34,9 @@ from hashrange.values.numbers import size as number_size
 
 AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
+
+_POINT_MASK: Final = 255
+"""Of so many members of a list one asks whether the turn is over."""
 
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 
@@ -61,6 +65,7 @@ def kind(value: AttributeValue) -> str:
 
 def admit_item(item: Mapping[str, Any]) -> int:
     """Check and normalise every attribute of `item` in place; its size in bytes."""
+    pace.point()
     return admit_members(item)
 
 
@@ -215,7 +220,9 @@ def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
     if content and level >= NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
     total = 3 + len(content)
-    for member in content:
+    for number, member in enumerate(content):
+        if not number & _POINT_MASK:
+            pace.point()
         total += _admit(member, level + 1)
     return total
 
@@ -225,6 +232,7 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
+    pace.point()
     return 3 + len(content) + admit_members(content, level=level + 1)
 
 
@@ -322,8 +330,10 @@ def value_size(value: AttributeValue) -> int:
         if name == "B":
             return _binary_size(content)
         if name == "M":
+            pace.point()
             return 3 + len(content) + item_size(content)
         if name == "L":
+            pace.point()
             return 3 + len(content) + sum(map(value_size, content))
         if name == "SS":
             return sum(len(member.encode()) for member in content)

@@ -1,0 +1,123 @@
+"""JSON texts of megabytes, read piece by piece.
+
+A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for
+16 MB of small values, in which nothing else runs. Here a large text is cut where a member of an array or
+object ends, the pieces are decoded one by one, and other threads run in between. Texts up to `PIECE_BYTES`
+are decoded at once.
+
+The result is that of `orjson.loads` in every case, and so are the texts that are refused. Not compiled on
+purpose: the interpreter lets other threads run between two steps of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+PIECE_BYTES: Final = 32 * 1024
+DEPTH_MAX: Final = 1024
+"""How deep `orjson` follows."""
+
+# What lies between two structural characters, strings as a whole, and then such a character. Nothing that was
+# matched is tried in another way (the `+` and `>`), so that a long string costs no memory.
+_NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"(?>[^"\\]+|\\.)*")*+([\[\]{},])', re.DOTALL)
+
+_OPEN_LIST, _OPEN_MAP, _COMMA = b"[", b"{", b","
+_CLOSING: Final = {b"]": b"[", b"}": b"{"}
+
+
+class _Container:
+    """An array or object that is open: where it begins, and where the piece begins that is not decoded yet.
+
+    `content` is None until a piece of it was decoded. `comma` is the place of its last comma.
+    """
+
+    __slots__ = ("begin", "comma", "content", "joined", "piece", "sign")
+
+    def __init__(self, sign: bytes, begin: int) -> None:
+        self.sign = sign
+        self.begin = begin
+        self.piece = begin + 1
+        self.comma = begin
+        self.joined = False  # the last member was put in already, and a comma or the end has to follow
+        self.content: Any = None
+
+    def take(self, text: bytes, end: int, *, last: bool) -> None:
+        """Decode the members up to `end`, behind which a comma or, with `last`, the closing sign stands."""
+        piece = text[self.piece : end]
+        if self.content is None:
+            self.content = [] if self.sign == _OPEN_LIST else {}
+        self.piece = end + 1
+        if self.joined:
+            self.joined = False
+            if piece.strip(b" \t\r\n"):
+                raise ValueError("something stands behind a member")
+            return
+        if self.sign == _OPEN_LIST:
+            members = orjson.loads(b"[" + piece + b"]")
+            self.content += members
+        else:
+            members = orjson.loads(b"{" + piece + b"}")
+            self.content.update(members)
+        if not members and not (last and self.comma == self.begin):
+            raise ValueError("a comma without a member")
+
+    def join(self, text: bytes, begin: int, end: int, member: Any) -> None:
+        """Put in the member that stands between `begin` and `end`, and was decoded already."""
+        if self.joined:
+            raise ValueError("two members without a comma")
+        before = text[self.piece : begin]
+        if self.comma >= self.piece:
+            # Members that are not decoded yet stand before it.
+            comma = self.comma
+            self.take(text, comma, last=False)
+            before = text[comma + 1 : begin]
+        if self.content is None:
+            self.content = [] if self.sign == _OPEN_LIST else {}
+        if self.sign == _OPEN_LIST:
+            if before.strip(b" \t\r\n"):
+                raise ValueError("something stands before a member")
+            self.content.append(member)
+        else:
+            (name,) = orjson.loads(b"{" + before + b"0}")
+            self.content[name] = member
+        self.piece = end
+        self.joined = True
+
+
+def loads(text: bytes | bytearray) -> Any:
+    """The value that a JSON text spells. Raises ValueError for what is no JSON."""
+    if len(text) <= PIECE_BYTES:
+        return orjson.loads(text)
+    text = bytes(text)
+    if not text.lstrip(b" \t\r\n").startswith((_OPEN_LIST, _OPEN_MAP)):
+        return orjson.loads(text)
+    stack: list[_Container] = []
+    for match in _NEXT.finditer(text):
+        sign, place = match[1], match.start(1)
+        if sign == _COMMA:
+            if not stack:
+                raise ValueError("a comma outside of everything")
+            top = stack[-1]
+            if top.joined or place - top.piece >= PIECE_BYTES:
+                top.take(text, place, last=False)
+            top.comma = place
+        elif sign in _CLOSING:
+            if not stack or stack[-1].sign != _CLOSING[sign]:
+                raise ValueError("a closing sign that closes nothing")
+            top = stack.pop()
+            if not stack:
+                top.take(text, place, last=True)
+                if text[place + 1 :].strip(b" \t\r\n"):
+                    raise ValueError("something stands behind the value")
+                return top.content
+            if top.content is not None:
+                top.take(text, place, last=True)
+                stack[-1].join(text, top.begin, place + 1, top.content)
+        else:
+            if len(stack) == DEPTH_MAX:
+                raise ValueError("nested too deep")
+            stack.append(_Container(sign, place))
+    raise ValueError("the text ends before the value")

@@ -1,0 +1,97 @@
+"""Reading JSON piece by piece gives what reading it at once gives, and refuses the same texts."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hashrange import json_pieces
+
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner, max_size=6),
+    max_leaves=40,
+)
+SIGNS = b'[]{},:"\\ 0a\n'
+
+
+def outcome(read: Any, text: bytes) -> Any:
+    try:
+        return orjson.dumps(read(text))
+    except ValueError:
+        return ValueError
+
+
+def check(text: bytes, piece_bytes: int) -> None:
+    with patch.object(json_pieces, "PIECE_BYTES", piece_bytes):
+        assert outcome(json_pieces.loads, text) == outcome(orjson.loads, text), text
+
+
+@given(VALUES, st.integers(0, 20), st.sampled_from([0, orjson.OPT_INDENT_2]))
+def test_what_is_json(value: Any, piece_bytes: int, option: int) -> None:
+    check(orjson.dumps(value, option=option), piece_bytes)
+
+
+@given(VALUES, st.integers(0, 20), st.data())
+def test_what_was_json(value: Any, piece_bytes: int, data: st.DataObject) -> None:
+    text = bytearray(orjson.dumps(value))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(text)))
+        change = data.draw(st.sampled_from(["insert", "delete", "replace"]))
+        sign = data.draw(st.sampled_from(SIGNS))
+        if change == "insert":
+            text.insert(place, sign)
+        elif place < len(text):
+            if change == "delete":
+                del text[place]
+            else:
+                text[place] = sign
+    check(bytes(text), piece_bytes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":[1,2,3],"a":{"b":[4,5,6]},"c":0}',
+        b'{"a":[1,2,3],"b":[4,5,6],"a":[7,8,9]}',
+        b"[1,]",
+        b"[,1]",
+        b"[[1,2],]",
+        b"[,[1,2]]",
+        b"[[1,2][3,4]]",
+        b"[[1,2] 3]",
+        b"[3 [1,2]]",
+        b'{"a" [1,2]}',
+        b'{"a":1 [1,2]}',
+        b'{"a":[1,2] "b":1}',
+        b'{[1,2]}',
+        b'{"a":[1,2]]',
+        b'[{"a":[1,2}]',
+        b"[[1,2]] []",
+        b"[[1,2]],",
+        b' [ [ 1 , 2 ] , [ ] , { } ] ',
+        b"[" * 2000 + b"]" * 2000,
+        b'["\\ud800",[1,2]]',
+        b'["\xff",[1,2]]',
+        b'["unclosed',
+        b"[1,2",
+        b",",
+        b"]",
+        b"1,2",
+        b"",
+    ],
+)  # fmt: skip
+def test_awkward_texts(text: bytes) -> None:
+    for piece_bytes in range(12):
+        check(text, piece_bytes)
+
+
+def test_a_long_string_is_passed_at_once() -> None:
+    text = b'{"a":"' + b'\\"x' * 400_000 + b'","b":[' + b"{}," * 400_000 + b"{}]}"
+    assert json_pieces.loads(text) == orjson.loads(text)
