@@ -15,7 +15,7 @@ from hashrange.storage.embedded_views import Layer
 
 _log = logging.getLogger(__name__)
 
-BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 
 Outcome = tuple[Done, Any, Exception | None]
 
