@@ -105,35 +105,22 @@ class Database:
         if entry is None:
             done(None, UnknownOperationException())
             return None
-        turn = self._turn
         try:
             body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
         except Exception as error:
-            done(None, self._translated(operation, request, error))
+            done(None, self.translated(operation, request, error))
             return None
-
-        def encoded(reader: Any) -> Any:
-            return encode(body(reader))
-
-        def told(answer: Any, error: Exception | None) -> None:
-            done(answer, self._translated(operation, request, error) if error is not None else None)
-
-        def finished(answer: Any, error: Exception | None) -> None:
-            if isinstance(error, Stopped):
-                self._workers.start(lambda: self._run_aside(encoded, is_write, told))
-            else:
-                told(answer, error)
-
-        waiting = self._workers.waiting
-        turn.begin(self.turn_seconds / min(1 + waiting, _TURN_PARTS_MAX))
+        asked = _Asked(self, operation, request, body, is_write, done, encode)
+        turn = self._turn
+        turn.begin(self.turn_seconds / min(1 + self._workers.waiting, _TURN_PARTS_MAX))
         try:
             if is_write:
-                self.engine.submit(encoded, finished)
+                self.engine.submit(asked.run, asked.finish)
             else:
-                self.engine.submit_read(encoded, finished)
+                self.engine.submit_read(asked.run, asked.finish)
         except TurnOver:
-            return self._workers.start(lambda: self._run_aside(encoded, is_write, told))
+            return self._workers.start(asked.run_aside)
         finally:
             turn.end()
         return None
@@ -146,10 +133,6 @@ class Database:
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
         """As `submit`, on a thread of `start_aside`: the request takes the time that it takes."""
-
-        def told(answer: Any, error: Exception | None) -> None:
-            done(answer, self._translated(operation, request, error) if error is not None else None)
-
         entry = REGISTRY.get(operation)
         try:
             if entry is None:
@@ -157,17 +140,13 @@ class Database:
             body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
         except Exception as error:
-            self._deliver(partial(told, None, bare(error)))
+            self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             return
-        self._run_aside(lambda reader: encode(body(reader)), is_write, told)
+        _Asked(self, operation, request, body, is_write, done, encode).run_aside()
 
-    def _run_aside(self, body: Callable[[Any], Any], is_write: bool, told: Done) -> None:
-        try:
-            answer = drafts.write_aside(self.engine, body) if is_write else self.engine.read(body)
-        except Exception as error:
-            self._deliver(partial(told, None, bare(error)))
-            return
-        self._deliver(partial(told, answer, None))
+    def go_on_aside(self, asked: _Asked) -> None:
+        """Have a request that was stopped go on on a thread."""
+        self._workers.start(asked.run_aside)
 
     def deliver(self, callback: Callable[[], None]) -> None:
         """Have `callback` called as late outcomes are."""
@@ -191,7 +170,7 @@ class Database:
         context = Context(caller, self.clock.now(), self.settings, _new_id)
         return entry.prepare(request, context)
 
-    def _translated(self, operation: str, request: Request, error: Exception) -> Exception:
+    def translated(self, operation: str, request: Request, error: Exception) -> Exception:
         """The error that the client sees: type errors come before all rules, as in DynamoDB."""
         if isinstance(error, SerializationException | ValidationException):
             try:
@@ -245,6 +224,58 @@ class Database:
         """End what is under way, and close the engine. Idempotent."""
         self._workers.close()
         self.engine.close()
+
+
+class _Asked:
+    """One request of `submit` after its preparation, and what becomes of it.
+
+    A class, because functions within `submit` would hold themselves in a cycle where they are compiled.
+    """
+
+    __slots__ = ("body", "database", "done", "encode", "is_write", "operation", "request")
+
+    def __init__(
+        self,
+        database: Database,
+        operation: str,
+        request: Request,
+        body: Callable[[Any], Answer],
+        is_write: bool,
+        done: Done,
+        encode: Encode,
+    ) -> None:
+        self.database = database
+        self.operation = operation
+        self.request = request
+        self.body = body
+        self.is_write = is_write
+        self.done = done
+        self.encode = encode
+
+    def run(self, reader: Any) -> Any:
+        """The body that the engine runs: it encodes its answer as well."""
+        return self.encode(self.body(reader))
+
+    def finish(self, answer: Any, error: Exception | None) -> None:
+        """Tell the outcome, unless it is that the body has to run elsewhere."""
+        if error is None:
+            self.done(answer, None)
+        elif isinstance(error, Stopped):
+            self.database.go_on_aside(self)
+        else:
+            self.done(None, self.database.translated(self.operation, self.request, error))
+
+    def run_aside(self) -> None:
+        """Run the body on this thread, however long it takes, and have the outcome told."""
+        database = self.database
+        engine = database.engine
+        try:
+            answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
+        except Exception as error:
+            told = database.translated(self.operation, self.request, error)
+            database.deliver(partial(self.done, None, bare(told)))
+            return
+        database.deliver(partial(self.done, answer, None))
 
 
 def _call(callback: Callable[[], None]) -> None:
