@@ -140,7 +140,8 @@ def exposition(
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
     )
-    for name, kind, text, value in (
+    # Said to be of either kind: compiled, numbers of both kinds side by side would all become floats.
+    single: list[tuple[str, str, str, int | float]] = [
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
         ("connections", "gauge", "Open connections of the data plane.", connections),
         ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
@@ -149,7 +150,8 @@ def exposition(
         ("tables", "gauge", "Tables.", tables.count),
         ("items", "gauge", "Items of all tables.", tables.items),
         ("bytes", "gauge", "Size of the items of all tables.", tables.bytes),
-    ):
+    ]
+    for name, kind, text, value in single:
         lines += _family(f"hashrange_{name}", kind, text, [("", {}, value)])
     for name, text, samples in (
         ("items", "Items of a table.", tables.items_lines),
