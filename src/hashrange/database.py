@@ -33,10 +33,11 @@ from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import CommitFailed, Engine, Stopped, StorageError
 from hashrange.tables import catalog, overview, states, sweeps
+from hashrange.tables.background import Background
 from hashrange.tables.items import Occasion
 from hashrange.workers import Workers
 
-__all__ = ["Caller", "Database", "Settings"]
+__all__ = ["Background", "Caller", "Database", "Settings"]
 
 _log = logging.getLogger("hashrange")
 
@@ -68,6 +69,7 @@ class Database:
         self.engine = engine
         self.settings = settings
         self.clock = clock
+        self.background = Background()
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -195,8 +197,12 @@ class Database:
         tables = self.engine.read(lambda reader: list(catalog.definitions(reader)))
         # The time is drawn after the definitions were read, as `states.end` asks for.
         occasion = Occasion(self.clock.now(), self.settings)
-        wait = states.end(self.engine, tables, occasion.now, self.settings)
-        return min(wait, sweeps.sweep(self.engine, occasion))
+        wait = self.background.guard(
+            "states of tables",
+            lambda: states.end(self.engine, tables, occasion.now, self.settings),
+            self.settings.sweep_seconds,
+        )
+        return min(wait, sweeps.sweep(self.engine, occasion, self.background))
 
     def settle(self) -> None:
         """Sweep until nothing more is due: what a change of the clock made due is done then."""

@@ -24,7 +24,9 @@ from hashrange.server import ServerSettings, admin, admin_port, admin_url, bind_
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import overview
+from hashrange.tables import background, overview, sweeps
+from hashrange.tables.background import Bite, Unit
+from hashrange.tables.bites import Damage
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
@@ -86,6 +88,28 @@ def test_health(url: str) -> None:
     assert status == 200
     assert shown.pop("uptime_seconds") >= 0
     assert shown == {"status": "ok", "version": __version__, "engine": "memory", "hot_path": form()}
+
+
+def test_health_names_the_background_work_that_fails(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(bite: Bite) -> bool:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(sweeps, "units", lambda engine: [Unit("luck", fail)])
+    monkeypatch.setattr(background, "RETRY_SECONDS_MIN", 1_000.0)
+    database.sweep()
+    database.background.report("other", Damage(b"p", b"s", "spoiled"))
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        status, shown = ask(admin_url(listening), "/health")
+        _, text = ask(admin_url(listening), "/metrics")
+    assert (status, shown["status"]) == (200, "degraded")
+    assert {"unit": "luck", "error": "RuntimeError: no luck"} in shown["failing"]
+    assert shown["damaged_records"] == 1
+    assert 'hashrange_background_failing{unit="luck"} 1' in text
+    assert "hashrange_background_damaged_records_total 1" in text
+    assert "hashrange_background_failures_total 1" in text
 
 
 def test_the_clock(url: str) -> None:
@@ -205,8 +229,13 @@ def test_tables(url: str, database: Database) -> None:
     }
 
 
-def test_a_build_tells_how_far_it_is(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_build_tells_how_far_it_is(
+    database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.INFO, "hashrange")
+    monkeypatch.setattr(sweeps, "BITE_ITEMS", 200)
+    monkeypatch.setattr(background, "_ITEMS_FIRST", 200)
+    monkeypatch.setattr(background, "BITE_SECONDS", 1_000.0)  # no bite is smaller for a slow machine
     fill(database, 2_500)
     database.execute("UpdateTimeToLive", orjson.loads(orjson.dumps(TTL)))
     database.execute("UpdateTable", orjson.loads(orjson.dumps(INDEX)))

@@ -306,8 +306,8 @@ class Stepping(RuleBasedStateMachine):
     @rule()
     def an_index_catches_up(self) -> None:
         def waiting() -> set[bytes]:
-            scan = self.database.engine.read(lambda reader: list(reader.scan_space(catalog.LAG_SPACE)))
-            return {sequence for _, sequence, _ in scan}
+            scan = self.database.engine.read(lambda reader: list(reader.scan(catalog.LAG_SPACE, b"change")))
+            return {sequence for sequence, _ in scan}
 
         before = waiting()
         self.run_on(STATE_SECONDS + BEHIND_SECONDS_MAX)

@@ -459,3 +459,26 @@ def test_arbitrary_bytes_are_answered_or_refused(pieces: list[bytes], random: An
     peer.pass_time(1000.0)
     peer.pass_time(2000.0)
     assert peer.transport.closed or peer.transport.aborted
+
+
+def test_a_connection_whose_time_cannot_be_checked_does_not_spare_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(FakeTransport):
+        def is_closing(self) -> bool:
+            raise RuntimeError("no end")
+
+        close = abort = write_eof = is_closing  # type: ignore[assignment]
+
+    peer = Peer(idle_seconds_max=0.5)
+    plane = peer.plane
+    transports: list[FakeTransport] = [Broken(), FakeTransport(), FakeTransport(), Broken()]
+    for transport in transports:
+        Connection(plane).connection_made(transport)
+    plane.sweep(5.0)
+    plane.sweep(6.0)
+    assert [one.half_closed or one.closed for one in transports] == [False, True, True, False]
+    assert plane.metrics.internal_errors == 2
+    assert "cut off" in caplog.text
+    plane.sweep(7.0)
+    assert plane.metrics.internal_errors == 2

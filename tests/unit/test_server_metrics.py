@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from hashrange.database import Background
 from hashrange.errors import ConditionalCheckFailedException, EmptyKey, RequestViolation
 from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, TableSamples, exposition
 
@@ -15,7 +16,14 @@ def shown(metrics: Metrics, tables: list[dict[str, object]] | None = None) -> li
     samples = TableSamples(tables_max=2)
     for table in tables or []:
         samples.add([table])
-    text = exposition(metrics, connections=3, clock_seconds=1.5, refuses_writes=False, tables=samples)
+    text = exposition(
+        metrics,
+        connections=3,
+        clock_seconds=1.5,
+        refuses_writes=False,
+        tables=samples,
+        background=Background(),
+    )
     assert text.endswith("\n")
     return text.splitlines()
 

@@ -18,6 +18,7 @@ import orjson
 import pytest
 
 from hashrange.database import Database
+from hashrange.protocol import Wire
 from hashrange.server import ServerSettings, run, running
 from hashrange.storage.memory import MemoryEngine
 
@@ -234,3 +235,40 @@ def test_a_signal_ends_the_process_in_good_order(number: signal.Signals) -> None
         assert child.stdout.read() == b"done\n"
         assert child.wait(10) == 0
         assert child.stderr.read() == b""
+
+
+def test_an_error_in_a_periodic_check_does_not_end_the_checks(caplog: pytest.LogCaptureFixture) -> None:
+    ticks: list[float] = []
+
+    class Broken:
+        def tick(self, now: float) -> None:
+            ticks.append(now)
+            raise RuntimeError("no date")
+
+    loop = asyncio.new_event_loop()
+    server = run.Server(
+        Database(MemoryEngine()), ServerSettings(), Wire(region="r", account_id="0"), loop
+    )
+    later: list[object] = []
+    server._frames = Broken()  # type: ignore[assignment]
+    server._loop = Later(later)  # type: ignore[assignment]
+    server._tick()
+    server._tick()
+    assert len(ticks) == 2
+    assert later == [server._tick, server._tick]
+    assert server._plane.metrics.internal_errors == 2
+    assert "periodic check failed" in caplog.text
+    loop.close()
+
+
+class Later:
+    """A loop that only notes what is to be called later."""
+
+    def __init__(self, noted: list[object]) -> None:
+        self._noted = noted
+
+    def call_later(self, seconds: float, callback: object) -> None:
+        self._noted.append(callback)
+
+    def time(self) -> float:
+        return 0.0

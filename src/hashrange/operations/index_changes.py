@@ -31,7 +31,6 @@ from hashrange.tables.sweeps import with_index
 from hashrange.tables.table import Index, KeySchema, KeyType, Table
 
 _ACTIONS = ("Update", "Create", "Delete")
-_AT_ONCE_ITEMS = 1_000
 _ONE_AT_A_TIME = (
     "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
 )
@@ -188,8 +187,7 @@ def _create(
     definition.check_indexes((*table.indexes, new))
     index = msgspec.structs.replace(new, space=catalog.new_space(txn), status="CREATING", backfilling=True)
     made = msgspec.structs.replace(table, indexes=(*table.indexes, index))
-    small = txn.totals(table.space).records <= _AT_ONCE_ITEMS
-    if at_once and small and backfill.step(txn, made, index, _AT_ONCE_ITEMS + 1):
+    if at_once and backfill.at_once(txn, made, index):
         active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
         made = with_index(made, active)
     # It begins with the allocation of resources.

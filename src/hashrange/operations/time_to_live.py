@@ -17,7 +17,6 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import catalog, expiry
 from hashrange.tables.table import Table, TimeToLive
 
-_AT_ONCE = 1_000
 _HOUR = 3_600
 
 
@@ -66,7 +65,7 @@ def _check_change(table: Table, attribute: str, enabled: bool, context: Context)
 
 def _enable(txn: Transaction, table: Table, attribute: str, now: float) -> Table:
     ttl = TimeToLive(attribute, now, catalog.new_space(txn), built=False)
-    built = txn.totals(table.space).records <= _AT_ONCE and expiry.build_step(txn, table, ttl, _AT_ONCE + 1)
+    built = expiry.at_once(txn, table, ttl)
     return msgspec.structs.replace(table, ttl=msgspec.structs.replace(ttl, built=built), ttl_changed=now)
 
 

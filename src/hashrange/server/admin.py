@@ -1,7 +1,7 @@
 """The admin plane: what an operator, a test or a monitoring system asks of a server, as JSON over HTTP.
 
     GET  /          this list, as an OpenAPI document
-    GET  /health    whether the server serves, and takes writes
+    GET  /health    whether the server serves, and takes writes; which background work fails
     GET  /clock     the time that the database runs on
     POST /clock     set, advance, freeze or resume a virtual clock; answers when all that is due then is done
     GET  /tables    state and size of each table, and the progress of builds under way
@@ -186,8 +186,13 @@ async def _health(request: Request) -> Response:
     subject = _subject(request)
     draining = subject.plane.draining
     refusing = subject.database.engine.refusing()
-    shown = {
-        "status": "draining" if draining else "ok" if refusing is None else "refuses writes",
+    background = subject.database.background
+    failing = background.failing
+    status = "degraded" if failing or background.damages else "ok"
+    if draining or refusing is not None:
+        status = "draining" if draining else "refuses writes"
+    shown: dict[str, Any] = {
+        "status": status,
         "version": __version__,
         "engine": subject.database.engine.name,
         "hot_path": form(),
@@ -195,7 +200,10 @@ async def _health(request: Request) -> Response:
     }
     if refusing is not None:
         shown["cause"] = refusing
-    return _json(shown, 200 if shown["status"] == "ok" else 503)
+    if failing or background.damages:
+        shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
+        shown["damaged_records"] = background.damages
+    return _json(shown, 503 if draining or refusing is not None else 200)
 
 
 async def _tables(request: Request) -> Response:
@@ -223,6 +231,7 @@ async def _metrics(request: Request) -> Response:
         clock_seconds=subject.database.clock.now(),
         refuses_writes=subject.database.engine.refusing() is not None,
         tables=tables,
+        background=subject.database.background,
     )
     return Response(text, media_type=CONTENT_TYPE)
 
@@ -285,7 +294,10 @@ async def _read(request: Request) -> ClockChange:
 
 _SUMMARIES: Final = {
     ("/", "get"): "This document.",
-    ("/health", "get"): "Whether the server serves: 200, or 503 while it drains or its disk takes no writes.",
+    ("/health", "get"): (
+        "Whether the server serves: 200, or 503 while it drains or its disk takes no writes; and which "
+        "background work fails."
+    ),
     ("/clock", "get"): "The time that the database runs on.",
     ("/clock", "post"): "Change a virtual clock; answers when everything that is due then is done.",
     ("/tables", "get"): "State and size of each table, and the progress of builds under way.",

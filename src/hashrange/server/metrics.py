@@ -8,6 +8,8 @@ encoded, which for a write includes its commit.
     hashrange_request_seconds{operation}                histogram of their latency
     hashrange_other_responses_total{status,error}       answers to what reached no operation, refusals mostly
     hashrange_commit_deliveries_total                   batches of outcomes that the engine handed over
+    hashrange_internal_errors_total, hashrange_background_failures_total,
+    hashrange_background_damaged_records_total, hashrange_background_failing{unit}   what should not be
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
 Written by the event loop only, but for the deliveries, which come from the engine's commit thread only.
@@ -23,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final
 
+from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,12 +58,13 @@ class Tally:
 class Metrics:
     """The counters of one server."""
 
-    __slots__ = ("deliveries", "responses", "started", "tallies")
+    __slots__ = ("deliveries", "internal_errors", "responses", "started", "tallies")
 
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
         self.responses: dict[tuple[int, str], int] = {}
         self.deliveries = 0
+        self.internal_errors = 0  # of the server's own periodic work
         self.started = now()
 
     def answered(self, operation: str, seconds: float, error: Exception | None) -> None:
@@ -119,7 +123,13 @@ class TableSamples:
 
 
 def exposition(
-    metrics: Metrics, *, connections: int, clock_seconds: float, refuses_writes: bool, tables: TableSamples
+    metrics: Metrics,
+    *,
+    connections: int,
+    clock_seconds: float,
+    refuses_writes: bool,
+    tables: TableSamples,
+    background: Background,
 ) -> str:
     """All metrics in Prometheus' text format."""
     lines: list[str] = []
@@ -143,6 +153,24 @@ def exposition(
     # Said to be of either kind: compiled, numbers of both kinds side by side would all become floats.
     single: list[tuple[str, str, str, int | float]] = [
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
+        (
+            "internal_errors_total",
+            "counter",
+            "Errors in the server's own periodic checks.",
+            metrics.internal_errors,
+        ),
+        (
+            "background_failures_total",
+            "counter",
+            "Errors that ended a bite of background work.",
+            background.failures,
+        ),
+        (
+            "background_damaged_records_total",
+            "counter",
+            "Damaged records that background work passed over.",
+            background.damages,
+        ),
         ("connections", "gauge", "Open connections of the data plane.", connections),
         ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
         ("uptime_seconds", "gauge", "How long the server has been there.", metrics.uptime_seconds),
@@ -153,6 +181,8 @@ def exposition(
     ]
     for name, kind, text, value in single:
         lines += _family(f"hashrange_{name}", kind, text, [("", {}, value)])
+    failing: list[_Sample] = [("", {"unit": name}, 1) for name in sorted(background.failing)]
+    lines += _family("hashrange_background_failing", "gauge", "Background work that fails.", failing)
     for name, text, samples in (
         ("items", "Items of a table.", tables.items_lines),
         ("bytes", "Size of a table's items.", tables.bytes_lines),

@@ -8,6 +8,7 @@ Refuses to know: sockets, HTTP's syntax, what the requests mean.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -21,6 +22,8 @@ from hashrange.server.frames import Frames
 from hashrange.server.metrics import Metrics
 from hashrange.server.metrics import now as latency_now
 from hashrange.server.settings import ServerSettings
+
+_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from hashrange.server.http import Connection
@@ -113,7 +116,13 @@ class Plane:
             self.now += min(now - self._swept, _SWEEP_SECONDS_MAX)
         self._swept = now
         for connection in tuple(self.connections):
-            connection.check_time(self.now)
+            try:
+                connection.check_time(self.now)
+            except Exception:  # the others have their time-outs all the same
+                self.metrics.internal_errors += 1
+                _log.exception("a connection whose time could not be checked was cut off")
+                self.connections.discard(connection)
+                self._call_soon(connection.abort)
 
     def drain(self) -> None:
         """Close what is idle; let everything else end with the request it is in."""

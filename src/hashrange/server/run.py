@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -41,7 +42,12 @@ _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
+# While more background work is due, it rests this share of the time that it ran.
+_SWEEP_REST_SHARE: Final = 0.5
 _SWEEP_REST_SECONDS_MIN: Final = 0.001
+_SWEEP_REST_SECONDS_MAX: Final = 0.05
+# How long it lets others run between two parts of a bite: they get the interpreter's lock then.
+_SWEEP_PAUSE_SECONDS: Final = 0.00005
 _SWEEP_SECONDS_MAX: Final = 60.0
 _SWEEP_RETRY_SECONDS: Final = 5.0
 _DRAIN_POLL_SECONDS: Final = 0.01
@@ -87,6 +93,7 @@ class Server:
         self._sweeping: asyncio.Task[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
+        self._pausing = threading.Event()  # never set
         subject = Subject(database, self._plane, self.settle)
         self._admin = AdminPort(admin, subject, loop) if admin is not None else None
 
@@ -105,6 +112,7 @@ class Server:
         listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
         self._database.deliver_on(self._deliver, self._loop.call_soon)
+        self._database.background.pause = self._pause
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
         if self._admin is not None:
@@ -153,25 +161,41 @@ class Server:
             callback()
 
     def _tick(self) -> None:
-        self._frames.tick(self._clock.now())
-        self._plane.sweep(self._loop.time())
+        # First of all: whatever goes wrong below must not end the ticking, and all time-outs with it.
         self._ticking = self._loop.call_later(_TICK_SECONDS, self._tick)
+        try:
+            self._frames.tick(self._clock.now())
+            self._plane.sweep(self._loop.time())
+        except Exception:
+            self._plane.metrics.internal_errors += 1
+            _log.exception("a periodic check failed")
 
     async def _sweep(self) -> None:
         while not self._stopping.is_set():
-            began = self._loop.time()
             try:
-                wait_seconds = await self._loop.run_in_executor(self._sweeper, self._database.sweep)
+                wait_seconds, rest_seconds = await self._loop.run_in_executor(self._sweeper, self._bite)
             except CommitFailed:  # the engine has logged it, once for all that it fails
-                wait_seconds = _SWEEP_RETRY_SECONDS
+                wait_seconds = rest_seconds = _SWEEP_RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")
-                wait_seconds = _SWEEP_RETRY_SECONDS
-            # While more is due, it gets half of the time at most: the rest is for requests.
-            rest_seconds = max(self._loop.time() - began, _SWEEP_REST_SECONDS_MIN)
+                wait_seconds = rest_seconds = _SWEEP_RETRY_SECONDS
             wait_seconds = min(max(wait_seconds, rest_seconds), _SWEEP_SECONDS_MAX)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), wait_seconds)
+
+    def _bite(self) -> tuple[float, float]:
+        """A bite of the background work: the seconds until the next that it asks for, and those that it is
+        to rest. What it used of the processor counts, less what it waited for the disk meanwhile."""
+        began, used = time.perf_counter(), time.thread_time()
+        wait_seconds = self._database.sweep()
+        used = time.thread_time() - used
+        waited = time.perf_counter() - began - used
+        rest_seconds = used * _SWEEP_REST_SHARE - waited
+        return wait_seconds, min(max(rest_seconds, _SWEEP_REST_SECONDS_MIN), _SWEEP_REST_SECONDS_MAX)
+
+    def _pause(self) -> None:
+        """Let the event loop have the interpreter, in the middle of a bite."""
+        self._pausing.wait(_SWEEP_PAUSE_SECONDS)
 
     async def settle(self) -> None:
         """Do the background work that is due, all of it, unless the server is to stop."""

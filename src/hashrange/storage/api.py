@@ -191,6 +191,14 @@ class Engine(Protocol):
         `Unsupported`."""
         ...
 
+    def upkeep(self) -> None:
+        """Begin what the engine has to do by itself, such as giving back the room of what was deleted.
+
+        To be called every second or so, while records are deleted more often. Returns soon; nothing waits
+        for what it begins but `close`, which cuts it short.
+        """
+        ...
+
     def close(self) -> None:
         """Wait for what is under way, then release everything. Idempotent."""
         ...

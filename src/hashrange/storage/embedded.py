@@ -30,9 +30,7 @@ Refuses to know: what records mean.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
-import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -44,14 +42,15 @@ from rocksdict import DbClosedError, Rdict
 from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import Done, Reader, Stopped, StorageError, Totals, Transaction
-from hashrange.storage.embedded_batches import clearing, keys_under, write, writing
+from hashrange.storage.embedded_batches import write, writing
 from hashrange.storage.embedded_directory import open_directory
 from hashrange.storage.embedded_disk import open_for_reading
 from hashrange.storage.embedded_gathering import Gathering
-from hashrange.storage.embedded_keys import BATCH_KEY, CLEARING, pack_batch, unpack_batch
+from hashrange.storage.embedded_keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
 from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
 from hashrange.storage.embedded_reopening import Reopening
 from hashrange.storage.embedded_room import MARGIN_BYTES, NoRoom, find_room
+from hashrange.storage.embedded_upkeep import Upkeep, count_nothing
 from hashrange.storage.embedded_view import View
 from hashrange.storage.embedded_views import LayeredTransaction, Recent, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once
@@ -115,14 +114,12 @@ class EmbeddedEngine:
         self._refused = 0  # how many bodies heard of that
         self._repairing: Reopening | None = None  # None: RocksDB itself is sound
         self._failed: list[Batch] = []  # who is still to hear of the failure
-        # Spaces whose records may be dropped once nobody reads the view that still shows them.
-        self._clearing: list[tuple[weakref.ref[View], int]] = []
-        self._unsynced = False  # whether that was written and is not durable yet
-        self._dropped: set[int] = set()  # done, but still masked in the published view
+        self._unsynced = False  # whether something was written that is not durable yet
         self._batch_number = 0
         self._sequence = 0
         self._totals: dict[int, Totals] = {}
         self._recent = Recent(recent_bytes)
+        self._upkeep = Upkeep()
         self._view: View | None = None
         self._start(self._db)
         self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
@@ -214,6 +211,15 @@ class EmbeddedEngine:
                 self._end_commit()
             self._settle(token, None)
 
+    def upkeep(self) -> None:
+        with self._lock:
+            if self._closed or self._broken is not None or self._view is None:
+                return
+            db = self._db
+        if self._upkeep.stale:
+            self.write(count_nothing)  # a commit makes a new snapshot, without what was deleted
+        self._upkeep.step(db)
+
     def close(self) -> None:
         with self._lock:
             if self._closed:
@@ -227,10 +233,11 @@ class EmbeddedEngine:
                 self._idle.wait()
             self._view = None
             broken = self._broken
+        cut_short = self._upkeep.stop(self._db)
         try:
             self._db.close()
         except Exception as error:
-            if broken is None:
+            if broken is None and not cut_short:
                 raise StorageError(f"The store in {self._directory} did not close well: {error}") from None
         finally:
             self._disk.close()
@@ -419,6 +426,8 @@ class EmbeddedEngine:
         records, totals = with_totals(batch, self._totals, self._view)
         for space in batch.cleared:
             self._totals.pop(space, None)
+        for space in self._upkeep.take_done():
+            records[clearing_key(space)] = None
         self._batch_number += 1
         records[BATCH_KEY] = pack_batch(self._batch_number, self._sequence)
         return records, totals
@@ -426,10 +435,7 @@ class EmbeddedEngine:
     def _store(self, batch: Batch, records: _Records) -> View:
         """Write a batch durably, and return the view that shows it."""
         assert self._view is not None
-        cleared = self._view.cleared
-        if batch.cleared or self._dropped:
-            cleared = (cleared | batch.cleared) - self._dropped
-            self._dropped = set()
+        cleared = self._upkeep.masked(self._view.cleared, batch.cleared)
         view = self._view.follow(list(records), cleared)
         if self._unsynced:
             self._db.flush_wal(True)
@@ -448,15 +454,19 @@ class EmbeddedEngine:
         self._disk.advance(self._batch_number, self._db.latest_sequence_number())
 
     def _publish(self, batch: Batch, view: View) -> None:
+        """Show a batch, which is durable: whatever goes wrong here, it counts, and the next one goes on."""
         with self._lock:
-            if batch.cleared and self._view is not None:
-                old = weakref.ref(self._view)
-                self._clearing += [(old, space) for space in batch.cleared]
-            self._view = view
-            self._recent.add(batch.records, batch.bytes)
+            old, self._view = self._view, view
+            try:
+                if batch.cleared and old is not None:
+                    self._upkeep.add(batch.cleared, old)
+                self._recent.add(batch.records, batch.bytes)
+            except Exception:
+                _log.exception("a batch was committed, but is not kept in memory")
+                self._recent.clear()
+            del old
             self._end_commit(batch)
-            if self._clearing:
-                self._drop_cleared()
+            self._unsynced |= self._upkeep.drop(self._db, view)
 
     def _end_commit(self, batch: Batch | None = None) -> None:
         """Let the next batch go; under the lock. Where outcomes are delivered to a loop that defers commits,
@@ -470,20 +480,6 @@ class EmbeddedEngine:
             self._release()
         if self._released or self._closed:
             self._work.notify()
-
-    def _drop_cleared(self) -> None:
-        """Drop the records of deleted spaces that no reader can see any more; under the lock.
-
-        Not made durable at once: the notes under CLEARING have it done again after a crash.
-        """
-        ready = {space for view, space in self._clearing if view() is None}
-        if not ready:
-            return
-        self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
-        with contextlib.suppress(Exception):  # the store is broken then, and its repair does it
-            self._unsynced = True
-            write(self._db, lambda: clearing(ready))
-            self._dropped |= ready
 
     def _fail(self, batch: Batch, records: _Records | None, cause: str) -> None:
         """Refuse writes from now on, and leave the rest to the commit thread; `records` may have come to
@@ -535,6 +531,7 @@ class EmbeddedEngine:
             find_room(self._directory, MARGIN_BYTES, self._log_bytes_max)
             return
         find_room(self._directory, 0, self._log_bytes_max)
+        self._upkeep.stop(self._db)
         assert self._view is not None
         self._view = repair.stand_in(self._view, lambda: open_for_reading(self._directory))
         db = repair.open_again(self._directory, self._disk.open)
@@ -584,11 +581,7 @@ class EmbeddedEngine:
         self._db = db
         self._totals.clear()
         self._recent.clear()
-        self._clearing.clear()
-        self._dropped.clear()
-        unfinished = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
-        if unfinished:
-            write(db, lambda: clearing(unfinished))
+        self._upkeep.start(db)
         self._sync()
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()

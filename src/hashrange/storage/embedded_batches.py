@@ -11,7 +11,7 @@ from typing import Final
 
 from rocksdict import Rdict, WriteBatch, WriteOptions
 
-from hashrange.storage.embedded_keys import after, clearing_key, space_range
+from hashrange.storage.embedded_keys import after, space_range
 
 _PAUSE_SECONDS: Final = 0.002
 
@@ -51,11 +51,10 @@ def writing(records: Mapping[bytes, bytes | None]) -> WriteBatch:
 
 
 def clearing(spaces: Iterable[int]) -> WriteBatch:
-    """The batch that drops all records of some spaces, and the notes that they are to be dropped."""
+    """The batch that drops all records of some spaces. The notes that they are to be dropped stay."""
     writes = WriteBatch(raw_mode=True)
     for space in spaces:
         writes.delete_range(*space_range(space))
-        writes.delete(clearing_key(space))
     return writes
 
 

@@ -17,7 +17,8 @@ Space 0xFFFFFFFF is the engine's own:
     partition    sort       value
     "batch"      -          number of the last batch, last sequence number given: 8 bytes big-endian each
     "totals"     a space    records, bytes: 8 bytes big-endian each, signed
-    "clearing"   a space    empty; the space was deleted, its records are still to be dropped
+    "clearing"   a space    empty; the space was deleted, its records are still to be dropped or their files
+                            to be compacted
 
 Refuses to know: what the records mean.
 """
@@ -85,5 +86,5 @@ def totals_key(space: int) -> bytes:
 
 
 def clearing_key(space: int) -> bytes:
-    """Where it is noted that a space's records are still to be dropped."""
+    """Where it is noted that a deleted space may still take room."""
     return CLEARING + _space(space)

@@ -124,6 +124,9 @@ class MemoryEngine:
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The memory engine has no checkpoint; use a data directory instead.")
 
+    def upkeep(self) -> None:
+        """Nothing to do: what is deleted is gone."""
+
     def close(self) -> None:
         with self._lock:
             self._closed = True

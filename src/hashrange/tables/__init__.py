@@ -10,7 +10,10 @@
     ranges       `read_page`: the only ordered read
     sources      what may be read, what it shows and what that costs
     capacity     read and write units, and the ConsumedCapacity of an answer
+    queues       what is due when: queues by time, with marks from which they are read
     expiry       time to live: the queue by time, and the sweep
+    builds       what new indexes and queues make of the items that were there before
+    sweeps       the background work that may be due; `background` runs it, in `bites`
     tokens       answers to ClientRequestToken
     check        the integrity checker
 

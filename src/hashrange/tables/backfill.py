@@ -1,44 +1,64 @@
-"""Fills a new global index with the items that were there before.
+"""Fills a new global index with the items that were there before; a build, as `builds` has it.
 
-    (BACKFILL_SPACE, index space as 4 bytes, "") → the address of the next item to look at
-
-Items that change meanwhile are kept by `items.apply`, so a step only adds entries that are missing; it may
-run again, and goes on after a crash where the last step ended. Items whose key attributes are absent or
-of the wrong type are left out, as in DynamoDB.
+Items whose key attributes are absent or of the wrong type are left out, as in DynamoDB. A record that cannot
+be decoded is left out too, and reported.
 """
 
 from __future__ import annotations
 
-from hashrange.encoding import PARTITION_BYTES
+from functools import partial
+
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import indexes, records
+from hashrange.tables import builds, indexes, records
+from hashrange.tables.bites import AT_ONCE, Limit
+from hashrange.tables.builds import Build, Found
 from hashrange.tables.catalog import BACKFILL_SPACE
 from hashrange.tables.table import Index, Table
 
 
-def step(txn: Transaction, table: Table, index: Index, limit: int) -> bool:
-    """Look at up to `limit` more items; whether all have been looked at now."""
-    name = index.space.to_bytes(4)
-    cursor = txn.get(BACKFILL_SPACE, name, b"")
-    low = (cursor[:PARTITION_BYTES], cursor[PARTITION_BYTES:]) if cursor else (b"", b"")
-    entries: list[indexes.Entry] = []
-    done = True
-    for seen, (partition, sort, record) in enumerate(txn.scan_space(table.space, low)):
-        if seen == limit:
-            txn.put(BACKFILL_SPACE, name, b"", partition + sort)
-            done = False
-            break
-        entry = indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
-        if entry is not None:
-            entries.append(entry)
-    for entry in entries:
-        if txn.get(index.space, entry.partition, entry.sort) is None:
-            indexes.replace(txn, index, None, entry)
-    if done and cursor:
-        txn.delete(BACKFILL_SPACE, name, b"")
-    return done
+def build_of(index: Index) -> Build:
+    """The build that fills an index."""
+    return Build(BACKFILL_SPACE, index.space.to_bytes(4, "big"))
+
+
+def look(reader: Reader, table: Table, index: Index, low: bytes, limit: Limit) -> Found:
+    """The missing entries of a bite of the items from the address `low` on."""
+    return builds.look(reader, table.space, low, limit, partial(_missing_entry, reader, table, index))
+
+
+def _missing_entry(
+    reader: Reader, table: Table, index: Index, partition: bytes, sort: bytes, record: bytes
+) -> indexes.Entry | None:
+    entry = indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
+    # A build that an earlier version began noted nothing: what items have put there is left as it is.
+    if entry is None or reader.get(index.space, entry.partition, entry.sort) is not None:
+        return None
+    return entry
+
+
+def write(txn: Transaction, index: Index, found: Found) -> bool:
+    """Write the entries of a bite, but those of items that changed meanwhile; False if somebody else did."""
+    changed = builds.advance(txn, build_of(index), found.low, found.high)
+    if changed is None:
+        return False
+    space, count, size = index.space, 0, 0
+    for address, entry in found.derived:
+        if address not in changed:
+            txn.put(space, entry.partition, entry.sort, entry.record)
+            count += 1
+            size += entry.size
+    txn.count(space, count, size)
+    return True
+
+
+def at_once(txn: Transaction, table: Table, index: Index) -> bool:
+    """Fill an index now, if its table is small and nothing there is damaged; whether that was done."""
+    if not builds.fit_at_once(txn, table.space):
+        return False
+    found = look(txn, table, index, b"", AT_ONCE)
+    return found.high is None and not found.damages and write(txn, index, found)
 
 
 def cursor(reader: Reader, index: Index) -> bytes:
     """The address of the next item to look at while the index is being filled; b"" before the first step."""
-    return reader.get(BACKFILL_SPACE, index.space.to_bytes(4), b"") or b""
+    return builds.cursor(reader, build_of(index))

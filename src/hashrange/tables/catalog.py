@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+import msgspec
+
 from hashrange import pace
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
@@ -65,16 +67,34 @@ def names(reader: Reader, after: str | None = None, region: str | None = None) -
     low = b"" if after is None else after.encode() + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         pace.point()
-        if replicas.is_in(_decode(stored), region):
+        try:
+            table = _decode(stored)
+        except (msgspec.MsgspecError, ValueError):
+            yield sort.decode(errors="backslashreplace")  # its name is all that is known
+            continue
+        if replicas.is_in(table, region):
             yield sort.decode()
 
 
 def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
-    """The definitions above `after` in the order of their names, those on the way out included."""
+    """The definitions above `after` in the order of their names, those on the way out included; none that
+    cannot be decoded."""
+    for _, table in every_definition(reader, after):
+        if isinstance(table, Table):
+            yield table
+
+
+def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
+    """As `definitions`, by the names they are stored under; in the place of those that cannot be decoded, the
+    errors."""
     low = after.encode() + b"\x00" if after else b""
-    for _, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         pace.point()
-        yield _decode(stored)
+        name = sort.decode(errors="backslashreplace")
+        try:
+            yield name, _decode(stored)
+        except (msgspec.MsgspecError, ValueError) as error:
+            yield name, error
 
 
 def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:

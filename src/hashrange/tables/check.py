@@ -115,12 +115,11 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
         yield from _check_table(engine, table, report)
-    try:
-        for stream in engine.read(lambda reader: list(streams.all_streams(reader))):
+    for name, stream in engine.read(lambda reader: list(streams.every_stream(reader))):
+        if isinstance(stream, streams.Stream):
             owners.setdefault(stream.space, stream.table)
-    except (msgspec.MsgspecError, ValueError) as error:
-        yield Problem("", f"the streams cannot be listed: the note of one cannot be decoded: {error}")
-        return  # the spaces of the others are not known
+        else:
+            yield Problem("", f"the definition of stream {name} cannot be decoded: {stream}")
     yield from _check_spaces(engine, owners, report)
 
 

@@ -5,15 +5,19 @@ Bodies run one after another, so no two transactions ever meet on their own. Wit
 such an item, or a transaction that reads it, is then refused as DynamoDB refuses a conflict.
 
     (HOLD_SPACE, digest of the item's address, "") → until when, in microseconds (8 bytes)
+    and a queue by time of the digests (`queues`), so that the sweep finds what to let go of
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import islice
+from math import ceil
 
 from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.errors import TransactionConflictException
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import queues
 from hashrange.tables.catalog import HOLD_SPACE
 
 CONFLICT = "Transaction is ongoing for the item"
@@ -39,16 +43,33 @@ def _is_over(until: bytes, now: float, hold_seconds: float) -> bool:
 
 def hold(txn: Transaction, space: int, partition: bytes, sort: bytes, until: float) -> None:
     """Hold an item until the time `until` (epoch seconds)."""
-    txn.put(HOLD_SPACE, _name(space, partition, sort), b"", int(until * _MICROS).to_bytes(8))
+    name = _name(space, partition, sort)
+    txn.put(HOLD_SPACE, name, b"", int(until * _MICROS).to_bytes(8))
+    queues.add(txn, HOLD_SPACE, ceil(until), name)
 
 
-def forget_expired(txn: Transaction, now: float, hold_seconds: float) -> None:
-    """Let go of what is not held any more."""
-    for name, sort, until in list(txn.scan_space(HOLD_SPACE)):
-        if _is_over(until, now, hold_seconds):
-            txn.delete(HOLD_SPACE, name, sort)
+def forget_expired(txn: Transaction, now: float, hold_seconds: float, limit: int) -> int:
+    """Let go of up to `limit` items that are not held any more; how many were looked at."""
+    due = list(islice(queues.due(txn, HOLD_SPACE, now), limit))
+    ahead = list(islice(queues.ahead(txn, HOLD_SPACE, _latest(now, hold_seconds)), limit - len(due)))
+    for seconds, name in due + ahead:
+        until = txn.get(HOLD_SPACE, name, b"")
+        if until is not None and _is_over(until, now, hold_seconds):
+            txn.delete(HOLD_SPACE, name, b"")
+        queues.remove(txn, HOLD_SPACE, seconds, name)
+    if due:
+        queues.done(txn, HOLD_SPACE, now, *due[-1])
+    return len(due) + len(ahead)
 
 
-def any_held(reader: Reader) -> bool:
+def any_due(reader: Reader, now: float, hold_seconds: float) -> bool:
     """Whether there is anything to let go of."""
-    return any(True for _ in reader.scan_space(HOLD_SPACE))
+    due = queues.due(reader, HOLD_SPACE, now)
+    ahead = queues.ahead(reader, HOLD_SPACE, _latest(now, hold_seconds))
+    return next(due, None) is not None or next(ahead, None) is not None
+
+
+def _latest(now: float, hold_seconds: float) -> int:
+    """The last second that a hold of the time `now` can end in: later ones are of before the clock was set
+    back."""
+    return ceil(now + hold_seconds + BEHIND_SECONDS_MAX)

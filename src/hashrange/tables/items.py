@@ -16,7 +16,7 @@ from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, 
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import changes, expiry, indexes, lag, records
+from hashrange.tables import backfill, builds, changes, expiry, indexes, lag, records
 from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.table import Index, Table
 from hashrange.values import Item, equal
@@ -69,7 +69,7 @@ def apply(
 
     index_units: dict[str, int] = {}
     for move in moves:
-        cost = _move_entry(txn, *move, occasion)
+        cost = _move_entry(txn, *move, partition, sort, occasion)
         if cost:
             index_units[move.target.name] = cost
     if table.ttl is not None:
@@ -141,11 +141,18 @@ def _move_entry(
     index: Index,
     before: indexes.Entry | None,
     after: indexes.Entry | None,
+    partition: bytes,
+    sort: bytes,
     occasion: Occasion,
 ) -> int:
-    """Replace one index entry by another, now or after the lag; the write units that it costs."""
+    """Replace one index entry by another, now or after the lag; the write units that it costs.
+
+    The item is at `(partition, sort)`.
+    """
     if before == after or (before is not None and after is not None and _same(before, after)):
         return 0
+    if index.backfilling:
+        builds.note(txn, backfill.build_of(index), partition, sort)
     if index.is_global and occasion.settings.gsi_delay_seconds > 0:
         lag.enqueue(txn, index, before, after, occasion.now + occasion.settings.gsi_delay_seconds)
     else:

@@ -4,11 +4,14 @@ With `Settings.gsi_delay_seconds` a change of an index entry goes into a queue f
 to the index when its time has come, in the order in which the items changed:
 
     ("change", sequence) → a `Change`, packed by msgspec
+    ("mark", "")         → the sequence below which no change waits any more, where the sweep begins
+
+Sequences only grow, so the mark does too.
 """
 
 from __future__ import annotations
 
-from itertools import islice
+import contextlib
 from typing import NamedTuple
 
 import msgspec
@@ -16,11 +19,13 @@ import msgspec
 from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables import indexes
+from hashrange.tables.bites import Damage, Done, Limit
 from hashrange.tables.catalog import LAG_SPACE
 from hashrange.tables.indexes import Entry
 from hashrange.tables.table import Index
 
 _CHANGE = b"change"
+_MARK = b"mark"
 
 
 class Change(NamedTuple):
@@ -44,33 +49,67 @@ def enqueue(
 
 
 def arrive(
-    txn: Transaction, spaces: dict[int, Index], now: float, delay_seconds: float, limit: int
-) -> int:
-    """Take up to `limit` changes that are due to their indexes; how many there were.
+    txn: Transaction, spaces: dict[int, Index], now: float, delay_seconds: float, limit: Limit
+) -> Done:
+    """Take a bite of the changes that are due to their indexes.
 
-    `spaces` are the indexes that still exist: changes of others are dropped. None waits for much longer than
+    `spaces` are the indexes that still exist: changes of others are dropped. So are those that cannot be
+    decoded: the checker finds the entry that lacks its change. None waits for much longer than
     `delay_seconds`, or one of a time when the clock was ahead would hold up all that came after it.
     """
-    arrived = 0
-    for place, stored in list(islice(txn.scan(LAG_SPACE, _CHANGE), limit)):
-        change = _DECODE.decode(stored)
-        if not has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
+    left, bytes_left = limit
+    damages: list[Damage] = []
+    last: bytes | None = None
+    more = False
+    for place, stored in txn.scan(LAG_SPACE, _CHANGE, _mark(txn)):
+        if left <= 0 or bytes_left <= 0:
+            more = True
             break
-        index = spaces.get(change.space)
-        if index is not None:
-            indexes.settle(txn, index, change.before, change.after)
+        try:
+            change = _DECODE.decode(stored)
+        except (msgspec.MsgspecError, ValueError) as error:
+            damages.append(Damage(_CHANGE, place, repr(error)))
+        else:
+            if not has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
+                break
+            index = spaces.get(change.space)
+            if index is not None:
+                indexes.settle(txn, index, change.before, change.after)
         txn.delete(LAG_SPACE, _CHANGE, place)
-        arrived += 1
-    return arrived
+        last = place
+        left -= 1
+        bytes_left -= len(stored)
+    if last is not None:
+        txn.put(LAG_SPACE, _MARK, b"", last + b"\x00")
+    return Done(limit.items - left, damages, more)
+
+
+def drop_first(txn: Transaction) -> bytes:
+    """Drop the first change that waits, which cannot be taken to its index; its place."""
+    place = next(iter(txn.scan(LAG_SPACE, _CHANGE, _mark(txn))))[0]
+    txn.delete(LAG_SPACE, _CHANGE, place)
+    txn.put(LAG_SPACE, _MARK, b"", place + b"\x00")
+    return place
+
+
+def _mark(reader: Reader) -> bytes:
+    return reader.get(LAG_SPACE, _MARK, b"") or b""
 
 
 def waiting_spaces(reader: Reader) -> set[int]:
     """The spaces of the indexes that changes wait for."""
-    return {_DECODE.decode(stored).space for _, stored in reader.scan(LAG_SPACE, _CHANGE)}
+    found: set[int] = set()
+    for _, stored in reader.scan(LAG_SPACE, _CHANGE, _mark(reader)):
+        with contextlib.suppress(msgspec.MsgspecError, ValueError):
+            found.add(_DECODE.decode(stored).space)
+    return found
 
 
 def next_due(reader: Reader) -> float | None:
     """When the next change is due (epoch seconds), or None where nothing waits."""
-    for _, stored in reader.scan(LAG_SPACE, _CHANGE):
-        return _DECODE.decode(stored).due
+    for _, stored in reader.scan(LAG_SPACE, _CHANGE, _mark(reader)):
+        try:
+            return _DECODE.decode(stored).due
+        except (msgspec.MsgspecError, ValueError):
+            return 0.0  # at once: `arrive` passes over it
     return None

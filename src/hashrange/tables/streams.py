@@ -24,6 +24,7 @@ import msgspec
 from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.bites import Damage, Done, Limit
 
 STREAM = b"stream"
 CATALOG_SPACE = 0
@@ -195,11 +196,26 @@ def find(reader: Reader, table: str, label: str) -> Stream | None:
 
 
 def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterator[Stream]:
-    """All streams by table and label, those after `(table, label)` only."""
+    """All streams by table and label, those after `(table, label)` only; not those whose definition cannot be
+    decoded."""
+    for _, stream in every_stream(reader, after):
+        if isinstance(stream, Stream):
+            yield stream
+
+
+def every_stream(
+    reader: Reader, after: tuple[str, str] | None = None
+) -> Iterator[tuple[str, Stream | Exception]]:
+    """As `all_streams`, by the names they are stored under; in the place of those that cannot be decoded, the
+    errors."""
     low = b"" if after is None else _name(*after) + b"\x00"
-    for _, stored in reader.scan(CATALOG_SPACE, STREAM, low):
+    for sort, stored in reader.scan(CATALOG_SPACE, STREAM, low):
         pace.point()
-        yield _DECODE.decode(stored)
+        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace")
+        try:
+            yield name, _DECODE.decode(stored)
+        except (msgspec.MsgspecError, ValueError) as error:
+            yield name, error
 
 
 def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> Iterator[tuple[int, Change]]:
@@ -235,46 +251,59 @@ def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
     return low
 
 
-def trim(txn: Transaction, stream: Stream, now: float, limit: int) -> int:
-    """Delete up to `limit` records older than 24 hours; how many. Empty closed shards go with them."""
+def trim(txn: Transaction, stream: Stream, now: float, limit: Limit) -> Done:
+    """Delete a bite of the records older than 24 hours. Empty closed shards go with them.
+
+    A record that cannot be decoded goes with the first one behind it whose age is known.
+    """
     oldest = now - RETENTION_SECONDS
-    deleted = 0
+    left, bytes_left = limit
+    damages: list[Damage] = []
     kept: list[Shard] = []
+    more = False
     for shard in stream.shards:
         name = shard_log(shard.id)
+        # All is old that is in a shard closed before, also records of a time that the clock showed too early.
+        over = shard.closed is not None and shard.closed < oldest
         trimmed, emptied = shard.trimmed, True
-        for place, stored in txn.scan(stream.space, name):
-            if deleted == limit or not _is_old(shard, stored, oldest):
+        unknown: list[Damage] = []
+        for place, stored in _from_horizon(txn, stream, shard):
+            if left <= 0 or bytes_left <= 0:
+                emptied, more = False, True
+                break
+            moment = _time_of(stored)
+            if moment is None:
+                unknown.append(Damage(name, place, "the record cannot be decoded"))
+                if not over:
+                    continue
+            elif moment >= oldest and not over:
                 emptied = False
                 break
+            for damage in unknown:
+                txn.delete(stream.space, name, damage.sort)
+            damages += unknown
+            unknown = []
             txn.delete(stream.space, name, place)
             trimmed = int.from_bytes(place)
-            deleted += 1
-        if not emptied or shard.closed is None or shard.closed >= oldest:
+            left -= 1
+            bytes_left -= len(stored)
+        if not emptied or unknown or not over:
             kept.append(msgspec.structs.replace(shard, trimmed=trimmed))
     if tuple(kept) != stream.shards:
         save(txn, msgspec.structs.replace(stream, shards=tuple(kept)))
-    return deleted
+    return Done(limit.items - left, damages, more)
 
 
 def trimmable(reader: Reader, stream: Stream, now: float) -> bool:
     """Whether `trim` has something to do."""
     oldest = now - RETENTION_SECONDS
     for shard in stream.shards:
-        first = next(iter(reader.scan(stream.space, shard_log(shard.id))), None)
-        if first is not None and _is_old(shard, first[1], oldest):
-            return True
-        if first is None and shard.closed is not None and shard.closed < oldest:
+        over = shard.closed is not None and shard.closed < oldest
+        moments = (_time_of(stored) for _, stored in _from_horizon(reader, stream, shard))
+        first = next((moment for moment in moments if over or moment is not None), now)
+        if over or first is None or first < oldest:
             return True
     return False
-
-
-def _is_old(shard: Shard, stored: bytes, oldest: float) -> bool:
-    """Whether a record of a shard was written before the time `oldest`.
-
-    All were that is in a shard closed before, also records of a time that the clock showed too early.
-    """
-    return (shard.closed is not None and shard.closed < oldest) or _DECODE_CHANGE.decode(stored).time < oldest
 
 
 def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
@@ -284,8 +313,8 @@ def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
         return True
     for shard in stream.shards:
         if shard.end is None:
-            first = next(read(reader, stream, shard.id, shard.horizon, 1), None)
-            if shard.created > latest or (first is not None and first[1].time > latest):
+            first = next((_time_of(stored) for _, stored in _from_horizon(reader, stream, shard)), None)
+            if shard.created > latest or (first is not None and first > latest):
                 return True
     return False
 
@@ -306,6 +335,20 @@ def brought_back(stream: Stream, now: float) -> Stream:
     )
     closed = None if stream.closed is None else min(stream.closed, now)
     return msgspec.structs.replace(stream, shards=shards, closed=closed)
+
+
+def _from_horizon(reader: Reader, stream: Stream, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
+    """The records of a shard as they are stored. A scan from the beginning of its log would walk over all
+    that was trimmed."""
+    return reader.scan(stream.space, shard_log(shard.id), (shard.horizon + 1).to_bytes(8))
+
+
+def _time_of(stored: bytes) -> float | None:
+    """When a stored record was made, or None if it cannot be decoded."""
+    try:
+        return _DECODE_CHANGE.decode(stored).time
+    except (msgspec.MsgspecError, ValueError):
+        return None
 
 
 def show_sequence(sequence: int) -> str:

@@ -1,19 +1,22 @@
 """The background work: what becomes due by time, done in small transactions.
 
-A sweep may be stopped at any point, and the next one goes on: every step is one transaction that leaves
-the store whole. Nobody waits for a sweep but the things that it does.
+`units` lists it, `background.Background` runs it. A sweep may be stopped at any point, and the next one goes
+on: every step is one transaction that leaves the store whole, and is bounded by the number of its items and
+by their bytes. Nobody waits for a sweep but the things that it does.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import msgspec
 
-from hashrange.storage.api import Engine, Transaction
+from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables import (
     backfill,
+    builds,
     catalog,
     expiry,
     holds,
@@ -24,13 +27,16 @@ from hashrange.tables import (
     tokens,
     writes,
 )
+from hashrange.tables.background import Background, Bite, Unit
+from hashrange.tables.bites import Damage, Done, Limit
 from hashrange.tables.items import Occasion
 from hashrange.tables.table import Index, Table, TimeToLive
 
-# Steps are bites of this many items, so that no request waits long behind one.
-BITE_ITEMS = 200
-# Deleting a record of a stream touches nothing else.
-BITE_RECORDS = 1_000
+# The most items of a bite.
+BITE_ITEMS = 1_000
+
+# A build looks at so many items before it lets others run.
+_LOOK_ITEMS = 100
 
 # 0 means that more is due, so it is never the answer when nothing is.
 _WAIT_SECONDS_MIN = 0.001
@@ -41,61 +47,64 @@ _PROGRESS_STEPS = 10
 _log = logging.getLogger("hashrange")
 
 
-def sweep(engine: Engine, occasion: Occasion) -> float:
+def sweep(engine: Engine, occasion: Occasion, background: Background) -> float:
     """Do one bite of everything that is due; the seconds until the next sweep, 0 while more is due."""
-    now = occasion.now
-    more = False
-    definitions = engine.read(lambda reader: list(catalog.definitions(reader)))
-    for table in definitions:
-        for index in table.indexes:
-            if index.backfilling:
-                done = engine.write(partial(_fill, name=table.name, space=index.space))
-                _log_progress("filling index", {"table": table.name, "index": index.name}, done)
-                more = True
-        if table.ttl is not None:
-            more |= _expired(engine, table, table.ttl, occasion)
-    for stream in engine.read(lambda reader: list(streams.all_streams(reader))):
-        more |= _tend_stream(engine, stream, occasion)
-    wait = occasion.settings.sweep_seconds
-    due = engine.read(lag.next_due)
-    if due is not None:
-        spaces = {index.space: index for table in definitions for index in table.indexes}
-        delay = occasion.settings.gsi_delay_seconds
-        arrived = engine.write(
-            partial(lag.arrive, spaces=spaces, now=now, delay_seconds=delay, limit=BITE_ITEMS)
-        )
-        more |= arrived == BITE_ITEMS
-        wait = min(wait, occasion.settings.gsi_delay_seconds or wait)
-    if engine.read(holds.any_held):
-        held = occasion.settings.transaction_seconds
-        engine.write(partial(holds.forget_expired, now=now, hold_seconds=held))
-    if engine.read(partial(tokens.any_expired, now=now)):
-        more |= engine.write(partial(tokens.forget_expired, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
-    if engine.read(partial(tokens.any_ahead, now=now)):
-        more |= engine.write(partial(tokens.shorten, now=now, limit=BITE_ITEMS)) == BITE_ITEMS
-    return 0.0 if more else max(wait, _WAIT_SECONDS_MIN)
+    settings = occasion.settings
+    wait = settings.sweep_seconds
+    if background.run(partial(units, engine), occasion, BITE_ITEMS):
+        return 0.0
+    if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
+        wait = min(wait, settings.gsi_delay_seconds)
+    return max(wait, _WAIT_SECONDS_MIN)
 
 
-def _log_progress(event: str, fields: dict[str, str], done: tuple[float, float]) -> None:
-    """Log how far a build is whenever another tenth of it is done; `done` is its share before and after."""
-    before, after = (int(share * _PROGRESS_STEPS) for share in done)
-    if after > before:
-        percent = after * 100 // _PROGRESS_STEPS
+def units(engine: Engine) -> Iterator[Unit]:
+    """Everything that may be due, each to fail alone."""
+    definitions = engine.read(lambda reader: list(catalog.every_definition(reader)))
+    tables: list[Table] = []
+    for name, table in definitions:
+        if isinstance(table, Table):
+            tables.append(table)
+            yield from _units_of(engine, table)
+        else:
+            yield Unit(f"table {name}", partial(_raise, table))
+    for name, stream in engine.read(lambda reader: list(streams.every_stream(reader))):
+        unit = f"stream {name}"
+        if isinstance(stream, streams.Stream):
+            yield Unit(unit, partial(_tend_stream, engine, stream.table, stream.label))
+        else:
+            yield Unit(unit, partial(_raise, stream))
+    yield Unit("lagging indexes", partial(_arrive, engine, tables))
+    yield Unit("transactions in flight", partial(_let_go, engine))
+    yield Unit("tokens of transactions", partial(_forget_tokens, engine))
+    yield Unit("storage", partial(_upkeep, engine))
+
+
+def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
+    name = table.name
+    for index in table.indexes:
+        if index.backfilling:
+            yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index.space))
+    if table.ttl is not None:
+        step = _expire if table.ttl.built else _queue
+        yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
+
+
+def _raise(error: Exception, bite: Bite) -> bool:
+    raise error
+
+
+def _upkeep(engine: Engine, bite: Bite) -> bool:
+    engine.upkeep()
+    return False
+
+
+def _log_progress(event: str, fields: dict[str, str], before: float, after: float) -> None:
+    """Log how far a build is whenever another tenth of it is done; its shares before and after a bite."""
+    tenths_before, tenths = int(before * _PROGRESS_STEPS), int(after * _PROGRESS_STEPS)
+    if tenths > tenths_before:
+        percent = tenths * 100 // _PROGRESS_STEPS
         _log.info(event, extra={"fields": {**fields, "percent": percent}})
-
-
-def _fill(txn: Transaction, name: str, space: int) -> tuple[float, float]:
-    """One step of filling a new index; the last one makes it ACTIVE. Its progress before and after."""
-    table = catalog.find(txn, name)
-    index = next((one for one in table.indexes if one.space == space), None) if table else None
-    if table is None or index is None or not index.backfilling:
-        return 1.0, 1.0
-    before = overview.index_progress(txn, index)
-    if backfill.step(txn, table, index, BITE_ITEMS):
-        filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
-        catalog.save(txn, with_index(table, filled))
-        return before, 1.0
-    return before, overview.index_progress(txn, index)
 
 
 def with_index(table: Table, index: Index) -> Table:
@@ -104,77 +113,240 @@ def with_index(table: Table, index: Index) -> Table:
     return msgspec.structs.replace(table, indexes=changed)
 
 
-def _expired(engine: Engine, table: Table, ttl: TimeToLive, occasion: Occasion) -> bool:
-    """Delete a bite of a table's expired items, or go on building its queue; whether more is due."""
-    if not ttl.built:
-        done = engine.write(partial(_queue, name=table.name, ttl=ttl))
-        _log_progress("queueing items to expire", {"table": table.name, "attribute": ttl.attribute}, done)
-        return True
-    places = engine.read(partial(expiry.due, ttl=ttl, now=occasion.now, limit=BITE_ITEMS))
-    if places:
-        by_expiry = msgspec.structs.replace(occasion, by_expiry=True)
-        engine.write(partial(_expire, name=table.name, ttl=ttl, places=places, occasion=by_expiry))
-    return len(places) == BITE_ITEMS
+def _look(
+    engine: Engine, bite: Bite, low: bytes, look: Callable[[Reader, bytes, Limit], builds.Found]
+) -> builds.Found:
+    """Look at a bite of items from the address `low` on, in parts: others run in between."""
+    items_left, bytes_left = bite.limit
+    whole = builds.Found(low, low, [], [], 0)
+    while items_left > 0 and bytes_left > 0 and whole.high is not None:
+        limit = Limit(min(items_left, _LOOK_ITEMS), bytes_left)
+        part = engine.read(partial(_part, look=look, low=whole.high, limit=limit))
+        whole = builds.joined(whole, part)
+        items_left -= limit.items
+        bytes_left -= part.bytes
+        bite.pause()
+    return whole
 
 
-def _queue(txn: Transaction, name: str, ttl: TimeToLive) -> tuple[float, float]:
-    """One step of queueing the items that were there before time to live was switched on.
+def _part(
+    reader: Reader, look: Callable[[Reader, bytes, Limit], builds.Found], low: bytes, limit: Limit
+) -> builds.Found:
+    return look(reader, low, limit)
 
-    Returns the build's progress before and after it.
-    """
-    table = catalog.find(txn, name)
-    if table is None or table.ttl != ttl:
-        return 1.0, 1.0
-    before = overview.queue_progress(txn, ttl)
-    if expiry.build_step(txn, table, ttl, BITE_ITEMS):
-        built = msgspec.structs.replace(ttl, built=True)
-        catalog.save(txn, msgspec.structs.replace(table, ttl=built))
+
+def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
+    """One bite of filling a new index; the last one makes it ACTIVE."""
+
+    def index_of(reader: Reader) -> tuple[Table, Index, bytes] | None:
+        table = catalog.find(reader, name)
+        index = next((one for one in table.indexes if one.space == space), None) if table else None
+        if table is None or index is None or not index.backfilling:
+            return None
+        return table, index, backfill.cursor(reader, index)
+
+    begun = engine.read(index_of)
+    if begun is None:
+        return False
+    table, index, low = begun
+
+    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
+        return backfill.look(reader, table, index, low, limit)
+
+    found = _look(engine, bite, low, look)
+
+    def body(txn: Transaction) -> tuple[float, float] | None:
+        current = index_of(txn)
+        if current is None:
+            return None
+        table, index, _ = current
+        before = overview.index_progress(txn, index)
+        if not backfill.write(txn, index, found):
+            return None
+        if found.high is not None:
+            return before, overview.index_progress(txn, index)
+        filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
+        catalog.save(txn, with_index(table, filled))
         return before, 1.0
-    return before, overview.queue_progress(txn, ttl)
+
+    progress = bite.write(engine, body)
+    if progress is not None:
+        bite.damaged(found.damages)
+        _log_progress("filling index", {"table": name, "index": index.name}, *progress)
+    return found.high is not None
 
 
-def _expire(
-    txn: Transaction,
-    name: str,
-    ttl: TimeToLive,
-    places: list[tuple[int, bytes, bytes]],
-    occasion: Occasion,
-) -> None:
-    """Delete the items at `places` that still expire at the time that the queue says."""
+def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
+    """One bite of queueing the items that were there before time to live was switched on."""
+
+    def table_of(reader: Reader) -> tuple[Table, bytes] | None:
+        table = catalog.find(reader, name)
+        return (table, expiry.cursor(reader, ttl)) if table is not None and table.ttl == ttl else None
+
+    begun = engine.read(table_of)
+    if begun is None:
+        return False
+    table, low = begun
+
+    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
+        return expiry.look(reader, table, ttl, low, limit)
+
+    found = _look(engine, bite, low, look)
+
+    def body(txn: Transaction) -> tuple[float, float] | None:
+        current = table_of(txn)
+        if current is None:
+            return None
+        before = overview.queue_progress(txn, ttl)
+        if not expiry.write(txn, ttl, found):
+            return None
+        if found.high is not None:
+            return before, overview.queue_progress(txn, ttl)
+        built = msgspec.structs.replace(ttl, built=True)
+        catalog.save(txn, msgspec.structs.replace(current[0], ttl=built))
+        return before, 1.0
+
+    progress = bite.write(engine, body)
+    if progress is not None:
+        bite.damaged(found.damages)
+        _log_progress("queueing items to expire", {"table": name, "attribute": ttl.attribute}, *progress)
+    return True  # at its end, the queue itself may have something to do
+
+
+def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
+    """Delete a bite of a table's expired items."""
+    now = bite.occasion.now
+    if engine.read(lambda reader: next(iter(expiry.due(reader, ttl, now)), None)) is None:
+        return False
+    occasion = msgspec.structs.replace(bite.occasion, by_expiry=True)
+
+    def expired(limit: Limit) -> Callable[[Transaction], Done]:
+        return partial(_expire_bite, name=name, ttl=ttl, occasion=occasion, limit=limit)
+
+    def pass_over(txn: Transaction, error: str) -> list[Damage]:
+        place = next(iter(expiry.due(txn, ttl, now)), None)
+        if place is None:
+            return []
+        expiry.forget(txn, ttl, place)
+        expiry.done(txn, ttl, now, place)
+        return [Damage(place[1], place[2], error)]
+
+    return _one_by_one_if_need_be(engine, bite, expired, pass_over)
+
+
+def _expire_bite(
+    txn: Transaction, name: str, ttl: TimeToLive, occasion: Occasion, limit: Limit
+) -> Done:
+    """Delete the items that are due and still expire at the time that the queue says."""
     table = catalog.find(txn, name)
     if table is None or table.ttl != ttl:
-        return
-    for place in places:
-        seconds, partition, sort = place
+        return Done(0, [], False)
+    left, bytes_left = limit
+    damages: list[Damage] = []
+    last: tuple[int, bytes, bytes] | None = None
+    more = False
+    for place in expiry.due(txn, ttl, occasion.now):
+        if left <= 0 or bytes_left <= 0:
+            more = True
+            break
+        seconds, partition, sort = last = place
+        left -= 1
         record = txn.get(table.space, partition, sort)
-        item = records.item_of(record) if record is not None else None
-        if item is None or expiry.expires_at(ttl.attribute, item) != seconds:
+        if record is not None:
+            bytes_left -= len(record)
+        try:
+            item = records.item_of(record) if record is not None else None
+            expires = expiry.expires_at(ttl.attribute, item)
+        except Exception as error:
+            # It cannot expire, and would be in the way for good.
+            damages.append(Damage(partition, sort, repr(error)))
+            expires = None
+        if record is None or expires != seconds:
             expiry.forget(txn, ttl, place)
         else:
             writes.remove(txn, table, partition, sort, occasion)
+    if last is not None:
+        expiry.done(txn, ttl, occasion.now, last)
+    return Done(limit.items - left, damages, more)
 
 
-def _tend_stream(engine: Engine, stream: streams.Stream, occasion: Occasion) -> bool:
+def _arrive(engine: Engine, tables: list[Table], bite: Bite) -> bool:
+    """Take a bite of the changes that are due to their lagging indexes."""
+    if engine.read(lag.next_due) is None:
+        return False
+    now, delay = bite.occasion.now, bite.occasion.settings.gsi_delay_seconds
+    spaces = {index.space: index for table in tables for index in table.indexes}
+
+    def arrived(limit: Limit) -> Callable[[Transaction], Done]:
+        return partial(lag.arrive, spaces=spaces, now=now, delay_seconds=delay, limit=limit)
+
+    def pass_over(txn: Transaction, error: str) -> list[Damage]:
+        return [Damage(b"change", lag.drop_first(txn), error)]
+
+    return _one_by_one_if_need_be(engine, bite, arrived, pass_over)
+
+
+def _one_by_one_if_need_be(
+    engine: Engine,
+    bite: Bite,
+    work: Callable[[Limit], Callable[[Transaction], Done]],
+    pass_over: Callable[[Transaction, str], list[Damage]],
+) -> bool:
+    """Do a bite of a queue; whether more is due. A member that cannot be done is passed over."""
+    try:
+        done = bite.write(engine, work(bite.limit))
+    except StorageError:
+        raise
+    except Exception:
+        for _ in range(bite.limit.items):
+            try:
+                done = engine.write(work(Limit(1)))
+            except StorageError:
+                raise
+            except Exception as error:
+                bite.damaged(engine.write(partial(_passing_over, pass_over=pass_over, error=repr(error))))
+                continue
+            bite.damaged(done.damages)
+            if done.handled == 0:
+                return False
+        return True
+    bite.damaged(done.damages)
+    return done.more
+
+
+def _passing_over(
+    txn: Transaction, pass_over: Callable[[Transaction, str], list[Damage]], error: str
+) -> list[Damage]:
+    return pass_over(txn, error)
+
+
+def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
     """Trim a stream, roll its shards over when they are old, forget it when it is long off."""
+    occasion = bite.occasion
     now = occasion.now
+    stream = engine.read(lambda reader: streams.find(reader, name, label))
+    if stream is None:
+        return False
     if engine.read(partial(streams.is_ahead, stream=stream, now=now)):
-        engine.write(partial(_bring_back, name=stream.table, label=stream.label, now=now))
+        engine.write(partial(_bring_back, name=name, label=label, now=now))
         return False
     if stream.closed is not None and stream.closed < now - streams.RETENTION_SECONDS:
         engine.write(partial(streams.forget, stream=stream))
         return False
-    trimmed = 0
+    more = False
     if engine.read(partial(streams.trimmable, stream=stream, now=now)):
-        trimmed = engine.write(partial(_trim, table=stream.table, label=stream.label, now=now))
+        trimmed = bite.write(engine, partial(_trim, table=name, label=label, now=now, limit=bite.limit))
+        bite.damaged(trimmed.damages)
+        more = trimmed.more
     oldest = min((shard.created for shard in stream.shards if shard.end is None), default=now)
     if now - oldest >= occasion.settings.stream_shard_seconds:
-        engine.write(partial(_roll_over, name=stream.table, label=stream.label, now=now))
-    return trimmed == BITE_RECORDS
+        engine.write(partial(_roll_over, name=name, label=label, now=now))
+    return more
 
 
-def _trim(txn: Transaction, table: str, label: str, now: float) -> int:
+def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) -> Done:
     stream = streams.find(txn, table, label)
-    return streams.trim(txn, stream, now, BITE_RECORDS) if stream is not None else 0
+    return streams.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
@@ -193,3 +365,23 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     stream = streams.roll_over(txn, stream, now)
     streams.save(txn, stream)
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
+
+
+def _let_go(engine: Engine, bite: Bite) -> bool:
+    """Let go of items whose transactions are over."""
+    now, held, limit = bite.occasion.now, bite.occasion.settings.transaction_seconds, bite.limit.items
+    if not engine.read(partial(holds.any_due, now=now, hold_seconds=held)):
+        return False
+    over = partial(holds.forget_expired, now=now, hold_seconds=held, limit=limit)
+    return bite.write(engine, over) == limit
+
+
+def _forget_tokens(engine: Engine, bite: Bite) -> bool:
+    """Forget tokens that are no longer valid, and see that none is valid for too long."""
+    now, limit = bite.occasion.now, bite.limit.items
+    more = False
+    if engine.read(partial(tokens.any_expired, now=now)):
+        more |= bite.write(engine, partial(tokens.forget_expired, now=now, limit=limit)) == limit
+    if engine.read(partial(tokens.any_ahead, now=now)):
+        more |= bite.write(engine, partial(tokens.shorten, now=now, limit=limit)) == limit
+    return more

@@ -2,7 +2,7 @@
 
     ("token", digest of account and token) → expiry time (8 bytes), digest of the request, and the sizes of
                                              the items written (4 bytes each)
-    ("queue", expiry time + digest) → ""   so that the sweep finds what to forget
+    and a queue by time of the digests (`queues`), so that the sweep finds what to forget
 
 A token counts until the sweep has forgotten it or its time is over, also one of a time that has not come: to
 forget it early would run its request twice. After the clock was set back the sweep gives such tokens ten more
@@ -21,10 +21,10 @@ from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import queues
 from hashrange.tables.catalog import TOKEN_SPACE
 
 _TOKEN = b"token"
-_QUEUE = b"queue"
 _TIME_BYTES = 8
 _DIGEST_BYTES = 24
 _SIZE_BYTES = 4
@@ -56,9 +56,9 @@ def claim(
             # [report] aws-sdk-java-v2 issue 2518
             raise TransactionInProgressException("Transaction from previous request is still in progress")
         return False
-    expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)
-    txn.put(TOKEN_SPACE, _TOKEN, name, expires + digest)
-    txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
+    expires = int(now) + CLIENT_REQUEST_TOKEN_SECONDS
+    txn.put(TOKEN_SPACE, _TOKEN, name, expires.to_bytes(_TIME_BYTES) + digest)
+    queues.add(txn, TOKEN_SPACE, expires, name)
     return True
 
 
@@ -80,41 +80,40 @@ def sizes(reader: Reader, account_id: str, token: str) -> list[int]:
 
 def any_expired(reader: Reader, now: float) -> bool:
     """Whether any token is no longer valid."""
-    return any(True for _ in reader.scan(TOKEN_SPACE, _QUEUE, b"", int(now).to_bytes(_TIME_BYTES)))
+    return any(True for _ in queues.due(reader, TOKEN_SPACE, int(now) - 1))
 
 
 def forget_expired(txn: Transaction, now: float, limit: int) -> int:
     """Forget up to `limit` tokens that are no longer valid; how many were forgotten."""
-    expired = list(islice(txn.scan(TOKEN_SPACE, _QUEUE, b"", int(now).to_bytes(_TIME_BYTES)), limit))
-    for place, _ in expired:
-        name = place[_TIME_BYTES:]
+    expired = list(islice(queues.due(txn, TOKEN_SPACE, int(now) - 1), limit))
+    for seconds, name in expired:
         stored = txn.get(TOKEN_SPACE, _TOKEN, name)
-        if stored is not None and stored[:_TIME_BYTES] == place[:_TIME_BYTES]:
+        if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) == seconds:
             txn.delete(TOKEN_SPACE, _TOKEN, name)
-        txn.delete(TOKEN_SPACE, _QUEUE, place)
+        queues.remove(txn, TOKEN_SPACE, seconds, name)
+    if expired:
+        queues.done(txn, TOKEN_SPACE, int(now) - 1, *expired[-1])
     return len(expired)
 
 
 def any_ahead(reader: Reader, now: float) -> bool:
     """Whether any token is valid for longer than tokens are: the clock was set back since it came."""
-    return any(True for _ in reader.scan(TOKEN_SPACE, _QUEUE, _ahead_of(now)))
+    return next(queues.ahead(reader, TOKEN_SPACE, _latest(now)), None) is not None
 
 
 def shorten(txn: Transaction, now: float, limit: int) -> int:
     """Let up to `limit` tokens that are valid for too long end ten minutes from now; how many there were."""
-    found = list(islice(txn.scan(TOKEN_SPACE, _QUEUE, _ahead_of(now)), limit))
-    expires = (int(now) + CLIENT_REQUEST_TOKEN_SECONDS).to_bytes(_TIME_BYTES)
-    for place, _ in found:
-        name = place[_TIME_BYTES:]
+    found = list(islice(queues.ahead(txn, TOKEN_SPACE, _latest(now)), limit))
+    expires = int(now) + CLIENT_REQUEST_TOKEN_SECONDS
+    for seconds, name in found:
         stored = txn.get(TOKEN_SPACE, _TOKEN, name)
-        if stored is not None and stored[:_TIME_BYTES] == place[:_TIME_BYTES]:
-            txn.put(TOKEN_SPACE, _TOKEN, name, expires + stored[_TIME_BYTES:])
-            txn.put(TOKEN_SPACE, _QUEUE, expires + name, b"")
-        txn.delete(TOKEN_SPACE, _QUEUE, place)
+        if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) == seconds:
+            txn.put(TOKEN_SPACE, _TOKEN, name, expires.to_bytes(_TIME_BYTES) + stored[_TIME_BYTES:])
+            queues.add(txn, TOKEN_SPACE, expires, name)
+        queues.remove(txn, TOKEN_SPACE, seconds, name)
     return len(found)
 
 
-def _ahead_of(now: float) -> bytes:
-    """The first expiry time, as the queue has it, that is too late for a token of the time `now`."""
-    latest = int(now) + CLIENT_REQUEST_TOKEN_SECONDS + int(BEHIND_SECONDS_MAX)
-    return (latest + 1).to_bytes(_TIME_BYTES)
+def _latest(now: float) -> int:
+    """The last second until which a token of the time `now` can be valid."""
+    return int(now) + CLIENT_REQUEST_TOKEN_SECONDS + int(BEHIND_SECONDS_MAX)

@@ -1,0 +1,173 @@
+"""What deletions leave behind in RocksDB, and how the embedded engine gets rid of it.
+
+A deleted record is a tombstone over the record until both meet in a compaction; until then every scan walks
+over the two. Three things see to it that they meet soon:
+
+- `embedded_disk` has RocksDB compact files in which tombstones gather (its deletion collector);
+- `Upkeep.step` flushes the write buffer when many tombstones are in it, since only files are compacted;
+- a deleted space is compacted as a whole, on a thread of its own: dropping its range alone would leave its
+  files where they are.
+
+A note under CLEARING stays until the space is compacted, so that a restart goes on with it.
+
+Not compiled, because it waits for the end of views by weak references. Refuses to know: who reads, and how a
+batch is committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import weakref
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from threading import Lock, Thread
+from typing import Final
+
+from rocksdict import Rdict
+
+from hashrange.storage.api import Transaction
+from hashrange.storage.embedded_batches import clearing, keys_under, write
+from hashrange.storage.embedded_keys import CLEARING, space_range
+from hashrange.storage.embedded_view import View
+
+_log = logging.getLogger(__name__)
+
+# A scan walks over this many tombstones in a write buffer in about two milliseconds.
+DELETIONS_MAX: Final = 10_000
+_DELETIONS: Final = "rocksdb.num-deletes-active-mem-table"
+
+
+def count_nothing(txn: Transaction) -> None:
+    """A body for a commit that changes nothing."""
+    txn.count(0, 0, 0)
+
+
+class Upkeep:
+    """The upkeep of one open RocksDB after another. Deleted spaces go through five stages:
+
+    1. Their records are there, and a view masks them (`add`).
+    2. Nobody reads a view from before the deletion: the records are dropped (`drop`).
+    3. A view without the mask, with a snapshot without the records, is published (`masked`).
+    4. Nobody reads an older view, whose snapshot would keep the records: they are compacted (`step`).
+    5. Their notes go with the next batch (`take_done`).
+    """
+
+    __slots__ = ("_clearing", "_done", "_dropped", "_lock", "_spaces", "_stopped", "_thread")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._clearing: list[tuple[weakref.ref[View], int]] = []
+        self._dropped: set[int] = set()
+        self._spaces: list[tuple[weakref.ref[View] | None, int]] = []
+        self._done: list[int] = []
+        self._stopped = False
+        self._thread: Thread | None = None
+
+    def start(self, db: Rdict) -> None:
+        """Begin anew, for a RocksDB that was just opened: what was under way is done again."""
+        spaces = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
+        if spaces:
+            write(db, lambda: clearing(spaces))
+        with self._lock:
+            self._clearing, self._dropped, self._done = [], set(), []
+            self._spaces = [(None, space) for space in spaces]
+            self._stopped = False
+
+    def add(self, spaces: Iterable[int], view: View) -> None:
+        """Note spaces that were deleted just now; `view` is the last one that shows them."""
+        with self._lock:
+            self._clearing += [(weakref.ref(view), space) for space in spaces]
+
+    def drop(self, db: Rdict, view: View) -> bool:
+        """Drop the records of deleted spaces that no reader can see any more; `view` is the current one.
+
+        Whether something was written. It is not durable: the notes under CLEARING have it done again after a
+        crash.
+        """
+        if not self._clearing:
+            return False
+        with self._lock, contextlib.suppress(Exception):  # the store is broken then, and its repair does it
+            ready = {space for last, space in self._clearing if last() is None}
+            if not ready:
+                return False
+            self._clearing = [entry for entry in self._clearing if entry[1] not in ready]
+            write(db, lambda: clearing(ready))
+            self._dropped |= ready
+            self._spaces += [(weakref.ref(view), space) for space in ready]
+        return True
+
+    def take_done(self) -> list[int]:
+        """The spaces whose notes are to be dropped with the next batch: nothing is left of them."""
+        if not self._done:
+            return []
+        with self._lock:
+            done, self._done = self._done, []
+        return done
+
+    def masked(self, before: AbstractSet[int], deleted: AbstractSet[int]) -> AbstractSet[int]:
+        """The spaces that a new view masks: those of the view before it and those just deleted, less those
+        whose records are gone."""
+        if not deleted and not self._dropped:
+            return before
+        with self._lock:
+            dropped, self._dropped = self._dropped, set()
+        return (before | deleted) - dropped
+
+    @property
+    def stale(self) -> bool:
+        """Whether a commit is needed for going on with deleted spaces."""
+        return bool(self._clearing or self._dropped or self._done)
+
+    def step(self, db: Rdict) -> None:
+        """Begin what is due; nothing here takes long."""
+        with self._lock:
+            if self._stopped:
+                return
+            if (db.property_int_value(_DELETIONS) or 0) >= DELETIONS_MAX:
+                db.flush(False)
+            ready = [space for view, space in self._spaces if view is None or view() is None]
+            if ready and self._thread is None:
+                self._spaces = [entry for entry in self._spaces if entry[1] not in ready]
+                self._thread = Thread(
+                    target=self._compact, args=(db, ready), name="hashrange-compact", daemon=True
+                )
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Return when the compaction under way, if any, is done."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def stop(self, db: Rdict) -> bool:
+        """End what is under way, for RocksDB cannot be closed before; whether there was something.
+
+        `db` is only good for closing then, and complains about that, too: it may not flush its write buffer,
+        whose records are in its log.
+        """
+        with self._lock:
+            self._stopped = True
+            thread = self._thread
+            if thread is not None:
+                db.cancel_all_background(False)
+        if thread is None:
+            return False
+        thread.join()
+        return True
+
+    def _compact(self, db: Rdict, spaces: list[int]) -> None:
+        """The thread. rocksdict gives the GIL back while RocksDB compacts."""
+        try:
+            for space in spaces:
+                db.compact_range(*space_range(space))
+                with self._lock:
+                    self._done.append(space)
+        except Exception as error:
+            # The notes are still there: the next start does it.
+            if not self._stopped:
+                _log.warning("the files of deleted tables could not be compacted: %s", error)
+        finally:
+            del db
+            with self._lock:
+                self._thread = None

@@ -1,0 +1,369 @@
+"""The background work: one bad record, table or callback stops nothing else, and bites are bounded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import pytest
+
+from hashrange.clock import ManualClock
+from hashrange.database import Background, Database, Settings
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import background, bites, catalog, check, expiry, lag, streams, writes
+from hashrange.tables.background import Unit
+from hashrange.tables.bites import Limit
+from hashrange.tables.items import Occasion
+from hashrange.tables.table import Table
+from hashrange.values import Item
+
+T = TypeVar("T")
+
+NOW = 1_700_000_000
+DAY = 24 * 3600
+
+
+class World:
+    """A database in memory with clocks that stand still."""
+
+    def __init__(self, **settings: float) -> None:
+        self.clock = ManualClock(NOW)
+        self.steady = 0.0
+        self.engine = MemoryEngine()
+        self.database = Database(self.engine, clock=self.clock, settings=Settings(**settings))  # type: ignore[arg-type]
+        self.background = self.database.background = Background(lambda: self.steady)
+
+    def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
+        return dict(self.database.execute(operation, request))
+
+    def create(self, name: str, *, stream: bool = False) -> None:
+        view = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}}
+        self(
+            "CreateTable",
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "p", "AttributeType": "N"}],
+            KeySchema=[{"AttributeName": "p", "KeyType": "HASH"}],
+            **(view if stream else {}),
+        )
+
+    def put(self, name: str, number: int, **attributes: Any) -> None:
+        item: Item = {"p": {"N": str(number)}, "g": {"S": f"g{number}"}, **attributes}
+        self("PutItem", TableName=name, Item=item)
+
+    def index(self, name: str) -> None:
+        create = {
+            "IndexName": "by-g",
+            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+        self(
+            "UpdateTable",
+            TableName=name,
+            AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
+            GlobalSecondaryIndexUpdates=[{"Create": create}],
+        )
+
+    def expire(self, name: str) -> None:
+        wanted = {"AttributeName": "ttl", "Enabled": True}
+        self("UpdateTimeToLive", TableName=name, TimeToLiveSpecification=wanted)
+
+    def table(self, name: str) -> Table:
+        return self.engine.read(partial(catalog.open_any, name=name))
+
+    def count(self, name: str, index: str | None = None) -> int:
+        request = {"IndexName": index} if index else {}
+        return int(self("Scan", TableName=name, Select="COUNT", **request)["Count"])
+
+    def problems(self) -> list[str]:
+        return [str(problem) for problem in check.check(self.engine)]
+
+
+def spoil(world: World, space: int, number: int = 0, value: bytes = b"\x01\x00\x00\x00\x09{spoiled") -> str:
+    """Damage one record of a space; its address."""
+
+    def body(txn: Transaction) -> str:
+        partition, sort, _ = list(txn.scan_space(space))[number]
+        txn.put(space, partition, sort, value)
+        return f"{partition.hex()}/{sort.hex()}"
+
+    return world.engine.write(body)
+
+
+def records_of(reader: Reader, space: int) -> list[tuple[bytes, bytes, bytes]]:
+    return list(reader.scan_space(space))
+
+
+def expiring(seconds: int) -> dict[str, Any]:
+    return {"ttl": {"N": str(seconds)}}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_an_index_is_filled_in_spite_of_a_damaged_record(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.create("table")
+    for number in range(10):
+        world.put("table", number)
+    address = spoil(world, world.table("table").space, 3)
+    world.index("table")
+    assert world.table("table").indexes[0].backfilling  # not at once: a request reports no damage
+    world.database.settle()
+    assert world.table("table").indexes[0].status == "ACTIVE"
+    assert world.count("table", "by-g") == 9
+    # It was not left out in silence.
+    assert world.background.damages == 1
+    [record] = [one for one in caplog.records if "damaged record" in one.message]
+    assert record.fields["record"] == address  # type: ignore[attr-defined]
+    assert record.fields["unit"] == "index table/by-g"  # type: ignore[attr-defined]
+    assert any(address in problem for problem in world.problems())
+
+
+def test_items_expire_in_spite_of_a_damaged_record(world: World) -> None:
+    for name in ("first", "second"):
+        world.create(name)
+        for number in range(10):
+            world.put(name, number, **expiring(NOW + number))
+    spoil(world, world.table("first").space, 2)
+    world.expire("first")  # found while the queue is built
+    world.expire("second")
+    spoil(world, world.table("second").space, 4)  # found while items expire
+    world.clock.advance(20)
+    world.database.settle()
+    for name in ("first", "second"):
+        # What is left is the damaged record, which a scan cannot show.
+        space = world.table(name).space
+        assert len(world.engine.read(partial(records_of, space=space))) == 1
+    assert world.background.damages == 2
+    assert world.background.failing == {}
+
+
+def test_an_item_that_cannot_be_deleted_does_not_hold_up_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("table")
+    for number in range(10):
+        world.put("table", number, **expiring(NOW + number))
+    world.expire("table")
+    removed = writes.remove
+
+    def failing(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
+        record = txn.get(table.space, partition, sort)
+        if record is not None and b'"p":{"N":"4"}' in record:
+            raise KeyError("a shape that nobody thought of")
+        removed(txn, table, partition, sort, occasion)
+
+    monkeypatch.setattr(writes, "remove", failing)
+    world.clock.advance(20)
+    world.database.settle()
+    assert world.count("table") == 1
+    assert world.background.damages == 1
+
+
+def test_a_stream_is_trimmed_in_spite_of_a_damaged_record(world: World) -> None:
+    world.create("table", stream=True)
+    for number in range(10):
+        world.put("table", number)
+    stream = world.table("table").stream
+    assert stream is not None
+    for number in (0, 4, 9):
+        spoil(world, stream.space, number, b"\xc1")
+    world.clock.advance(DAY + 1)
+    world.database.settle()
+    left = world.engine.read(lambda reader: len(list(reader.scan_space(stream.space))))
+    assert left == 1  # nothing behind the last one tells how old it is
+    assert world.background.damages == 2
+    world.clock.advance(2 * DAY)
+    world.database.settle()
+    assert world.engine.read(lambda reader: list(reader.scan_space(stream.space))) == []
+
+
+def test_changes_reach_lagging_indexes_in_spite_of_a_damaged_one() -> None:
+    world = World(gsi_delay_seconds=5.0)
+    world.create("table")
+    world.index("table")
+    world.database.settle()
+    for number in range(10):
+        world.put("table", number)
+    spoil(world, catalog.LAG_SPACE, 4, b"\xc1")
+    world.clock.advance(10)
+    world.database.settle()
+    assert world.count("table", "by-g") == 9
+    assert world.background.damages == 1
+    assert any("no entry in the index" in problem for problem in world.problems())
+
+
+@pytest.mark.parametrize(
+    ("partition", "sort", "unit"),
+    [(b"table", b"bad", "table bad"), (streams.STREAM, b"bad\x00label", "stream bad/label")],
+)
+def test_a_damaged_definition_stops_nothing_else(
+    world: World, partition: bytes, sort: bytes, unit: str
+) -> None:
+    world.create("bad")
+    world.create("good", stream=True)
+    world.put("good", 1, **expiring(NOW + 1))
+    world.expire("good")
+    world.engine.write(lambda txn: txn.put(catalog.CATALOG_SPACE, partition, sort, b"{spoiled"))
+    world.clock.advance(2)
+    world.database.settle()
+    assert world.count("good") == 0
+    assert list(world.background.failing) == [unit]
+    assert world("ListTables")["TableNames"] == ["bad", "good"]
+    assert "good" in [row["name"] for row in world.database.overview()]
+    assert any("cannot be decoded" in problem for problem in world.problems())
+
+
+def test_a_unit_that_fails_is_logged_once_and_tried_again_ever_more_rarely(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[float] = []
+    works = False
+
+    def step(bite: background.Bite) -> bool:
+        tries.append(world.steady)
+        if not works:
+            raise RuntimeError("no luck")
+        return False
+
+    run = partial(
+        world.background.run,
+        lambda: [Unit("luck", step), Unit("other", lambda _: False)],
+        Occasion(NOW, world.database.settings),
+        10,
+    )
+    for _ in range(2_000):
+        run()
+        world.steady += 0.5
+    waits = [after - before for before, after in pairwise(tries)]
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert world.background.failing == {"luck": "RuntimeError: no luck"}
+    assert len([one for one in caplog.records if one.levelno == logging.ERROR]) == 1
+    works = True
+    world.steady += 1_000
+    run()
+    assert world.background.failing == {}
+    assert world.background.failures == len(tries) - 1
+
+
+def test_a_clock_that_stands_or_jumps_delays_no_retry(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create("table")
+    world.put("table", 1, **expiring(NOW + 1))
+    world.expire("table")
+    with monkeypatch.context() as patch:
+        patch.setattr(expiry, "due", lambda *_: 1 / 0)
+        world.clock.advance(5)
+        world.database.settle()
+        assert world.background.failing == {"time to live of table": "ZeroDivisionError: division by zero"}
+        world.clock.advance(-3)
+    world.database.settle()
+    assert world.count("table") == 1  # it has to wait yet, by the steady clock
+    world.steady += 1.5
+    world.database.settle()
+    assert world.count("table") == 0
+    assert world.background.failing == {}
+
+
+def test_a_table_that_is_gone_fails_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create("table")
+    world.expire("table")
+    monkeypatch.setattr(expiry, "due", lambda *_: 1 / 0)
+    world.database.settle()
+    assert world.background.failing
+    world("DeleteTable", TableName="table")
+    world.database.settle()
+    assert world.background.failing == {}
+
+
+class Weighing:
+    """A transaction that adds up the bytes put through it."""
+
+    def __init__(self, txn: Transaction) -> None:
+        self._txn = txn
+        self.bytes = 0
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        self.bytes += len(value)
+        self._txn.put(space, partition, sort, value)
+
+    def append(self, space: int, partition: bytes, value: bytes) -> Any:
+        self.bytes += len(value)
+        return self._txn.append(space, partition, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._txn, name)
+
+
+class Weighed:
+    """An engine in memory that notes the most bytes that one body put."""
+
+    def __init__(self) -> None:
+        self._engine = MemoryEngine()
+        self.most = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def write(self, body: Callable[[Transaction], T]) -> T:
+        def weighed(txn: Transaction) -> T:
+            weighing = Weighing(txn)
+            result = body(weighing)
+            self.most = max(self.most, weighing.bytes)
+            return result
+
+        return self._engine.write(weighed)
+
+
+@pytest.mark.parametrize("delay", [0.0, 5.0])
+def test_bites_of_large_items_are_bounded_by_bytes(delay: float) -> None:
+    world = World(gsi_delay_seconds=delay)
+    engine: Any = Weighed()
+    world.engine = world.database.engine = engine
+    world.create("table", stream=True)
+    for number in range(40):
+        world.put("table", number, v={"S": "x" * 300_000}, **expiring(NOW + 2))
+    engine.most = 0
+    world.index("table")
+    world.expire("table")
+    world.database.settle()
+    assert world.count("table", "by-g") > 0
+    assert not world.table("table").indexes[0].backfilling
+    assert 300_000 < engine.most < bites.BYTES_MAX + 400_000
+    for number in range(40):
+        world.put("table", number, v={"S": "y" * 300_000}, **expiring(NOW + 2))
+    engine.most = 0
+    world.clock.advance(10)
+    world.database.settle()
+    world.clock.advance(2 * DAY)
+    world.database.settle()
+    assert world.count("table") == 0
+    assert engine.most < bites.BYTES_MAX + 400_000
+    assert world.problems() == []
+
+
+def test_what_a_bite_of_a_queue_reads_is_bounded_by_bytes(world: World) -> None:
+    world.create("table", stream=True)
+    for number in range(20):
+        world.put("table", number, v={"S": "x" * 300_000})
+    stream = world.table("table").stream
+    assert stream is not None
+    done = world.engine.write(lambda txn: streams.trim(txn, stream, NOW + 2 * DAY, Limit(1_000)))
+    assert done.handled < 5
+    assert done.more
+    assert world.engine.read(lag.next_due) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "items"), [(background.BITE_SECONDS * 10, 20), (background.BITE_SECONDS / 10, 400)]
+)
+def test_the_size_of_a_bite_follows_its_time(seconds: float, items: int) -> None:
+    assert background._next_items(200, seconds, 1_000) == items
+    assert background._next_items(200, seconds, 3) == 3
