@@ -5,6 +5,7 @@
     python -m bench.bystander  how long others wait while one client sends its worst   bystander.py, worst/
     python -m bench.large      a store of ten million items against a small one
     python -m bench.profiling  one workload, Hashrange's CPU us per request by function
+    python -m bench.background a large table's background work, and gets meanwhile  background.py
 
 The parts, from the top one down:
 
