@@ -85,7 +85,7 @@ COUNTER_ROWS = [
     Row("often copied: `SET views = if_not_exists(…) + 1`; counts duplicates", seed_counter),
     Row("often copied: put the event, then add; loses what dies between", seed_put_then_add),
     Row("`Counters.add`", lambda c, t: Counters(c, t).add("/")),
-    Row("`Counters.once`", lambda c, t: Counters(c, t).once("e", "/")),
+    Row("`Counters.once`", lambda c, t: Counters(c, t).once("/", event_id="e")),
     Row(
         "`Counters.count`, 99 events of one counter",
         lambda c, t: Counters(c, t).count(events(99, ["/"])),
@@ -105,7 +105,7 @@ COUNTER_ROWS = [
     ),
     Row("`reshard` from 10 to 20", lambda c, t: ShardedCounters(c, t, 10).reshard("/", 20), sharded),
     Row("`reshard` from 10 to 5", lambda c, t: ShardedCounters(c, t, 10).reshard("/", 5), sharded),
-    Row("`WindowedCounters.once`", lambda c, t: WindowedCounters(c, t).once("e", "/", NOON)),
+    Row("`WindowedCounters.once`", lambda c, t: WindowedCounters(c, t).once("/", NOON, event_id="e")),
     Row(
         "`WindowedCounters.count`, 98 events of one counter and hour",
         lambda c, t: WindowedCounters(c, t).count(timed(98)),

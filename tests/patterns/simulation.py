@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from hashrange.patterns.flows import Call, Flow, Pause
 from hashrange.patterns.requests import Runtime
@@ -49,17 +48,16 @@ class Simulation:
         self._running: list[Running] = []
 
     def runtime(self, attempts_max: int = 12) -> Runtime:
-        """The surroundings of a flow: the simulation's time and chance."""
+        """The surroundings of a flow: the simulation's time and chance.
+
+        Tokens are not of the seed: two rounds of one seed, in one database, would share them.
+        """
         return Runtime(
             now=lambda: self.time,
             elapsed=lambda: self.time,
             chance=self.chance.random,
-            token=self._token,
             attempts_max=attempts_max,
         )
-
-    def _token(self) -> str:
-        return str(UUID(int=self.chance.getrandbits(128)))
 
     def start(self, make: Worker, *, mortal: bool = True) -> None:
         """Let a worker run; if it dies, another is made in its place."""

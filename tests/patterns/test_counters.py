@@ -64,7 +64,11 @@ def test_an_add_gives_the_new_value(client: Any, table: Table) -> None:
 
 def test_an_event_counts_once(client: Any, table: Table) -> None:
     counters = Counters(client, table)
-    assert [counters.once("e1", "/"), counters.once("e1", "/"), counters.once("e2", "/", 5)] == [
+    assert [
+        counters.once("/", event_id="e1"),
+        counters.once("/", event_id="e1"),
+        counters.once("/", 5, event_id="e2"),
+    ] == [
         True,
         False,
         True,
@@ -74,7 +78,7 @@ def test_an_event_counts_once(client: Any, table: Table) -> None:
 
 def test_a_batch_says_for_each_event_whether_it_counted(client: Any, table: Table) -> None:
     counters = Counters(client, table)
-    counters.once("b", "/")
+    counters.once("/", event_id="b")
     batch = [Event("a", {"/": 1}), Event("b", {"/": 1}), Event("a", {"/": 1}), Event("c", {"/": 1, "/c": 2})]
     assert counters.count(batch) == [True, False, False, True]
     assert counters.count(iter(batch)) == [False] * 4
@@ -111,17 +115,17 @@ def test_a_counter_may_be_part_of_an_item_that_is_there(client: Any, table: Tabl
     views = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="views")
     likes = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="likes")
     # The same event counts in both, once in each.
-    assert views.once("e1", "myblog.com/article1")
-    assert likes.once("e1", "myblog.com/article1")
-    assert not likes.once("e1", "myblog.com/article1")
+    assert views.once("myblog.com/article1", event_id="e1")
+    assert likes.once("myblog.com/article1", event_id="e1")
+    assert not likes.once("myblog.com/article1", event_id="e1")
     item = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
     assert item == {**key, "title": {"S": "One"}, "views": {"N": "33"}, "likes": {"N": "1"}}
 
 
 def test_events_expire(client: Any, table: Table) -> None:
     runtime = Runtime(now=lambda: NOW.timestamp())
-    Counters(client, table, remember_seconds=86_400, runtime=runtime).once("e1", "/")
-    Counters(client, table, remember_seconds=None).once("e2", "/")
+    Counters(client, table, remember_seconds=86_400, runtime=runtime).once("/", event_id="e1")
+    Counters(client, table, remember_seconds=None).once("/", event_id="e2")
     key = {"PK": {"S": "EVENT#count#e1"}, "SK": {"S": "EVENT"}}
     kept = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
     assert kept == {**key, "expires_at": {"N": str(int(NOW.timestamp()) + 86_400)}}
@@ -133,8 +137,8 @@ def test_the_table_may_name_its_attributes_otherwise(client: Any, name_table: Ca
     table = Table(name_table("other"), partition_key="partition", sort_key="order", expires_at="gone")
     client.create_table(**table.definition())
     client.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
-    assert ShardedCounters(client, table, 2).once("e", "/")
-    assert WindowedCounters(client, table).once("e", "/", NOW)
+    assert ShardedCounters(client, table, 2).once("/", event_id="e")
+    assert WindowedCounters(client, table).once("/", NOW, event_id="e")
     assert UniqueVisitors(client, table).seen("/", "reader", NOW)
     assert ShardedCounters(client, table, 2).value("/") == 1
     assert UniqueVisitors(client, table).visitors("/", NOW.date()) == ["reader"]
@@ -163,11 +167,11 @@ def test_what_is_no_duplicate_is_repeated_or_raised(
 ) -> None:
     counters = Counters(cast(Any, Failing(client, error)), table, runtime=IMPATIENT)
     if repeated:
-        assert counters.once("e", "/")
+        assert counters.once("/", event_id="e")
     else:
         with pytest.raises(type(error)):
-            counters.once("e", "/")
-        assert counters.once("e", "/")
+            counters.once("/", event_id="e")
+        assert counters.once("/", event_id="e")
     assert counters.value("/", consistent=True) == 1
 
 
@@ -175,8 +179,8 @@ def test_it_gives_up_at_last(client: Any, table: Table) -> None:
     conflict = answer_of("TransactionCanceledException", reasons=["None", "TransactionConflict"])
     counters = Counters(cast(Any, Failing(client, *[conflict] * 3)), table, runtime=IMPATIENT)
     with pytest.raises(ClientError, match="TransactionCanceledException"):
-        counters.once("e", "/")
-    assert counters.once("e", "/")
+        counters.once("/", event_id="e")
+    assert counters.once("/", event_id="e")
 
 
 def test_an_add_with_a_lost_answer_is_not_repeated(client: Any, table: Table) -> None:
@@ -219,12 +223,22 @@ def test_mistakes_are_refused_before_anything_is_asked(mistake: Callable[[], obj
         mistake()
 
 
+@pytest.mark.parametrize("amount", [1.5, "1", None])
+def test_what_is_no_whole_number_is_refused_and_not_rounded(amount: Any) -> None:
+    nobody = cast(Any, None)
+    for count in (Counters(nobody, "t").add, WindowedCounters(nobody, "t").once, Counters(nobody, "t").once):
+        given = {"event_id": "e"} if count.__name__ == "once" else {}
+        at = [NOON] if "at" in count.__annotations__ else []
+        with pytest.raises(TypeError, match="whole numbers"):
+            cast(Any, count)("/", *at, amount, **given)
+
+
 def test_a_sharded_counter_takes_over_from_one_that_is_not(client: Any, table: Table) -> None:
     Counters(client, table).add("/", 40)
     sharded = ShardedCounters(client, table, 4)
     for number in range(20):
         sharded.add("/", 1)
-        assert sharded.once(f"e{number}", "/")
+        assert sharded.once("/", event_id=f"e{number}")
     assert sharded.value("/") == 80
     assert sharded.layout("/").shards == 4
     assert Counters(client, table).value("/", consistent=True) < 80
@@ -282,10 +296,10 @@ def resumed(flow: Flow[None], step: Any) -> Flow[None]:
 def test_ranges_of_time(client: Any, table: Table) -> None:
     views = WindowedCounters(client, table)
     yesterday = NOON - timedelta(days=1)
-    assert views.once("e1", "/", yesterday)
-    assert views.once("e2", "/", yesterday + timedelta(minutes=59, seconds=59), 10)
-    assert views.once("e3", "/", NOON, 100)
-    assert not views.once("e3", "/", NOON, 100)
+    assert views.once("/", yesterday, event_id="e1")
+    assert views.once("/", yesterday + timedelta(minutes=59, seconds=59), 10, event_id="e2")
+    assert views.once("/", NOON, 100, event_id="e3")
+    assert not views.once("/", NOON, 100, event_id="e3")
     midnight = NOON.replace(hour=0)
     assert views.total("/", midnight - timedelta(days=1), midnight + timedelta(days=1)) == 111
     assert views.total("/", yesterday, NOON) == 11
@@ -315,7 +329,7 @@ def test_minutes_that_are_gone_are_not_counted_as_none(client: Any, table: Table
     runtime = Runtime(now=lambda: NOON.timestamp())
     views = WindowedCounters(client, table, minutes_kept_seconds=3600, runtime=runtime)
     past = NOON - timedelta(hours=3)
-    views.once("e1", "/", past + timedelta(minutes=30))
+    views.once("/", past + timedelta(minutes=30), event_id="e1")
     key = {"PK": {"S": "WINDOWED#/"}, "SK": {"S": past.strftime("HOUR#%Y-%m-%dT%H")}}
     item = client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item")
     expires_at = int(past.timestamp()) + 3600 + 3600
@@ -372,13 +386,16 @@ def test_the_asynchronous_twins(client: Any, table: Table) -> None:
     async def tour() -> None:
         through = asynchronous(client)
         counters = AsyncCounters(through, table)
-        assert [await counters.once("e", "/"), await counters.once("e", "/")] == [True, False]
+        assert [await counters.once("/", event_id="e"), await counters.once("/", event_id="e")] == [
+            True,
+            False,
+        ]
         assert await counters.add("/", 2) == 3
         sharded = AsyncShardedCounters(through, table, 3, attribute="sharded")
-        await asyncio.gather(*(sharded.once(f"e{number}", "/") for number in range(8)))
+        await asyncio.gather(*(sharded.once("/", event_id=f"e{number}") for number in range(8)))
         assert await sharded.value("/") == 8
         windowed = AsyncWindowedCounters(through, table)
-        assert await windowed.once("e", "/", NOON)
+        assert await windowed.once("/", NOON, event_id="e")
         assert await windowed.total("/", NOON, NOON + timedelta(hours=1)) == 1
         unique = AsyncUniqueVisitors(through, table)
         assert await unique.seen("/", "reader", NOON)

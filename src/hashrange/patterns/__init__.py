@@ -15,7 +15,7 @@
     from hashrange.patterns import Counters
 
     counters = Counters(boto3.client("dynamodb"), "blog")
-    counters.once("2026-11-22T10:00:00Z#reader7#/home", "/home")
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")
 
 On the public API only: a table on AWS will do as well as one of Hashrange, and nothing of the rest of
 Hashrange is used. Every class has a twin for aiobotocore, whose name begins with Async; both perform the same

@@ -9,8 +9,8 @@
 One item takes about 1,000 write units a second, as a partition does. For more there is `sharded`.
 
     counters = Counters(client, "blog")
-    counters.once("2026-11-22T10:00:00Z#reader7#/home", "/home")   # True: it counts
-    counters.once("2026-11-22T10:00:00Z#reader7#/home", "/home")   # False: it was counted
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")   # True: it counts
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")   # False: it was counted
     counters.value("/home")                                        # 1
 """
 
@@ -80,7 +80,7 @@ class CounterFlows:
         answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
         return int(answer["Attributes"][self.attribute]["N"])
 
-    def once(self, event_id: str, name: str, by: int = 1) -> Flow[bool]:
+    def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
         """Add `by` to the counter `name` for this event; False if that was done before, by whomever.
 
         Costs 4 write units, also for an event that was counted before. Repeats after conflicts and

@@ -139,6 +139,8 @@ def update_of(table: Table, addition: Addition) -> dict[str, Any]:
     values: Item = {}
     adds = []
     for position, (attribute, amount) in enumerate(addition.amounts.items()):
+        if not isinstance(amount, int):
+            raise TypeError(f"a counter takes whole numbers, and {amount!r} is a {type(amount).__name__}")
         names[f"#a{position}"] = attribute
         values[f":a{position}"] = number(amount)
         adds.append(f"#a{position} :a{position}")

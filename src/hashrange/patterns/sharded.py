@@ -106,7 +106,7 @@ class ShardedCounterFlows:
                     raise
             self.layouts.forget(name)
 
-    def once(self, event_id: str, name: str, by: int = 1) -> Flow[bool]:
+    def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
         """Add `by` for this event; False if that was done before.
 
         Costs 4 write units: see `Counters.once`.

@@ -70,7 +70,7 @@ class WindowedCounterFlows:
     minutes_kept_seconds: int | None
     runtime: Runtime
 
-    def once(self, event_id: str, name: str, at: datetime, by: int = 1) -> Flow[bool]:
+    def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
         """Add `by` to the counter `name` at the time `at`, for this event; False if that was done before.
 
         Costs 6 write units. Otherwise as `Counters.once`.

@@ -1,6 +1,6 @@
 """`hashrange.patterns` with a real aiobotocore client, in an environment without Hashrange.
 
-    python patterns.py TABLE
+python patterns.py TABLE
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ async def main(name: str) -> dict[str, Any]:
         await client.create_table(**table.definition())
         await client.get_waiter("table_exists").wait(TableName=name)
         counters = AsyncCounters(client, table)
-        counted = await asyncio.gather(*(counters.once(f"e{number % 5}", "/") for number in range(20)))
+        views = [counters.once("/", event_id=f"e{number % 5}") for number in range(20)]
+        counted = await asyncio.gather(*views)
         sharded = AsyncShardedCounters(client, table, 3, attribute="sharded")
         await asyncio.gather(*(sharded.count([Event(f"e{number}", {"/": 2})]) for number in range(10)))
         return {
