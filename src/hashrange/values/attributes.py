@@ -38,6 +38,9 @@ Item = dict[str, AttributeValue]
 _POINT_MASK: Final = 255
 """Of so many members of a list one asks whether the turn is over."""
 
+_CHUNK_MEMBERS: Final = 4_096
+"""So many texts are joined at once."""
+
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 
 _EMPTY: Final = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
@@ -246,13 +249,19 @@ def _members(content: Any, name: str) -> list[Any]:
 
 def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     members = _members(content, "SS")
+    total = 0
+    seen: set[str] = set()
     try:
-        total = _text_size("".join(members))
+        for start in range(0, len(members), _CHUNK_MEMBERS):
+            pace.point()
+            chunk = members[start : start + _CHUNK_MEMBERS] if len(members) > _CHUNK_MEMBERS else members
+            total += _text_size("".join(chunk))
+            seen.update(chunk)
     except TypeError:
         if None in members:
             raise RequestViolation(_NULL_MEMBER.format(what="string")) from None
         raise SerializationException(_NO_TEXT) from None
-    if len(set(members)) != len(members):
+    if len(seen) != len(members):
         raise RequestViolation(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
     return total
 
@@ -260,7 +269,9 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
 def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
     normal = []
     seen: set[str] = set()
-    for member in _members(content, "NS"):
+    for place, member in enumerate(_members(content, "NS")):
+        if not place & _POINT_MASK:
+            pace.point()
         if type(member) is not str:
             if member is None:
                 raise ValidationException(numbers.NOT_A_NUMBER)
@@ -279,14 +290,20 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
     members = _members(content, "BS")
     if None in members:
         raise RequestViolation(_NULL_MEMBER.format(what="binary"))
-    pairs = [_normal_binary(member) for member in members]
-    normal = [text for text, _ in pairs]
+    normal: list[str] = []
+    total = 0
+    for place, member in enumerate(members):
+        if not place & _POINT_MASK:
+            pace.point()
+        text, size = _normal_binary(member)
+        normal.append(text)
+        total += size
     if len(set(normal)) != len(normal):
         raise RequestViolation(
             f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates."
         )
     value["BS"] = normal
-    return sum(size for _, size in pairs)
+    return total
 
 
 # In the order in which a value of several types is looked at.
