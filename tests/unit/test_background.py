@@ -294,9 +294,9 @@ class Weighing:
         self.bytes += len(value)
         self._txn.put(space, partition, sort, value)
 
-    def append(self, space: int, partition: bytes, value: bytes) -> Any:
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> Any:
         self.bytes += len(value)
-        return self._txn.append(space, partition, value)
+        return self._txn.append(space, partition, value, stamp_at)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._txn, name)

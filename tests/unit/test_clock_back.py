@@ -342,6 +342,38 @@ def test_a_stream_that_ended_ahead_of_time_is_kept_for_a_day_and_no_longer(ahead
     assert world.engine.read(lambda reader: list(streams.all_streams(reader))) == []
 
 
+@pytest.mark.parametrize("ahead", [2 * HOUR, DAY, 400 * DAY])
+def test_a_shard_in_which_the_clock_was_ahead_for_a_while_is_closed(ahead: float) -> None:
+    world = Stepping(stream_shard_seconds=500 * DAY)
+    world.create(StreamSpecification=dict(STREAM))
+    keys = iter("abcdef")
+
+    def put() -> None:
+        world.ask("PutItem", TableName="table", Item={"pk": {"S": next(keys)}})
+
+    put()
+    world.clock.advance(ahead)
+    put()
+    world.clock.set(START)
+    put()  # before a sweep could close the shard
+    assert records_of(world) == [START, START + ahead, START + ahead]
+    world.step(1.0)
+    put()
+    assert [shard.closed for shard in stream_of(world).shards] == [START + 1.0, None]
+    assert records_of(world) == [START, START + ahead, START + ahead, START + 1.0]
+    world.step(1.0)
+    assert len(stream_of(world).shards) == 2
+
+
+def test_times_stand_still_after_a_small_step_back() -> None:
+    world = Stepping()
+    world.create(StreamSpecification=dict(STREAM))
+    for number, seconds in enumerate([0.0, -30.0, 29.0, 2.0]):
+        world.step(seconds)
+        world.ask("PutItem", TableName="table", Item={"pk": {"S": str(number)}})
+    assert records_of(world) == [START, START, START, START + 1.0]
+
+
 def test_a_small_step_back_changes_nothing_in_a_stream() -> None:
     world = Stepping()
     world.create(StreamSpecification=dict(STREAM))

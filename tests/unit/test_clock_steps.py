@@ -1,26 +1,33 @@
 """A database on a clock that steps forth and back by up to a year, between any two requests and sweeps.
 
 A model keeps what was promised: states that only go on, tokens that count once and for ten minutes, streams
-that lose and repeat nothing, queues that never stand still.
+that lose and repeat nothing and whose times never decrease, queues that never stand still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import orjson
 from hypothesis import settings as profile
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hashrange.clock import BEHIND_SECONDS_MAX, VirtualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS as TOKEN_SECONDS
+from hashrange.operations import REGISTRY
+from hashrange.operations.context import Caller, Context
+from hashrange.storage import drafts
+from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import catalog, streams
+from hashrange.tables.streams import Change, Shard, Stream
 
 START = 1_767_225_600.0
 HOUR, DAY, YEAR = 3_600.0, 86_400.0, 365 * 86_400.0
@@ -82,6 +89,7 @@ class Stepping(RuleBasedStateMachine):
         self.places: dict[str, str] = {}
         self.expiries: dict[str, float] = {}
         self.maybe_gone: set[str] = set()  # by a sweep before a request, before the clock went back
+        self.begun: list[tuple[str, Callable[[Transaction], Any]]] = []
         self.number = 0
 
     def ask(self, operation: str, **request: Any) -> dict[str, Any]:
@@ -244,6 +252,60 @@ class Stepping(RuleBasedStateMachine):
         assert [one for iterator in latest for one in self.records(iterator)] == [key]
         self.read_stream()
 
+    @rule()
+    def begin(self) -> None:
+        """Begin a request, which has its time from then on."""
+        key, new_id = self.new_key(), self.new_key
+        context = Context(Caller(), self.clock.now(), self.database.settings, new_id)
+        request = {"TableName": FIXED, "Item": {"pk": {"S": key}}}
+        self.begun.append((key, REGISTRY["PutItem"].prepare(request, context)))
+
+    @precondition(lambda self: self.begun)
+    @rule(newest=st.booleans(), aside=st.booleans())
+    def commit_what_began(self, *, newest: bool, aside: bool) -> None:
+        key, body = self.begun.pop(-1 if newest else 0)
+        if aside:
+            drafts.write_aside(self.database.engine, body)
+        else:
+            self.database.engine.write(body)
+        self.put_keys.append(key)
+        # Before a sweep trims it: it may have begun more than a day ago.
+        self.tends = False
+        self.read_stream()
+        self.tends = type(self).tends
+
+    def stored(self) -> list[tuple[Stream, Shard, list[tuple[int, Change]]]]:
+        """The records of each shard."""
+        return self.database.engine.read(
+            lambda reader: [
+                (stream, shard, list(streams.read(reader, stream, shard.id, 0, 1_000)))
+                for stream in streams.all_streams(reader)
+                for shard in stream.shards
+            ]
+        )
+
+    @invariant()
+    def times_never_decrease_in_a_shard(self) -> None:
+        for _, _, stored in self.stored():
+            assert all(before.time <= after.time for (_, before), (_, after) in pairwise(stored))
+
+    @rule()
+    def a_shard_is_read_from_any_time_on(self) -> None:
+        for stream, shard, stored in self.stored():
+            moments = {change.time for _, change in stored}
+            for moment in moments | {moment + 1.0 for moment in moments} | {self.clock.now()}:
+                mark_at = partial(streams.mark_at, stream=stream, shard=shard, moment=moment)
+                mark = self.database.engine.read(mark_at)
+                late = [sequence for sequence, change in stored if change.time >= moment]
+                assert [sequence for sequence, _ in stored if sequence > mark] == late
+
+    @rule()
+    def after_a_sweep_a_record_has_the_time_of_the_clock(self) -> None:
+        self.settle()
+        self.change()
+        latest = max(stored[-1] for _, _, stored in self.stored() if stored)[1]
+        assert self.clock.now() <= latest.time <= self.clock.now() + BEHIND_SECONDS_MAX
+
     def shards(self) -> list[dict[str, Any]]:
         self.arn = self.ask("DescribeTable", TableName=FIXED)["Table"]["LatestStreamArn"]
         shards: list[dict[str, Any]] = []
@@ -322,14 +384,7 @@ class Stepping(RuleBasedStateMachine):
     def records_are_trimmed(self) -> None:
         def kept() -> set[int]:
             """The sequence numbers of all records."""
-            return self.database.engine.read(
-                lambda reader: {
-                    sequence
-                    for stream in streams.all_streams(reader)
-                    for shard in stream.shards
-                    for sequence, _ in streams.read(reader, stream, shard.id, 0, 1_000)
-                }
-            )
+            return {sequence for _, _, stored in self.stored() for sequence, _ in stored}
 
         before = kept()
         for _ in range(2):
@@ -346,3 +401,31 @@ class Tending(Stepping):
 TestStepping = Stepping.TestCase
 TestTending = Tending.TestCase
 TestStepping.settings = TestTending.settings = profile(max_examples=40, stateful_step_count=50, deadline=None)
+
+
+def test_a_request_swept_while_the_clock_was_ahead() -> None:
+    """What expired by a clock that was ahead stays expired when the clock is back, also for the model."""
+    world = Tending()
+    world.set_up()
+    world.an_index_catches_up()
+    world.put_what_expires(0.001)
+    world.step(YEAR, back=False)
+    world.change()
+    world.an_index_catches_up()
+    world.what_expired_is_gone_and_nothing_else()
+    assert world.ask("GetItem", TableName=FIXED, Key={"pk": {"S": "1"}}) == {}
+
+
+def test_a_step_back_within_a_shard() -> None:
+    """A request that began before another one and is committed after it, then a clock that is set back."""
+    world = Stepping()
+    world.set_up()
+    world.begin()
+    world.step(61.0, back=False)
+    world.change()
+    world.commit_what_began(newest=True, aside=True)
+    world.step(4.0, back=True)
+    world.change()
+    world.times_never_decrease_in_a_shard()
+    world.a_shard_is_read_from_any_time_on()
+    world.after_a_sweep_a_record_has_the_time_of_the_clock()

@@ -132,6 +132,23 @@ def test_a_draft_that_is_overtaken_runs_again(engine: Engine, times: int) -> Non
     assert engine.read(lambda reader: reader.get(1, P, b"n")) == b"%d" % (times + 1)
 
 
+def test_a_draft_is_stamped_when_it_is_committed(engine: Engine) -> None:
+    """What was stamped later and committed earlier stays before it."""
+
+    def stamping(stamp: int, before: Callable[[], None] = lambda: None) -> Callable[[Transaction], None]:
+        def body(txn: Transaction) -> None:
+            txn.append(2, P, b"%b %d" % (stamp.to_bytes(8), stamp), 0)
+            before()
+
+        return body
+
+    on_a_worker(lambda: drafts.write_aside(engine, stamping(3, lambda: engine.write(stamping(5)))))
+    engine.write(stamping(4))
+    drafts.write_aside(engine, stamping(6))
+    found = engine.read(lambda reader: [value for _, value in reader.scan(2, P)])
+    assert found == [bytes(7) + value for value in (b"\5 5", b"\5 3", b"\5 4", b"\6 6")]
+
+
 def on_a_worker(work: Callable[[], Any]) -> Any:
     """What `work` gives on a worker thread; what it raises is raised here."""
     outcomes: list[tuple[Any, BaseException | None]] = []

@@ -33,6 +33,7 @@ actions = st.one_of(
     st.tuples(st.just("delete"), addresses),
     st.tuples(st.just("count"), st.sampled_from(SPACES + DOOMED), st.integers(-5, 5)),
     st.tuples(st.just("append"), st.binary(max_size=2)),
+    st.tuples(st.just("stamp"), st.sampled_from(PARTITIONS[1:3]), st.sampled_from((0, 1, 255, 256, 2**63))),
     st.tuples(st.just("look")),
     st.tuples(st.just("delete_space"), st.sampled_from(DOOMED)),
 )
@@ -59,6 +60,9 @@ class State:
         self.records: dict[tuple[int, bytes, bytes], bytes] = {}
         self.totals: dict[int, int] = {}
         self.deleted: set[int] = set()
+
+    def log(self) -> list[tuple[tuple[int, bytes, bytes], bytes]]:
+        return [(address, value) for address, value in self.records.items() if address[0] == LOG]
 
     def seen(self) -> Any:
         totals = {space: self.totals.get(space, 0) for space in SPACES + DOOMED}
@@ -87,6 +91,13 @@ def seen_by(reader: Reader) -> Any:
     return found, totals
 
 
+def appended(txn: Transaction, state: State, partition: bytes, value: bytes) -> None:
+    """Note what was appended to a log, under the number that the engine gave it."""
+    sequence = next(txn.scan(LOG, partition, reverse=True))[0]
+    assert sequence > max((address[2] for address, _ in state.log()), default=bytes(8))
+    state.records[LOG, partition, sequence] = value
+
+
 def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction], None]:
     """A body that does what `plan` says, to the store and to `state`, and compares."""
 
@@ -104,10 +115,12 @@ def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction
                 state.totals[arguments[0]] = state.totals.get(arguments[0], 0) + arguments[1]
             elif action == "append":
                 txn.append(LOG, PARTITIONS[0], arguments[0])
-                sequence = next(txn.scan(LOG, PARTITIONS[0], reverse=True))[0]
-                before = [address[2] for address in state.records if address[0] == LOG]
-                assert sequence > max(before, default=bytes(8))
-                state.records[LOG, PARTITIONS[0], sequence] = arguments[0]
+                appended(txn, state, PARTITIONS[0], arguments[0])
+            elif action == "stamp":
+                log, stamp = arguments
+                txn.append(LOG, log, b"at %b." % stamp.to_bytes(8), 3)
+                stamps = [int.from_bytes(v[3:11]) for (_, partition, _), v in state.log() if partition == log]
+                appended(txn, state, log, b"at %b." % max(stamp, *stamps, 0).to_bytes(8))
             elif action == "look":
                 assert seen_by(txn) == state.seen()
             elif action == "delete_space":

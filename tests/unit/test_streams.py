@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hashrange.clock import ManualClock
+from hashrange.clock import MOMENT_MAX, MOMENT_MIN, ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import (
     ExpiredIteratorException,
@@ -16,8 +19,10 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.operations import stream_reads
+from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
+from hashrange.tables.streams import Change
 
 TABLE = "changes"
 DAY = 24 * 3600
@@ -345,6 +350,25 @@ def test_a_record_says_when_and_where(log: Log) -> None:
     assert record["eventSource"] == "aws:dynamodb"
     assert len(record["eventID"]) == 32
     assert "userIdentity" not in record
+
+
+@given(
+    st.sampled_from(["INSERT", "MODIFY", "REMOVE"]),
+    st.floats(MOMENT_MIN, MOMENT_MAX),
+    st.floats(MOMENT_MIN, MOMENT_MAX),
+)
+def test_the_stamp_of_a_record_is_its_time_and_orders_as_times_do(
+    event: str, first: float, second: float
+) -> None:
+    def stored(moment: float) -> bytes:
+        change = Change(event, moment, 2**40, b"{}" * 500, b"new", b"old", True)
+        return msgspec.msgpack.encode(change)
+
+    early, late = stored(min(first, second)), stored(max(first, second))
+    stamps = [value[streams.TIME_AT : streams.TIME_AT + STAMP_BYTES] for value in (early, late)]
+    assert stamps == sorted(stamps)
+    raised = early[: streams.TIME_AT] + stamps[1] + early[streams.TIME_AT + STAMP_BYTES :]
+    assert raised == late
 
 
 def test_deletes_by_expiry_are_the_services(log: Log) -> None:

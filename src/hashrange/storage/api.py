@@ -26,6 +26,7 @@ What every engine promises (and `storage.contract` tests):
 - If a commit fails, each body that it holds, or that saw its writes, ends with `CommitFailed`, and
   nothing of them is visible afterwards.
 - `read` sees committed records only, all from one moment.
+- The numbers of a log's records increase in commit order, and their stamps never decrease.
 - Partitions and sorts are ordered as unsigned bytes.
 
 Knows nothing of tables, items or time.
@@ -40,6 +41,7 @@ T = TypeVar("T")
 
 PARTITION_BYTES_MAX = 32
 ADDRESS_BYTES_MAX = 2_300
+STAMP_BYTES = 8
 
 
 class Address(NamedTuple):
@@ -116,13 +118,18 @@ class Transaction(Reader, Protocol):
         """Remove all records and totals of a space. The space number must not be written to again."""
         ...
 
-    def append(self, space: int, partition: bytes, value: bytes) -> None:
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
         """Add a record to a log.
 
         The engine gives the record its sequence number (unsigned 64-bit, at least 1), at the commit at the
         latest, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. Within a space,
         sequence numbers strictly increase in commit order, also across restarts; a reader that has seen
         number n never later sees a new record below n.
+
+        `stamp_at` says where in the value a stamp begins, such as a time: `STAMP_BYTES` bytes, in the same
+        place in all records of the log. Where it is smaller (as unsigned bytes) than that of the log's newest
+        record, the engine stores that one instead: stamps never decrease in commit order, whatever bodies
+        gave. Deleted records may count or not.
         """
         ...
 

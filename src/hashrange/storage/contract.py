@@ -40,10 +40,13 @@ CHECKS: Final[tuple[Check, ...]] = (
     commits.check_deferred_commits,
     commits.check_done_may_submit,
     commits.check_close_waits_and_is_final,
+    commits.check_stamps_never_decrease,
     commits.check_a_failed_commit_shows_nothing,
+    commits.check_a_failed_commit_stamps_nothing,
 )
 
 DURABLE_CHECKS: Final[tuple[Check, ...]] = (
     commits.check_records_survive_closing,
+    commits.check_stamps_survive_closing,
     commits.check_failed_commits_survive_no_closing,
 )

@@ -1,4 +1,4 @@
-"""The contract's checks of commits: isolation, delivery, failure, and what survives. See `contract`."""
+"""The contract's checks of commits: isolation, delivery, order, failure, what survives. See `contract`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable
 from threading import Barrier, Event, Thread
 from typing import Any
 
-from hashrange.storage.api import CommitFailed, Reader, StorageError, Totals, Transaction
+from hashrange.storage.api import (
+    STAMP_BYTES,
+    CommitFailed,
+    Engine,
+    Reader,
+    StorageError,
+    Totals,
+    Transaction,
+)
 from hashrange.storage.contract_records import (
     AWKWARD,
     Opener,
@@ -248,6 +256,71 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
         engine.write(change)
         assert rows(engine, 1) == [(P, b"kept", b"after"), (P, b"new", b"after")]
         assert rows(engine, 2) == []
+
+
+def stamped(stamp: int) -> bytes:
+    """A record of a log with its stamp at 1."""
+    return b"<%b>" % stamp.to_bytes(STAMP_BYTES, "big")
+
+
+def stamps_of(engine: Engine, space: int, partition: bytes) -> list[int]:
+    """The stamps of a log, whose records are whole otherwise."""
+    values = [value for _, value in engine.read(lambda reader: list(reader.scan(space, partition)))]
+    assert all(len(value) == STAMP_BYTES + 2 and value[:1] + value[-1:] == b"<>" for value in values)
+    return [int.from_bytes(value[1:-1], "big") for value in values]
+
+
+def check_stamps_never_decrease(opener: Opener) -> None:
+    """A record gets the stamp that it brings, or its log's last one where that is greater."""
+    with opened(opener) as engine:
+
+        def append(txn: Transaction, *stamps: int) -> None:
+            for stamp in stamps:
+                txn.append(1, P, stamped(stamp), 1)
+
+        def failing(txn: Transaction) -> None:
+            append(txn, 900)
+            raise Stop
+
+        engine.write(lambda txn: append(txn, 5, 3, 7, 6))
+        engine.write(lambda txn: append(txn, 2, 256))
+        expect(Stop, lambda: engine.write(failing))
+        # Other logs have stamps of their own, or none.
+        engine.write(lambda txn: txn.append(1, Q, stamped(1), 1))
+        engine.write(lambda txn: txn.append(2, P, stamped(2), 1))
+        engine.write(lambda txn: txn.append(2, Q, b""))
+        outcomes = Outcomes(3)
+        for stamp in (300, 257, 301):
+            engine.submit(lambda txn, stamp=stamp: append(txn, stamp), outcomes)
+        outcomes.wait()
+        assert stamps_of(engine, 1, P) == [5, 5, 7, 7, 7, 256, 300, 300, 301]
+        assert stamps_of(engine, 1, Q) == [1]
+        assert stamps_of(engine, 2, P) == [2]
+
+
+def check_a_failed_commit_stamps_nothing(opener: Opener) -> None:
+    with opened(opener) as engine:
+
+        def fail() -> None:
+            raise OSError("fault")
+
+        engine.write(lambda txn: txn.append(1, P, stamped(5), 1))
+        engine.commit_fault = fail
+        expect(CommitFailed, lambda: engine.write(lambda txn: txn.append(1, P, stamped(900), 1)))
+        engine.commit_fault = None
+        for stamp in (4, 6):
+            engine.write(lambda txn, stamp=stamp: txn.append(1, P, stamped(stamp), 1))
+        assert stamps_of(engine, 1, P) == [5, 5, 6]
+
+
+def check_stamps_survive_closing(opener: Opener) -> None:
+    for stamp in (5, 3, 9, 7):
+        with opened(opener) as engine:
+            engine.write(lambda txn, stamp=stamp: txn.append(1, P, stamped(stamp), 1))
+            engine.write(lambda txn: txn.append(1, Q, stamped(1), 1))
+    with opened(opener) as engine:
+        assert stamps_of(engine, 1, P) == [5, 5, 9, 9]
+        assert stamps_of(engine, 1, Q) == [1, 1, 1, 1]
 
 
 def check_records_survive_closing(opener: Opener) -> None:

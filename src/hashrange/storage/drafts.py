@@ -13,7 +13,7 @@ Works on any engine, by the contract. Refuses to know: what bodies do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from hashrange import pace
 from hashrange.storage.api import Address, Engine, Reader, Totals, Transaction
@@ -34,13 +34,14 @@ class _Overtaken(Exception):
 class Draft:
     """A `Transaction` over a reader: nothing is written until `commit`."""
 
-    __slots__ = ("_adds", "_own", "_read", "_reader")
+    __slots__ = ("_appended", "_counted", "_own", "_read", "_reader")
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Reader | None = reader
         self._read: dict[tuple[int, bytes, bytes], bytes | None] = {}
         self._own: dict[tuple[int, bytes, bytes], bytes | None] = {}
-        self._adds: list[tuple[int, bytes | None, int, Any]] = []
+        self._appended: list[tuple[int, bytes, bytes, int | None]] = []
+        self._counted: list[tuple[int, int, int]] = []
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         address = (space, partition, sort)
@@ -90,15 +91,15 @@ class Draft:
     def delete(self, space: int, partition: bytes, sort: bytes) -> None:
         self._own[space, partition, sort] = None
 
-    def append(self, space: int, partition: bytes, value: bytes) -> None:
-        self._adds.append((space, partition, 0, value))
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
+        self._appended.append((space, partition, value, stamp_at))
 
     def count(self, space: int, records: int, bytes_: int) -> None:
-        self._adds.append((space, None, records, bytes_))
+        self._counted.append((space, records, bytes_))
 
     def wrote(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._own or self._adds)
+        return bool(self._own or self._appended or self._counted)
 
     def end(self) -> None:
         """Let go of the reader, which is valid within its own body only."""
@@ -114,11 +115,11 @@ class Draft:
                 txn.delete(space, partition, sort)
             else:
                 txn.put(space, partition, sort, value)
-        for space, log, number, content in self._adds:
-            if log is None:
-                txn.count(space, number, content)
-            else:
-                txn.append(space, log, content)
+        # The engine numbers and stamps them now, behind all that was committed meanwhile.
+        for space, partition, content, stamp_at in self._appended:
+            txn.append(space, partition, content, stamp_at)
+        for space, records, bytes_ in self._counted:
+            txn.count(space, records, bytes_)
 
 
 def _not_by_gets() -> NoReturn:

@@ -52,7 +52,7 @@ from hashrange.storage.embedded_reopening import Reopening
 from hashrange.storage.embedded_room import MARGIN_BYTES, NoRoom, find_room
 from hashrange.storage.embedded_upkeep import Upkeep, count_nothing
 from hashrange.storage.embedded_view import View
-from hashrange.storage.embedded_views import LayeredTransaction, Recent, ViewReader, with_totals
+from hashrange.storage.embedded_views import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
@@ -117,6 +117,7 @@ class EmbeddedEngine:
         self._unsynced = False  # whether something was written that is not durable yet
         self._batch_number = 0
         self._sequence = 0
+        self._stamps: Stamps = {}  # the last ones of logs
         self._totals: dict[int, Totals] = {}
         self._recent = Recent(recent_bytes)
         self._upkeep = Upkeep()
@@ -315,12 +316,12 @@ class EmbeddedEngine:
         cleared = self._view.cleared
         if collecting.cleared:
             cleared = cleared | collecting.cleared
-        if committing is None:
-            return LayeredTransaction(self._view, (collecting,), self._recent, cleared, self._sequence)
-        if committing.cleared:
-            cleared = cleared | committing.cleared
-        lower = (collecting, committing)
-        return LayeredTransaction(self._view, lower, self._recent, cleared, self._sequence)
+        lower: tuple[Batch, ...] = (collecting,)
+        if committing is not None:
+            lower = (collecting, committing)
+            if committing.cleared:
+                cleared = cleared | committing.cleared
+        return LayeredTransaction(self._view, lower, self._recent, cleared, self._sequence, self._stamps)
 
     def _collect(self, transaction: LayeredTransaction) -> Batch | None:
         """Take over what a body wrote; return the batch that its outcome waits for."""
@@ -328,6 +329,7 @@ class EmbeddedEngine:
         self._sequence = transaction.sequence
         if not own.wrote():
             return self._under_way()
+        transaction.keep_stamps()
         batch = self._collecting
         batch.absorb(own)
         batch.bodies += 1
@@ -493,6 +495,7 @@ class EmbeddedEngine:
             if records is not None:
                 self._repairing = Reopening(self._db, self._batch_number, records)
             over, self._collecting = self._collecting, Batch()
+            self._stamps.clear()
             over.outcomes += [(done, None, None) for _, done in self._queued]
             self._queued.clear()
             self._failed = [batch, over]

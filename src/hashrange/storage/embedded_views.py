@@ -27,6 +27,7 @@ from hashrange import pace
 from hashrange.storage.api import (
     ADDRESS_BYTES_MAX,
     PARTITION_BYTES_MAX,
+    STAMP_BYTES,
     Address,
     StorageError,
     Totals,
@@ -46,6 +47,10 @@ from hashrange.storage.embedded_keys import (
 from hashrange.storage.embedded_view import KEPT_SPACE, View, unreadable
 
 _Record = tuple[bytes, bytes]
+
+Stamps = dict[tuple[int, bytes], bytes]
+# The last stamps of so many logs are kept in memory: where there are more, they are read again.
+_STAMPS_MAX: Final = 10_000
 
 NO_TOTALS: Final = Totals(0, 0)
 NO_SPACES: Final[frozenset[int]] = frozenset()
@@ -187,13 +192,34 @@ class Recent:
 
 
 class LayeredTransaction:
-    """The `Transaction` of a write body. `sequence` is the last sequence number given."""
+    """The `Transaction` of a write body.
 
-    __slots__ = ("_cleared", "_db", "_lower", "_recent", "_view", "bytes", "own", "sequence")
+    `sequence` is the last sequence number given, and `known` has the last stamps of logs, by space and
+    partition.
+    """
+
+    __slots__ = (
+        "_cleared",
+        "_db",
+        "_known",
+        "_lower",
+        "_recent",
+        "_stamps",
+        "_view",
+        "bytes",
+        "own",
+        "sequence",
+    )
     __deletable__ = ("_db", "_lower", "_view")
 
     def __init__(
-        self, view: View, lower: Sequence[Layer], recent: Recent, cleared: AbstractSet[int], sequence: int
+        self,
+        view: View,
+        lower: Sequence[Layer],
+        recent: Recent,
+        cleared: AbstractSet[int],
+        sequence: int,
+        known: Stamps,
     ) -> None:
         self._view = view
         self._db = view.db
@@ -202,6 +228,8 @@ class LayeredTransaction:
         self._cleared = cleared
         self.own = Layer()
         self.sequence = sequence
+        self._known = known
+        self._stamps: Stamps = {}
         self.bytes = 0
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
@@ -287,8 +315,36 @@ class LayeredTransaction:
         self._cleared = {*self._cleared, space}
         self.own.cleared |= {space}
 
-    def append(self, space: int, partition: bytes, value: bytes) -> None:
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
+        if stamp_at is not None:
+            value = self._stamped(space, partition, value, stamp_at)
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
+
+    def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
+        """The value with the log's last stamp, if its own is smaller."""
+        log, end = (space, partition), start + STAMP_BYTES
+        last = self._stamps.get(log) or self._known.get(log)
+        if last is None:
+            last = self._newest(space, partition)[start:end]
+        stamp = value[start:end]
+        if last <= stamp:
+            self._stamps[log] = stamp
+            return value
+        self._stamps[log] = last
+        return value[:start] + last + value[end:]
+
+    def keep_stamps(self) -> None:
+        """Have the next bodies know the stamps that this one gave."""
+        if self._stamps:
+            if len(self._known) > _STAMPS_MAX:
+                self._known.clear()
+            self._known.update(self._stamps)
+
+    def _newest(self, space: int, partition: bytes) -> bytes:
+        """The newest record of a log, b"" if it has none."""
+        for _, value in self.scan(space, partition, reverse=True):
+            return value
+        return b""
 
     def position(self, space: int) -> int:
         self.sequence += 1

@@ -25,6 +25,7 @@ from hashrange import pace
 from hashrange.storage.api import (
     ADDRESS_BYTES_MAX,
     PARTITION_BYTES_MAX,
+    STAMP_BYTES,
     Address,
     CommitFailed,
     Done,
@@ -58,6 +59,7 @@ class MemoryEngine:
         self._spaces: dict[int, Any] = {}
         self._totals: dict[int, Totals] = {}
         self._sequence = 0
+        self._stamps: dict[tuple[int, bytes], bytes] = {}  # the last one of each log
         self._closed = False
         self._reader = _Reader(self)
         self._snapshots: list[_Snapshot] = []
@@ -321,8 +323,21 @@ class _Transaction(_Reader):
         self._undo.append((_set, (self._spaces, space, self._spaces.pop(space, None))))
         self._undo.append((_set, (totals, space, totals.pop(space, None))))
 
-    def append(self, space: int, partition: bytes, value: bytes) -> None:
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
+        if stamp_at is not None:
+            value = self._stamped(space, partition, value, stamp_at)
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
+
+    def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
+        """The value with the log's last stamp, if its own is smaller."""
+        stamps, log, end = self._engine._stamps, (space, partition), start + STAMP_BYTES
+        last = stamps.get(log)
+        stamp = value[start:end]
+        if last is None or last < stamp:
+            self._undo.append((_set, (stamps, log, last)))
+            stamps[log] = stamp
+            return value
+        return value if last == stamp else value[:start] + last + value[end:]
 
     def position(self, space: int) -> int:
         self._engine._sequence += 1

@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from hashrange.storage.api import Transaction
-from hashrange.tables.streams import Change, Stream
+from hashrange.tables.streams import TIME_AT, Change, Stream
 from hashrange.values import Item, equal, item_size
 
 # How a set begins in stored JSON, whatever its type; no other value does.
@@ -48,11 +48,11 @@ def record(
     if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
         shown_old, size = old, size + old_size
     event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
-    change = Change(event, now, size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
+    change = Change(event, float(now), size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
     hashed = int.from_bytes(partition[:2])
     for high, shard in stream.open_shards:
         if hashed < high:
-            txn.append(stream.space, shard, _ENCODE.encode(change))
+            txn.append(stream.space, shard, _ENCODE.encode(change), TIME_AT)
             return
 
 

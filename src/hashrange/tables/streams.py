@@ -83,7 +83,11 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
 
 
 class Change(NamedTuple):
-    """A stored stream record: what happened, when, and the item's JSON; `size` in bytes."""
+    """A stored stream record: what happened, when, and the item's JSON; `size` in bytes.
+
+    The engine has the time as the record's stamp: within a shard it never decreases, though a request that
+    began earlier may be committed later, or the clock may be set back.
+    """
 
     event: str
     time: float
@@ -93,6 +97,10 @@ class Change(NamedTuple):
     old: bytes | None
     by_expiry: bool
 
+
+# Where msgspec puts the time, in 8 bytes that order as times do: behind the 7 bytes of the event, which has
+# six letters, and the marks of an array and of a float.
+TIME_AT = 9
 
 _ENCODE = msgspec.json.Encoder()
 _DECODE = msgspec.json.Decoder(Stream)
@@ -236,8 +244,8 @@ def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
 def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
     """The mark behind which a shard's records of the time `moment` (epoch seconds) and later are.
 
-    Records are found by halving the range of sequences, since their times grow with them: a shard may hold
-    a day's writes, and a read body has to be short.
+    Records are found by halving the range of sequences, since their times never decrease: a shard may hold a
+    day's writes, and a read body has to be short.
     """
     low, high = shard.horizon, newest(reader, stream, shard)
     while low < high:
@@ -312,11 +320,17 @@ def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
     if any(moment is not None and moment > latest for moment in _closings(stream)):
         return True
     for shard in stream.shards:
-        if shard.end is None:
-            first = next((_time_of(stored) for _, stored in _from_horizon(reader, stream, shard)), None)
-            if shard.created > latest or (first is not None and first > latest):
-                return True
+        if shard.end is None and (shard.created > latest or _last_time(reader, stream, shard) > latest):
+            return True
     return False
+
+
+def _last_time(reader: Reader, stream: Stream, shard: Shard) -> float:
+    """The time of a shard's newest record, the latest of all; 0 where none can be decoded."""
+    if next(_from_horizon(reader, stream, shard), None) is None:
+        return 0.0  # a scan from the end would walk over all that was trimmed
+    newest = next(reader.scan(stream.space, shard_log(shard.id), reverse=True), None)
+    return (_time_of(newest[1]) if newest is not None else None) or 0.0
 
 
 def _closings(stream: Stream) -> list[float | None]:
