@@ -429,3 +429,14 @@ def test_a_step_back_within_a_shard() -> None:
     world.times_never_decrease_in_a_shard()
     world.a_shard_is_read_from_any_time_on()
     world.after_a_sweep_a_record_has_the_time_of_the_clock()
+
+
+def test_a_change_is_not_held_up_by_one_before_it_that_is_due_later() -> None:
+    """After a step back, the first change was due just within its bound, and the second waited for it."""
+    world = Stepping()
+    world.set_up()
+    world.change()
+    world.step(1.0, back=False)
+    world.change()
+    world.step(61.0, back=True)
+    world.an_index_catches_up()

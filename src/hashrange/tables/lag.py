@@ -55,33 +55,43 @@ def arrive(
 
     `spaces` are the indexes that still exist: changes of others are dropped. So are those that cannot be
     decoded: the checker finds the entry that lacks its change. None waits for much longer than
-    `delay_seconds`, or one of a time when the clock was ahead would hold up all that came after it.
+    `delay_seconds`, or one of a time when the clock was ahead would hold up all that came after it. For that
+    reason a change also takes those before it along, whose time may be later than its own.
     """
     left, bytes_left = limit
-    damages: list[Damage] = []
-    last: bytes | None = None
+    found: list[tuple[bytes, Change | str]] = []
+    taken = 0
     more = False
     for place, stored in txn.scan(LAG_SPACE, _CHANGE, _mark(txn)):
         if left <= 0 or bytes_left <= 0:
             more = True
             break
-        try:
-            change = _DECODE.decode(stored)
-        except (msgspec.MsgspecError, ValueError) as error:
-            damages.append(Damage(_CHANGE, place, repr(error)))
-        else:
-            if not has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
-                break
-            index = spaces.get(change.space)
-            if index is not None:
-                indexes.settle(txn, index, change.before, change.after)
-        txn.delete(LAG_SPACE, _CHANGE, place)
-        last = place
         left -= 1
         bytes_left -= len(stored)
-    if last is not None:
-        txn.put(LAG_SPACE, _MARK, b"", last + b"\x00")
-    return Done(limit.items - left, damages, more)
+        change = _decoded(stored)
+        found.append((place, change))
+        if isinstance(change, str):
+            taken += taken == len(found) - 1
+        elif has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
+            taken = len(found)
+    damages: list[Damage] = []
+    for place, change in found[:taken]:
+        if isinstance(change, str):
+            damages.append(Damage(_CHANGE, place, change))
+        elif (index := spaces.get(change.space)) is not None:
+            indexes.settle(txn, index, change.before, change.after)
+        txn.delete(LAG_SPACE, _CHANGE, place)
+    if taken:
+        txn.put(LAG_SPACE, _MARK, b"", found[taken - 1][0] + b"\x00")
+    return Done(taken, damages, more and taken == len(found))
+
+
+def _decoded(stored: bytes) -> Change | str:
+    """A stored change, or why it cannot be decoded."""
+    try:
+        return _DECODE.decode(stored)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return repr(error)
 
 
 def drop_first(txn: Transaction) -> bytes:
