@@ -201,6 +201,26 @@ def test_changes_reach_lagging_indexes_in_spite_of_a_damaged_one() -> None:
     assert any("no entry in the index" in problem for problem in world.problems())
 
 
+def test_no_change_is_lost_of_an_index_that_is_younger_than_the_list_of_units() -> None:
+    """The list is made once in a while only, as long as something else has more to do."""
+    world = World(gsi_delay_seconds=5.0, update_seconds=1.0)
+    for name in ("table", "other"):
+        world.create(name)
+    world.index("other")
+    world.clock.advance(10)
+    world.database.settle()
+    for number in range(300):
+        world.put("other", number)
+    world.clock.advance(10)
+    assert world.database.sweep() == 0.0  # more changes are due than fit into a bite
+    world.index("table")
+    world.put("table", 1)
+    world.clock.advance(10)
+    world.database.settle()
+    assert world.count("table", "by-g") == 1
+    assert world.problems() == []
+
+
 @pytest.mark.parametrize(
     ("partition", "sort", "unit"),
     [(b"table", b"bad", "table bad"), (streams.STREAM, b"bad\x00label", "stream bad/label")],

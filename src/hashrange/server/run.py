@@ -43,7 +43,7 @@ _ANYONE: Final = Caller()
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
 # While more background work is due, it rests this share of the time that it ran.
-_SWEEP_REST_SHARE: Final = 0.5
+_SWEEP_REST_SHARE: Final = 0.25
 _SWEEP_REST_SECONDS_MIN: Final = 0.001
 _SWEEP_REST_SECONDS_MAX: Final = 0.05
 # How long it lets others run between two parts of a bite: they get the interpreter's lock then.

@@ -12,17 +12,18 @@ Sequences only grow, so the mark does too.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import indexes
+from hashrange.tables import catalog, indexes
 from hashrange.tables.bites import Damage, Done, Limit
 from hashrange.tables.catalog import LAG_SPACE
 from hashrange.tables.indexes import Entry
-from hashrange.tables.table import Index
+from hashrange.tables.table import Index, Table
 
 _CHANGE = b"change"
 _MARK = b"mark"
@@ -53,10 +54,11 @@ def arrive(
 ) -> Done:
     """Take a bite of the changes that are due to their indexes.
 
-    `spaces` are the indexes that still exist: changes of others are dropped. So are those that cannot be
-    decoded: the checker finds the entry that lacks its change. None waits for much longer than
-    `delay_seconds`, or one of a time when the clock was ahead would hold up all that came after it. For that
-    reason a change also takes those before it along, whose time may be later than its own.
+    `spaces` are indexes that existed a while ago; others are looked up. Changes of indexes that do not exist
+    are dropped. So are those that cannot be decoded: the checker finds the entry that lacks its change. None
+    waits for much longer than `delay_seconds`, or one of a time when the clock was ahead would hold up all
+    that came after it. For that reason a change also takes those before it along, whose time may be later
+    than its own.
     """
     left, bytes_left = limit
     found: list[tuple[bytes, Change | str]] = []
@@ -75,11 +77,16 @@ def arrive(
         elif has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
             taken = len(found)
     damages: list[Damage] = []
+    looked_up = False
     for place, change in found[:taken]:
         if isinstance(change, str):
             damages.append(Damage(_CHANGE, place, change))
-        elif (index := spaces.get(change.space)) is not None:
-            indexes.settle(txn, index, change.before, change.after)
+        else:
+            if change.space not in spaces and not looked_up:
+                spaces, looked_up = spaces_of_indexes(catalog.definitions(txn)), True
+            index = spaces.get(change.space)
+            if index is not None:
+                indexes.settle(txn, index, change.before, change.after)
         txn.delete(LAG_SPACE, _CHANGE, place)
     if taken:
         txn.put(LAG_SPACE, _MARK, b"", found[taken - 1][0] + b"\x00")
@@ -92,6 +99,11 @@ def _decoded(stored: bytes) -> Change | str:
         return _DECODE.decode(stored)
     except (msgspec.MsgspecError, ValueError) as error:
         return repr(error)
+
+
+def spaces_of_indexes(tables: Iterable[Table]) -> dict[int, Index]:
+    """The indexes of tables by their spaces."""
+    return {index.space: index for table in tables for index in table.indexes}
 
 
 def drop_first(txn: Transaction) -> bytes:

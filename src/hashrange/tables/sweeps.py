@@ -275,7 +275,7 @@ def _arrive(engine: Engine, tables: list[Table], bite: Bite) -> bool:
     if engine.read(lag.next_due) is None:
         return False
     now, delay = bite.occasion.now, bite.occasion.settings.gsi_delay_seconds
-    spaces = {index.space: index for table in tables for index in table.indexes}
+    spaces = lag.spaces_of_indexes(tables)
 
     def arrived(limit: Limit) -> Callable[[Transaction], Done]:
         return partial(lag.arrive, spaces=spaces, now=now, delay_seconds=delay, limit=limit)
