@@ -3,8 +3,8 @@
 This is what a server, the in-process client and the tests talk to. It knows the order in which a request
 is judged (shape, rules, storage) and hands bodies to the engine; it knows no bytes and no sockets.
 
-`submit` is for an event loop: a body runs at once on the loop's thread, but for a turn of a millisecond at
-most (`pace`). A body that takes longer runs again on a thread of `workers`, and its outcome comes through
+`submit` is for an event loop: a body runs at once on the loop's thread, but for a turn of a few milliseconds
+at most (`pace`). A body that takes longer runs again on a thread of `workers`, and its outcome comes through
 the function that was given to `deliver_on`.
 """
 
@@ -46,7 +46,7 @@ Done = Callable[[Any, Exception | None], None]
 
 Encode = Callable[[Answer], Any]
 
-_TURN_PARTS_MAX: Final = 5
+_TURN_PARTS_MAX: Final = 3
 """While bodies that took longer wait for a thread, turns are shorter: each of them has cost the loop one. But
 not shorter than by this factor, so that the usual bodies still end within theirs."""
 

@@ -2,7 +2,7 @@
 
 Bodies run on the event loop, where they delay everybody else. Most end within tens of microseconds; some
 requests within the service's limits take seconds. Nothing tells them apart beforehand, so each body starts
-on the loop with a turn of about a millisecond. Code that may go on for long calls `point()` as it goes.
+on the loop with a turn of a few milliseconds. Code that may go on for long calls `point()` as it goes.
 When the turn is used up, `point` raises `TurnOver` out of the body, which has no effect until it ends, and
 the body runs again on a thread of `workers`, where `point` lets other threads run instead.
 
@@ -21,8 +21,8 @@ from threading import get_ident
 from time import perf_counter, sleep
 from typing import Any, Final
 
-TURN_SECONDS: Final = 0.001
-"""How long a body may keep the event loop. The usual ones take a tenth of it."""
+TURN_SECONDS: Final = 0.005
+"""How long a body may keep the event loop. The usual ones take a hundredth of it, batches of 25 a quarter."""
 LOOK_SECONDS: Final = 0.0005
 LOCK_SECONDS_MAX: Final = 0.01
 WITHOUT_END: Final = float("inf")

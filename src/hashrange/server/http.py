@@ -12,7 +12,8 @@ Rules:
   read of the socket.
 - Answers that are ready together leave in one write.
 - One connection never holds the others up: after a few milliseconds of its own requests the others have
-  their turn, and a request that goes on on a thread (`Exchange.task`) keeps those behind it waiting.
+  their turn, those whose requests are dear share a part of each round of the event loop, and a request that
+  goes on on a thread (`Exchange.task`) keeps those behind it waiting.
 - A large request is read on a thread from the start.
 - What runs on a thread is abandoned when its client closes the connection, or only its sending half.
 - What is not proper HTTP is answered once (400, 408, 413, 417, 431) and the connection ends. It is kept
@@ -38,7 +39,7 @@ from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
-from hashrange.server.plane import Exchange, Large, Plane
+from hashrange.server.plane import ROUND_SECONDS, Exchange, Large, Plane
 
 LINGER_SECONDS_MAX: Final = 2.0
 """How long a connection that was refused is drained of what its client still sends."""
@@ -68,8 +69,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes", "_last",
         "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
-        "_turn_began", "_url",
-        "_waiting", "_write_paused", "_write_since", "plane",
+        "_turn_began", "_url", "_waiting", "_write_paused", "_write_since", "dear", "plane",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._write_since = 0.0
         self._turn_began = 0.0
+        self.dear = False
 
     # -- the transport's calls --
 
@@ -387,7 +388,10 @@ class Connection(asyncio.Protocol):
             return False
         if started > 0 and pending[started - 1].task is not None:
             return False
-        if latency_now() - self._turn_began > self.plane.turn_seconds:
+        plane = self.plane
+        if (self.dear and plane.spent_seconds > ROUND_SECONDS) or (
+            latency_now() - self._turn_began > plane.turn_seconds
+        ):
             self.plane.advance_soon(self)
             return False
         return True

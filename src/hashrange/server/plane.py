@@ -28,6 +28,12 @@ _log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from hashrange.server.http import Connection
 
+ROUND_SECONDS: Final = 0.01
+"""How much of one round of the event loop goes to requests of connections whose requests are dear."""
+
+DEAR_SECONDS: Final = 0.0005
+"""A connection whose last request took more than this is such a one."""
+
 _SWEEP_SECONDS_MAX: Final = 1.0
 """The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
 
@@ -71,6 +77,7 @@ class Plane:
         "metrics",
         "now",
         "settings",
+        "spent_seconds",
         "turn_seconds",
         "wire",
     )
@@ -88,6 +95,7 @@ class Plane:
         self.frames = frames
         self.settings = settings
         self.turn_seconds = 0.004
+        self.spent_seconds = 0.0  # by requests, in this round of the event loop
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
@@ -100,13 +108,15 @@ class Plane:
         self._ready: list[Connection] = []
 
     def advance_soon(self, connection: Connection) -> None:
-        """Write the answers of `connection` when the batch they came in has been handed out."""
+        """Let `connection` go on in the next round of the event loop: write the answers of a batch together,
+        and start what had to wait."""
         if not self._ready:
             self._call_soon(self._advance_ready)
         self._ready.append(connection)
 
     def _advance_ready(self) -> None:
         ready, self._ready = self._ready, []
+        self.spent_seconds = 0.0
         for connection in ready:
             connection.take_turn()
 
@@ -164,6 +174,9 @@ class Exchange:
                 self.task = plane.database.start_aside(self.read_large)
         except Exception as error:
             self.done(None, error)
+        seconds = latency_now() - self.started
+        self.connection.dear = seconds > DEAR_SECONDS
+        plane.spent_seconds += seconds
 
     def read_large(self) -> None:
         """Read and run a large request; on a thread."""
