@@ -14,7 +14,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from hashrange import pace, shapes
 from hashrange.clock import Clock, SystemClock, has_come
@@ -45,10 +45,6 @@ Done = Callable[[Any, Exception | None], None]
 """Called exactly once with `(answer, None)` or `(None, exception)`."""
 
 Encode = Callable[[Answer], Any]
-
-_TURN_PARTS_MAX: Final = 3
-"""While bodies that took longer wait for a thread, turns are shorter: each of them has cost the loop one. But
-not shorter than by this factor, so that the usual bodies still end within theirs."""
 
 _ANYONE = Caller()
 
@@ -115,7 +111,7 @@ class Database:
             return None
         asked = _Asked(self, operation, request, body, is_write, done, encode)
         turn = self._turn
-        turn.begin(self.turn_seconds / min(1 + self._workers.waiting, _TURN_PARTS_MAX))
+        turn.begin(self.turn_seconds)
         try:
             if is_write:
                 self.engine.submit(asked.run, asked.finish)

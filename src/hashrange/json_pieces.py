@@ -2,7 +2,7 @@
 
 A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for
 16 MB of small values, in which nothing else runs. Here a large text is cut where a member of an array or
-object ends, the pieces are decoded one by one, and other threads run in between. Texts up to `PIECE_BYTES`
+object ends, the pieces are decoded one by one, and other threads run in between. Texts up to `WHOLE_BYTES`
 are decoded at once.
 
 The result is that of `orjson.loads` in every case, and so are the texts that are refused. Not compiled on
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+WHOLE_BYTES: Final = 64 * 1024
 PIECE_BYTES: Final = 32 * 1024
 DEPTH_MAX: Final = 1024
 """How deep `orjson` follows."""
@@ -89,7 +90,7 @@ class _Container:
 
 def loads(text: bytes | bytearray) -> Any:
     """The value that a JSON text spells. Raises ValueError for what is no JSON."""
-    if len(text) <= PIECE_BYTES:
+    if len(text) <= WHOLE_BYTES:
         return orjson.loads(text)
     text = bytes(text)
     if not text.lstrip(b" \t\r\n").startswith((_OPEN_LIST, _OPEN_MAP)):

@@ -29,7 +29,7 @@ def outcome(read: Any, text: bytes) -> Any:
 
 
 def check(text: bytes, piece_bytes: int) -> None:
-    with patch.object(json_pieces, "PIECE_BYTES", piece_bytes):
+    with patch.object(json_pieces, "WHOLE_BYTES", 0), patch.object(json_pieces, "PIECE_BYTES", piece_bytes):
         assert outcome(json_pieces.loads, text) == outcome(orjson.loads, text), text
 
 
