@@ -3,8 +3,8 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash hostile trigger-kills \
-        pattern-rounds bench bystander clean
+.PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash model hostile \
+        trigger-kills pattern-rounds bench bystander clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -13,6 +13,7 @@ PORT     ?= 8000
 DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 MUTATIONS ?= 1000000
+EXAMPLES ?= 2000
 BENCH    ?=
 PYTEST   ?=
 # Where package-lock.json says what Node.js programs of the tests need.
@@ -54,6 +55,9 @@ test-compiled: $(COMPILED)/.develop $(CLIENTS)  ## Run the tests on the compiled
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
+
+model: $(VENV)/.develop  ## Compare new random histories with the reference model (EXAMPLES=2000)
+	HASHRANGE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto tests/model
 
 hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)

@@ -352,13 +352,13 @@ def _delete(old: AttributeValue | None, value: AttributeValue) -> AttributeValue
     return {name: left} if left else None
 
 
-def touched(actions: Sequence[Action], item: Item, *, new: bool) -> Item:
-    """The sparse copy of the paths of an update in `item`; removed ones are not shown among the new."""
+def touched(actions: Sequence[Action], item: Item) -> Item:
+    """The sparse copy of the paths of an update in `item`, the item before or after the update.
+
+    Of the item after it, the path of a removed list element shows the element that moved there.
+    """
     sparse: Item = {}
-    paths = sorted(
-        (action[1] for action in actions if not (new and action[0] == "remove")),
-        key=lambda path: (str(path[0]), _index(path)),
-    )
+    paths = sorted((action[1] for action in actions), key=lambda path: (str(path[0]), _index(path)))
     for path in paths:
         value = read(item, path)
         if value is None:

@@ -164,8 +164,7 @@ class TableMachine(RuleBasedStateMachine):
         if returns in ("ALL_OLD", "ALL_NEW"):
             expected = done.before if returns == "ALL_OLD" else done.after
         elif returns != "NONE":
-            new = returns == "UPDATED_NEW"
-            expected = touched(changes, (done.after if new else done.before) or {}, new=new)
+            expected = touched(changes, (done.after if returns == "UPDATED_NEW" else done.before) or {})
         same_items([answer.get("Attributes", {})], [expected or {}])
 
     @rule(data=st.data())
