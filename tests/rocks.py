@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hashrange.storage import embedded_disk
+from hashrange.storage.embedded import disk
 
 Skips = Callable[[], int]
 
@@ -16,14 +16,14 @@ def counting_skips(monkeypatch: pytest.MonkeyPatch) -> Skips:
     """A count of the dead records that iterators walked over since it was called last, in the store that is
     opened next."""
     made: list[Any] = []
-    options = embedded_disk._options
+    options = disk._options
 
     def counting(*arguments: int) -> Any:
         made.append(options(*arguments))
         made[-1].enable_statistics()
         return made[-1]
 
-    monkeypatch.setattr(embedded_disk, "_options", counting)
+    monkeypatch.setattr(disk, "_options", counting)
     before = 0
 
     def skipped() -> int:

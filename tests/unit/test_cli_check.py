@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_logs import LogRecord, read_log, write_log
-from hashrange.storage.embedded_manifest import read_manifest
+from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
+from hashrange.storage.embedded.manifest import read_manifest
 
 ITEMS = 400
 

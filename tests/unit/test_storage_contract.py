@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("hashrange.storage.contract_records", "hashrange.storage.contract_commits")
+pytest.register_assert_rewrite("hashrange.storage.contract.records", "hashrange.storage.contract.commits")
 
 from hashrange.storage import contract  # noqa: E402
 from hashrange.storage.embedded import EmbeddedEngine  # noqa: E402

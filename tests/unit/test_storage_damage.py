@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage import embedded_directory, embedded_disk, embedded_mark
 from hashrange.storage.api import CommitFailed, StorageError, StoreDamaged, Transaction
-from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
-from hashrange.storage.embedded_manifest import read_manifest
+from hashrange.storage.embedded import EmbeddedEngine, disk
+from hashrange.storage.embedded.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
+from hashrange.storage.embedded.manifest import read_manifest
+from hashrange.storage.embedded.mark import Mark, OpenMark, read_mark, write_mark
 
 P = b"partition"
 ITEMS = 60
@@ -222,9 +222,9 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(Path, "replace", counted(Path.replace))
         patch.setattr(Path, "chmod", counted(Path.chmod))
         patch.setattr(os, "fsync", counted(os.fsync))
-        patch.setattr(embedded_disk, "open_rocks", counted(embedded_disk.open_rocks))
-        patch.setattr(embedded_directory, "read_manifest", counted(read_manifest))
-        patch.setattr(embedded_directory, "OpenMark", counted(embedded_mark.OpenMark))
+        patch.setattr(disk, "open_rocks", counted(disk.open_rocks))
+        patch.setattr("hashrange.storage.embedded.directory.read_manifest", counted(read_manifest))
+        patch.setattr("hashrange.storage.embedded.directory.OpenMark", counted(OpenMark))
         yield
 
 
@@ -259,7 +259,7 @@ def test_a_creation_that_was_killed_inside_rocksdb_is_done_again(tmp_path: Path)
         data = tmp_path / f"data{count}"
         (data / "rocks").mkdir(parents=True)
         (data / "FORMAT").write_text("hashrange data 2\n")
-        embedded_mark.write_mark(data, embedded_mark.Mark(False, "", 0, 0))
+        write_mark(data, Mark(False, "", 0, 0))
         for name in order[:count]:
             if name in names:
                 shutil.copy(whole / "rocks" / name, data / "rocks" / name)
@@ -330,9 +330,9 @@ def test_a_torn_tail_is_normal(data: Path, tail: bytes) -> None:
 
 def test_a_crash_of_the_machine_leaves_an_older_mark(data: Path) -> None:
     """Then the end of the log is found by its records alone, and a hole is one all the same."""
-    mark = embedded_mark.read_mark(data)
+    mark = read_mark(data)
     assert mark is not None
-    embedded_mark.write_mark(data, mark._replace(batch=35, sequence=70))
+    write_mark(data, mark._replace(batch=35, sequence=70))
     damaged = Path(shutil.copytree(data, data.with_name("damaged")))
     assert items_of(data) == set(range(ITEMS))
     flip(log_of(damaged), 30_000)

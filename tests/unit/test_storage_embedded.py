@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
-from hashrange.storage import embedded_keys
 from hashrange.storage.api import (
     CommitFailed,
     DataDirectoryLocked,
@@ -28,8 +27,8 @@ from hashrange.storage.api import (
     Transaction,
     UnknownFormat,
 )
-from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_view import KEPT_SPACE
+from hashrange.storage.embedded import EmbeddedEngine, keys
+from hashrange.storage.embedded.view import KEPT_SPACE
 
 ROOT = Path(__file__).resolve().parents[2]
 P = b"partition"
@@ -50,7 +49,7 @@ def run_child(script: str, *arguments: str) -> str:
 def test_key_vectors_of_the_docstring() -> None:
     documented = [
         line.split()
-        for line in (ROOT / "src/hashrange/storage/embedded_keys.py")
+        for line in (ROOT / "src/hashrange/storage/embedded/keys.py")
         .read_text()
         .split("space  partition  sort   key\n")[1]
         .split("\n\n")[0]
@@ -60,18 +59,18 @@ def test_key_vectors_of_the_docstring() -> None:
     for space, partition, sort, *key in documented:
         parts = [b"" if text == "-" else bytes.fromhex(text) for text in (partition, sort)]
         address = (int(space), parts[0], parts[1])
-        assert embedded_keys.pack(*address).hex() == "".join(key)
-        assert embedded_keys.unpack(bytes.fromhex("".join(key))) == address
+        assert keys.pack(*address).hex() == "".join(key)
+        assert keys.unpack(bytes.fromhex("".join(key))) == address
 
 
 partitions = st.binary(max_size=32)
 sorts = st.binary(max_size=40)
-spaces = st.integers(0, embedded_keys.ENGINE_SPACE)
+spaces = st.integers(0, keys.ENGINE_SPACE)
 
 
 @given(spaces, partitions, sorts)
 def test_keys_unpack_to_what_was_packed(space: int, partition: bytes, sort: bytes) -> None:
-    assert embedded_keys.unpack(embedded_keys.pack(space, partition, sort)) == (space, partition, sort)
+    assert keys.unpack(keys.pack(space, partition, sort)) == (space, partition, sort)
 
 
 @given(
@@ -81,13 +80,13 @@ def test_keys_unpack_to_what_was_packed(space: int, partition: bytes, sort: byte
 )
 def test_keys_of_a_space_are_ordered_as_their_addresses(space: int, same: list[bytes], sort: bytes) -> None:
     addresses = [(partition, sort[: index % 5]) for index, partition in enumerate(same)]
-    by_key = sorted(addresses, key=lambda address: embedded_keys.pack(space, *address))
+    by_key = sorted(addresses, key=lambda address: keys.pack(space, *address))
     assert by_key == sorted(addresses)
 
 
 @given(st.binary(min_size=1, max_size=8).filter(lambda b: b.strip(b"\xff")), st.binary(max_size=8))
 def test_after_is_above_all_that_starts_so(prefix: bytes, rest: bytes) -> None:
-    assert prefix + rest < embedded_keys.after(prefix)
+    assert prefix + rest < keys.after(prefix)
 
 
 def test_a_directory_is_locked(tmp_path: Path) -> None:
@@ -411,7 +410,7 @@ def test_writes_that_outrun_the_disk_wait(tmp_path: Path, monkeypatch: pytest.Mo
         pauses.append(seconds)
         sleep(seconds)
 
-    monkeypatch.setattr("hashrange.storage.embedded_batches.time.sleep", note)
+    monkeypatch.setattr("hashrange.storage.embedded.batches.time.sleep", note)
     engine = EmbeddedEngine(tmp_path / "data", write_buffer_bytes=64 * 1024)
 
     def body(txn: Transaction) -> None:

@@ -24,9 +24,8 @@ from rocksdict import Rdict
 from hashrange.database import Database
 from hashrange.errors import InternalServerError
 from hashrange.server import admin_url, bind_admin, running
-from hashrange.storage import embedded, embedded_disk
 from hashrange.storage.api import CommitFailed, Reader, Totals, Transaction
-from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.embedded import EmbeddedEngine, disk
 
 P = b"partition"
 Usage = namedtuple("Usage", "total used free")
@@ -111,14 +110,14 @@ def openable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """RocksDB can be opened for writing while the event is set."""
     openable = Event()
     openable.set()
-    open_rocks = embedded_disk.open_rocks
+    open_rocks = disk.open_rocks
 
     def refuse(*arguments: Any, **options: Any) -> Rdict:
         if not openable.is_set():
             raise Exception("IO error: No space left on device")
         return open_rocks(*arguments, **options)
 
-    monkeypatch.setattr(embedded_disk, "open_rocks", refuse)
+    monkeypatch.setattr(disk, "open_rocks", refuse)
     yield openable
     openable.set()
 
@@ -132,7 +131,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     def usage(path: Any) -> Any:
         return Usage(1000, 999, 1) if is_full.is_set() else measured(path)
 
-    monkeypatch.setattr("hashrange.storage.embedded_room.shutil.disk_usage", usage)
+    monkeypatch.setattr("hashrange.storage.embedded.room.shutil.disk_usage", usage)
     yield is_full
     is_full.clear()
 
@@ -361,7 +360,7 @@ def test_a_real_disk_that_is_full(small_disk: Path, watched: bool, monkeypatch: 
         assert engine.read(lambda reader: {sort: reader.get(1, P, sort) for sort in known}) == known
 
     if not watched:
-        monkeypatch.setattr(embedded, "find_room", lambda *arguments: None)
+        monkeypatch.setattr("hashrange.storage.embedded.engine.find_room", lambda *arguments: None)
     for turn in range(2):
         assert write(turn)
         fill(small_disk / "fill")

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hashrange.storage import embedded_upkeep
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded_batches import keys_under
-from hashrange.storage.embedded_keys import CLEARING
+from hashrange.storage.embedded import EmbeddedEngine, upkeep
+from hashrange.storage.embedded.batches import keys_under
+from hashrange.storage.embedded.keys import CLEARING
 from rocks import Skips, counting_skips
 
 SPACE = 70
@@ -63,7 +62,7 @@ def test_a_scan_does_not_walk_over_many_deletions_for_good(tmp_path: Path, skips
     await_background(engine)
     skips()
     assert engine.read(first) == place(RECORDS - 1)
-    assert skips() < embedded_upkeep.DELETIONS_MAX
+    assert skips() < upkeep.DELETIONS_MAX
     engine.close()
 
 

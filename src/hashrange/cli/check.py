@@ -15,7 +15,7 @@ from hashrange.tables.check import Problem, check, mend
 from hashrange.tables.owners import owners
 
 if TYPE_CHECKING:
-    from hashrange.storage.embedded_reading import StoredRecords
+    from hashrange.storage.embedded.reading import StoredRecords
 
 _SOUND: Final = 0
 _DAMAGED: Final = 1
@@ -90,8 +90,8 @@ def command(directory: Path, format_: str, repairs: bool) -> None:
 
 def _problems(directory: Path) -> Iterator[Problem]:
     """What is wrong with the files, then with the records, then between the records."""
-    from hashrange.storage.embedded_damage import Damage
-    from hashrange.storage.embedded_reading import StoredRecords
+    from hashrange.storage.embedded.damage import Damage
+    from hashrange.storage.embedded.reading import StoredRecords
 
     store = StoredRecords(directory)
     try:
@@ -116,7 +116,7 @@ def _lost(store: StoredRecords, first: int, last: int) -> str:
 
 def _repair(directory: Path) -> None:
     from hashrange.storage.embedded import EmbeddedEngine
-    from hashrange.storage.embedded_repair import repair
+    from hashrange.storage.embedded.repair import repair
 
     for done in repair(directory):
         click.echo(done, err=True)

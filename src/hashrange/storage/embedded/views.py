@@ -1,6 +1,6 @@
 """What bodies of the embedded engine see: committed views for reads, layered writes for transactions.
 
-Reads. After each durable batch the engine publishes a `View` (`embedded_view`). An iterator cannot show one
+Reads. After each durable batch the engine publishes a `View` (`view`). An iterator cannot show one
 (rocksdict 0.3.29 gives a snapshot's iterators the newest data), so a scan runs over the newest data, and
 corrects it by what the view knows of later batches.
 
@@ -32,7 +32,7 @@ from hashrange.storage.api import (
     StorageError,
     Totals,
 )
-from hashrange.storage.embedded_keys import (
+from hashrange.storage.embedded.keys import (
     ENGINE_SPACE,
     HEAD_BYTES,
     after,
@@ -44,7 +44,7 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_totals,
 )
-from hashrange.storage.embedded_view import KEPT_SPACE, View, unreadable
+from hashrange.storage.embedded.view import KEPT_SPACE, View, unreadable
 
 _Record = tuple[bytes, bytes]
 

@@ -1,7 +1,7 @@
 """A data directory: what it is, whose it is, and whether all of it is there.
 
     DIRECTORY/FORMAT    "hashrange data 2"
-    DIRECTORY/STORE     the mark of the store: which one, and how far its writes came (`embedded_mark`)
+    DIRECTORY/STORE     the mark of the store: which one, and how far its writes came (`mark`)
     DIRECTORY/rocks/    RocksDB's files
 
 A directory is ours if it has FORMAT or STORE; an empty one becomes ours; any other is refused, so that a
@@ -27,12 +27,12 @@ from typing import Final
 
 from rocksdict import Checkpoint, Rdict
 
-from hashrange.storage import embedded_disk
 from hashrange.storage.api import StorageError, StoreDamaged, UnknownFormat
-from hashrange.storage.embedded_damage import Damage, Examined, examine
-from hashrange.storage.embedded_disk import locked
-from hashrange.storage.embedded_manifest import UnreadableManifest, read_manifest
-from hashrange.storage.embedded_mark import (
+from hashrange.storage.embedded import disk
+from hashrange.storage.embedded.damage import Damage, Examined, examine
+from hashrange.storage.embedded.disk import locked
+from hashrange.storage.embedded.manifest import UnreadableManifest, read_manifest
+from hashrange.storage.embedded.mark import (
     NAME,
     NEW_NAME,
     DamagedMark,
@@ -134,7 +134,7 @@ class DataDirectory:
         return db
 
     def _open_rocks(self, *, create: bool) -> Rdict:
-        return embedded_disk.open_rocks(
+        return disk.open_rocks(
             self._directory,
             cache_bytes=self._cache_bytes,
             write_buffer_bytes=self._write_buffer_bytes,

@@ -1,6 +1,6 @@
 """RocksDB's MANIFEST: which files make up a store, read without opening it.
 
-CURRENT names the MANIFEST, a log (`embedded_logs`) of edits. Each edit is a sequence of a tag and its fields,
+CURRENT names the MANIFEST, a log (`logs`) of edits. Each edit is a sequence of a tag and its fields,
 all numbers varints. Together they say which SST files are live, and how far the write-ahead logs are in them:
 logs numbered below `log_number` are not needed any more, and `last_sequence` is the highest sequence number
 of any record in an SST.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hashrange.storage.embedded_logs import CUT_SHORT, BadBytes, LogRecord, read_log, write_log
+from hashrange.storage.embedded.logs import CUT_SHORT, BadBytes, LogRecord, read_log, write_log
 
 # Tags of an edit: those with what follows them.
 _COMPARATOR, _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 1, 2, 3, 4

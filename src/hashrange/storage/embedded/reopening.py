@@ -24,10 +24,10 @@ from typing import Final
 from rocksdict import Rdict
 
 from hashrange.storage.api import StorageError
-from hashrange.storage.embedded_batches import writing
-from hashrange.storage.embedded_keys import BATCH_KEY, unpack_batch
-from hashrange.storage.embedded_room import reserved
-from hashrange.storage.embedded_view import StandIn, View
+from hashrange.storage.embedded.batches import writing
+from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
+from hashrange.storage.embedded.room import reserved
+from hashrange.storage.embedded.view import StandIn, View
 
 # How long a try waits for readers that began before.
 _READERS_END_SECONDS: Final = 2.0

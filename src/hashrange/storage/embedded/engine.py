@@ -17,9 +17,9 @@ that batch; with none under way it is delivered at once.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
 broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. The commit
-thread repairs it (`_repair`, `embedded_reopening`), at once, or later when the disk allows it; until then
+thread repairs it (`_repair`, `reopening`), at once, or later when the disk allows it; until then
 writes are refused, and reads go on. If the process dies before that, a restart may find the failed batch.
-A batch that the disk has no room for fails before RocksDB sees it (`embedded_room`).
+A batch that the disk has no room for fails before RocksDB sees it (`room`).
 
 While the collecting batch is full, bodies that are submitted queue, in order, and run when the next batch
 collects: `submit` never waits. `write` does, or commits the full batch by itself.
@@ -42,17 +42,17 @@ from rocksdict import DbClosedError, Rdict
 from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import Done, Reader, Stopped, StorageError, Totals, Transaction
-from hashrange.storage.embedded_batches import write, writing
-from hashrange.storage.embedded_directory import open_directory
-from hashrange.storage.embedded_disk import open_for_reading
-from hashrange.storage.embedded_gathering import Gathering
-from hashrange.storage.embedded_keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
-from hashrange.storage.embedded_outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
-from hashrange.storage.embedded_reopening import Reopening
-from hashrange.storage.embedded_room import MARGIN_BYTES, NoRoom, find_room
-from hashrange.storage.embedded_upkeep import Upkeep, count_nothing
-from hashrange.storage.embedded_view import View
-from hashrange.storage.embedded_views import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
+from hashrange.storage.embedded.batches import write, writing
+from hashrange.storage.embedded.directory import open_directory
+from hashrange.storage.embedded.disk import open_for_reading
+from hashrange.storage.embedded.gathering import Gathering
+from hashrange.storage.embedded.keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
+from hashrange.storage.embedded.outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
+from hashrange.storage.embedded.reopening import Reopening
+from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, find_room
+from hashrange.storage.embedded.upkeep import Upkeep, count_nothing
+from hashrange.storage.embedded.view import View
+from hashrange.storage.embedded.views import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")

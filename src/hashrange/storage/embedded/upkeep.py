@@ -3,7 +3,7 @@
 A deleted record is a tombstone over the record until both meet in a compaction; until then every scan walks
 over the two. Three things see to it that they meet soon:
 
-- `embedded_disk` has RocksDB compact files in which tombstones gather (its deletion collector);
+- `disk` has RocksDB compact files in which tombstones gather (its deletion collector);
 - `Upkeep.step` flushes the write buffer when many tombstones are in it, since only files are compacted;
 - a deleted space is compacted as a whole, on a thread of its own: dropping its range alone would leave its
   files where they are.
@@ -27,9 +27,9 @@ from typing import Final
 from rocksdict import Rdict
 
 from hashrange.storage.api import Transaction
-from hashrange.storage.embedded_batches import clearing, keys_under, write
-from hashrange.storage.embedded_keys import CLEARING, space_range
-from hashrange.storage.embedded_view import View
+from hashrange.storage.embedded.batches import clearing, keys_under, write
+from hashrange.storage.embedded.keys import CLEARING, space_range
+from hashrange.storage.embedded.view import View
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from hashrange.storage.api import (
     Totals,
     Transaction,
 )
-from hashrange.storage.contract_records import (
+from hashrange.storage.contract.records import (
     AWKWARD,
     Opener,
     Outcomes,

@@ -24,12 +24,12 @@ from typing import Any, Final, TypeVar
 
 from rocksdict import Rdict, ReadOptions
 
-from hashrange.storage import embedded_disk
 from hashrange.storage.api import Address, StorageError, StoreDamaged, Totals
-from hashrange.storage.embedded_batches import keys_under
-from hashrange.storage.embedded_damage import Damage, Examined, examine, live_logs
-from hashrange.storage.embedded_directory import examine_directory, lock, read_format
-from hashrange.storage.embedded_keys import (
+from hashrange.storage.embedded import disk
+from hashrange.storage.embedded.batches import keys_under
+from hashrange.storage.embedded.damage import Damage, Examined, examine, live_logs
+from hashrange.storage.embedded.directory import examine_directory, lock, read_format
+from hashrange.storage.embedded.keys import (
     CLEARING,
     HEAD_BYTES,
     after,
@@ -39,9 +39,9 @@ from hashrange.storage.embedded_keys import (
     totals_key,
     unpack_totals,
 )
-from hashrange.storage.embedded_logs import LogRecord, read_log, write_log
-from hashrange.storage.embedded_manifest import Manifest, without_ssts
-from hashrange.storage.embedded_mark import NAME, DamagedMark, read_mark
+from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
+from hashrange.storage.embedded.manifest import Manifest, without_ssts
+from hashrange.storage.embedded.mark import NAME, DamagedMark, read_mark
 
 T = TypeVar("T")
 _Record = tuple[bytes, bytes]
@@ -192,7 +192,7 @@ class StoredRecords:
         assert self.found.manifest is not None
         scratch = Path(self._scratch.name) / name
         show(self.directory / "rocks", scratch, self.found.manifest, ssts)
-        return embedded_disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
+        return disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
 
 
 def _examine(directory: Path, version: int | None) -> Examined:

@@ -1,6 +1,6 @@
 """RocksDB as the embedded engine has it: how it is opened, and with which settings.
 
-Refuses to know: what else is in the data directory (`embedded_directory`), records and commits.
+Refuses to know: what else is in the data directory (`directory`), records and commits.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
 
     options = Options(raw_mode=True)
     # What a crash may leave at the end of the log is not an error. Whether that is all that is wrong with the
-    # log was found out before (`embedded_damage`): RocksDB would stop at a hole without a word.
+    # log was found out before (`damage`): RocksDB would stop at a hole without a word.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     # It is read as a whole before each start.
     options.set_max_manifest_file_size(16 * _MIB)

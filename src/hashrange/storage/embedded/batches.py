@@ -11,7 +11,7 @@ from typing import Final
 
 from rocksdict import Rdict, WriteBatch, WriteOptions
 
-from hashrange.storage.embedded_keys import after, space_range
+from hashrange.storage.embedded.keys import after, space_range
 
 _PAUSE_SECONDS: Final = 0.002
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage import contract_commits as commits
-from hashrange.storage import contract_records as records
-from hashrange.storage.contract_records import Check, Opener
+from hashrange.storage.contract import commits, records
+from hashrange.storage.contract.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "Check", "Opener"]
 

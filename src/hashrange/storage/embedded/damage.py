@@ -2,7 +2,7 @@
 what it cannot read and carry on.
 
 RocksDB gives each record a sequence number, without gaps. The MANIFEST says up to which number they are in
-SST files; the write-ahead logs go on from there; the mark (`embedded_mark`) says up to where writes were
+SST files; the write-ahead logs go on from there; the mark (`mark`) says up to where writes were
 acknowledged. Therefore:
 
 - a number missing between two records, or before the first, is a hole: written, and lost;
@@ -21,16 +21,16 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from hashrange.storage.embedded_keys import BATCH_KEY, unpack_batch
-from hashrange.storage.embedded_logs import BadBytes, read_log
-from hashrange.storage.embedded_manifest import (
+from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
+from hashrange.storage.embedded.logs import BadBytes, read_log
+from hashrange.storage.embedded.manifest import (
     Manifest,
     Sst,
     UnreadableManifest,
     newest_manifest,
     read_manifest,
 )
-from hashrange.storage.embedded_mark import Mark
+from hashrange.storage.embedded.mark import Mark
 
 _batch_head = Struct("<QI").unpack_from
 _BATCH_HEAD_BYTES: Final = 12

@@ -26,20 +26,20 @@ from typing import Final
 
 from rocksdict import Rdict, WriteBatch
 
-from hashrange.storage import embedded_disk
 from hashrange.storage.api import StorageError
-from hashrange.storage.embedded_damage import live_logs
-from hashrange.storage.embedded_directory import lock, make_private, write_format
-from hashrange.storage.embedded_keys import BATCH_KEY, unpack_batch
-from hashrange.storage.embedded_logs import BadBytes, read_log
-from hashrange.storage.embedded_manifest import (
+from hashrange.storage.embedded import disk
+from hashrange.storage.embedded.damage import live_logs
+from hashrange.storage.embedded.directory import lock, make_private, write_format
+from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
+from hashrange.storage.embedded.logs import BadBytes, read_log
+from hashrange.storage.embedded.manifest import (
     Manifest,
     UnreadableManifest,
     read_manifest,
     without_ssts,
 )
-from hashrange.storage.embedded_mark import NAME, Mark, sync_directory, write_durably, write_mark
-from hashrange.storage.embedded_reading import BadRange, StoredRecords, sound_part, walk
+from hashrange.storage.embedded.mark import NAME, Mark, sync_directory, write_durably, write_mark
+from hashrange.storage.embedded.reading import BadRange, StoredRecords, sound_part, walk
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _BATCH_RECORDS: Final = 1_000
@@ -152,7 +152,7 @@ class _Repair:
         written = 0
         # It is opened to write while the damaged files are still part of it, so nothing may compact them.
         without = store.without(ssts)
-        db = embedded_disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES, compact=False)
+        db = disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES, compact=False)
         try:
             batch = WriteBatch(raw_mode=True)
             for key, value in _differences(db, without, store.bad_ranges):
@@ -174,7 +174,7 @@ class _Repair:
         return written
 
     def _set_mark(self) -> str:
-        db = embedded_disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES)
+        db = disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES)
         try:
             note = db.get(BATCH_KEY)
             sequence = db.latest_sequence_number()

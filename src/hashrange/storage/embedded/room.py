@@ -2,7 +2,7 @@
 
 RocksDB that meets the end of the disk takes no write until it is opened again, and opening takes room
 itself: it writes what its log holds into tables. So no batch is begun that would leave less than that. The
-room belongs to everybody on the disk, so it can be gone all the same: `embedded_reopening` deals with that.
+room belongs to everybody on the disk, so it can be gone all the same: `reopening` deals with that.
 
 Refuses to know: RocksDB but for its folder, batches but for their size.
 """
