@@ -13,7 +13,7 @@ from hashrange.database import Database, Settings
 from hashrange.errors import LimitExceededException, ServiceError
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS as TOKEN_SECONDS
 from hashrange.limits import DECREASES_FREELY_MAX
-from hashrange.operations.throughput import changed
+from hashrange.operations.tables.throughput import changed
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine

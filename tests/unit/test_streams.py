@@ -18,7 +18,7 @@ from hashrange.errors import (
     TrimmedDataAccessException,
     ValidationException,
 )
-from hashrange.operations import stream_reads
+from hashrange.operations.streams import stream_reads
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams

@@ -1,38 +1,44 @@
 """The API's operations: one module each (families of tiny ones share a module), and the registry.
 
-To add one: write `prepare(request, context) -> body`, name it here, declare its shape in `shapes`, and list
-it in docs/compatibility.md. `prepare` does all that needs no storage; the engine runs the body.
+    reads        items: by their keys, and by pages of a table or an index
+    writes       items: one, many, or all or nothing
+    statements   PartiQL
+    tables       tables as a whole: made, described, changed, deleted; tags, time to live
+    replicas     the members of a global table
+    streams      the changes of a table, read
+    context      what an operation is given, and what it is in the registry
+    parameters   the parameters that reads and writes share
+
+To add one: write `prepare(request, context) -> body` in the package of what it is about, name it here, declare
+its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does all that needs no storage; the
+engine runs the body.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hashrange.operations import (
-    batch_execute_statement,
-    batch_get_item,
-    batch_write_item,
+from hashrange.operations import describe_service
+from hashrange.operations.context import Operation
+from hashrange.operations.reads import batch_get_item, get_item, query, scan, transact_get_items
+from hashrange.operations.statements import batch_execute_statement, execute_statement, execute_transaction
+from hashrange.operations.streams import stream_reads
+from hashrange.operations.tables import (
     create_table,
-    delete_item,
     delete_table,
-    describe_service,
     describe_table,
-    execute_statement,
-    execute_transaction,
-    get_item,
     list_tables,
-    put_item,
-    query,
-    scan,
-    stream_reads,
     tags,
     time_to_live,
-    transact_get_items,
-    transact_write_items,
-    update_item,
     update_table,
 )
-from hashrange.operations.context import Operation
+from hashrange.operations.writes import (
+    batch_write_item,
+    delete_item,
+    put_item,
+    transact_write_items,
+    update_item,
+)
 
 REGISTRY: Final[dict[str, Operation]] = {
     "BatchExecuteStatement": Operation(

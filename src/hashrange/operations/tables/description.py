@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hashrange.operations import throughput as throughput_rules
 from hashrange.operations.context import Caller, stream_arn, table_arn
+from hashrange.operations.tables import throughput as throughput_rules
 from hashrange.storage.api import Reader
 from hashrange.tables import replicas
 from hashrange.tables.table import Index, KeySchema, Replica, Table, Throughput

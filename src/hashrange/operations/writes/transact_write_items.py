@@ -27,8 +27,9 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
-from hashrange.operations import parameters, single_write
+from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody
+from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, holds, records, tokens, writes
 from hashrange.tables.items import Occasion

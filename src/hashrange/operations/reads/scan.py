@@ -6,8 +6,9 @@ Source: API reference, Scan.
 from __future__ import annotations
 
 from hashrange.errors import KEY_MISMATCH, ValidationException
-from hashrange.operations import paging, parameters
+from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.reads import paging
 from hashrange.storage.api import Reader
 from hashrange.tables import catalog, keys, ranges
 

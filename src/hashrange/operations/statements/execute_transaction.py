@@ -15,7 +15,7 @@ from hashrange import partiql
 from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations.context import Answer, Context, Request
-from hashrange.operations.transact_write_items import (
+from hashrange.operations.writes.transact_write_items import (
     TOO_LARGE,
     Claim,
     check_distinct,

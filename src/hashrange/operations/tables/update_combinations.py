@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange.errors import INVALID, ValidationException
-from hashrange.operations import index_changes, throughput
 from hashrange.operations.context import Request
+from hashrange.operations.tables import index_changes, throughput
 
 # In the order in which they are named where there are several.
 _ALONE: Final = {

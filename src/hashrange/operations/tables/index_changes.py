@@ -22,9 +22,8 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.limits import GSI_MAX
-from hashrange.operations import table_definition as definition
-from hashrange.operations import throughput
 from hashrange.operations.context import Answer, Request
+from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables import backfill, catalog
 from hashrange.tables.sweeps import with_index

@@ -8,8 +8,9 @@ from __future__ import annotations
 from hashrange import expressions
 from hashrange.errors import ValidationException
 from hashrange.expressions import KeyComparison, Substitutions, legacy
-from hashrange.operations import key_conditions, paging, parameters
+from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.reads import key_conditions, paging
 from hashrange.storage.api import Reader
 from hashrange.tables import catalog, keys, ranges
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hashrange.operations import single_write
 from hashrange.operations.context import Context, Request, WriteBody
+from hashrange.operations.writes import single_write
 from hashrange.tables import records
 from hashrange.tables.writes import Outcome, Update
 

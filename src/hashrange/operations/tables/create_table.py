@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
-from hashrange.operations import stream_changes, table_description, tags, throughput
-from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.tables import definition, description, stream_changes, tags, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog
 from hashrange.tables.table import Index, KeySchema, KeyType, Table
@@ -39,7 +38,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if view_type is not None:
             table = stream_changes.enable(txn, table, view_type, context)
         catalog.save(txn, table)
-        shown = table_description.describe(txn, table, context.caller, now, status="CREATING")
+        shown = description.describe(txn, table, context.caller, now, status="CREATING")
         _leave_out_warm(shown, request)
         return {"TableDescription": shown}
 

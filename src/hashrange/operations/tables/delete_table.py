@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
-from hashrange.operations import replica_changes, table_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.replicas import replica_changes
+from hashrange.operations.tables import description
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog, states
 from hashrange.tables.table import Table
@@ -32,12 +33,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if table.replicas:
             table = replica_changes.leave(table, context)
             catalog.save(txn, states.settled(table, now, context.settings))
-            return _answer(table_description.describe(txn, table, context.caller, now))
+            return _answer(description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
         _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)
-        shown = table_description.describe(txn, table, context.caller, now)
+        shown = description.describe(txn, table, context.caller, now)
         if delay > 0:
             catalog.save(txn, table)
         else:

@@ -5,8 +5,8 @@ Source: API reference, DeleteItem.
 
 from __future__ import annotations
 
-from hashrange.operations import single_write
 from hashrange.operations.context import Context, Request, WriteBody
+from hashrange.operations.writes import single_write
 
 
 def prepare(request: Request, context: Context) -> WriteBody:

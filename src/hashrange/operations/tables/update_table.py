@@ -13,17 +13,16 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
-from hashrange.operations import (
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.replicas import replica_changes, replica_requests
+from hashrange.operations.tables import (
+    definition,
+    description,
     index_changes,
-    replica_changes,
-    replica_requests,
     stream_changes,
-    table_description,
     throughput,
     update_combinations,
 )
-from hashrange.operations import table_definition as definition
-from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables import catalog, replicas, states
 from hashrange.tables.table import Table
@@ -98,7 +97,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         catalog.save(txn, states.settled(stored, now, context.settings))
         status = "UPDATING" if _is_slow(request) or wanted is not None else table.status
         old, new = (
-            table_description.describe(txn, one, context.caller, now, status=status)
+            description.describe(txn, one, context.caller, now, status=status)
             for one in (before, shown)
         )
         return {"TableDescription": _echoed(old, new, request)}
@@ -140,7 +139,7 @@ def _echoed(old: dict[str, Any], new: dict[str, Any], request: Request) -> dict[
     mode, ceilings = request.get("BillingMode"), request.get("OnDemandThroughput")
     before = old.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if mode is not None and mode != before:
-        new |= table_description.billing_mode({"BillingMode": mode})
+        new |= description.billing_mode({"BillingMode": mode})
     elif request.get("ProvisionedThroughput") is not None:
         stale = ("NumberOfDecreasesToday", "ReadCapacityUnits", "WriteCapacityUnits")
         new["ProvisionedThroughput"] |= {name: old["ProvisionedThroughput"][name] for name in stale}

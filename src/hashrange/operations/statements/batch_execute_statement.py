@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from hashrange import partiql
 from hashrange.errors import DUPLICATE_KEYS, ServiceError, ValidationException
 from hashrange.operations.context import Answer, Context, Request
-from hashrange.operations.execute_statement import ONLY_IN_TRANSACTIONS
+from hashrange.operations.statements.execute_statement import ONLY_IN_TRANSACTIONS
 from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists

@@ -13,8 +13,8 @@ from typing import Any
 
 from hashrange.errors import DUPLICATE_KEYS, ITEM_TOO_LARGE, TransactionConflictException, ValidationException
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
-from hashrange.operations import single_write
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
 from hashrange.tables import capacity, catalog, keys, records, writes
 from hashrange.tables.items import Occasion

@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
-from hashrange.operations import stream_changes
-from hashrange.operations import table_definition as definition
 from hashrange.operations.context import Context, Request
-from hashrange.operations.replica_requests import SEVERAL, WITH_STRONG, Wanted
+from hashrange.operations.replicas.replica_requests import SEVERAL, WITH_STRONG, Wanted
+from hashrange.operations.tables import definition, stream_changes
 from hashrange.storage.api import Transaction
 from hashrange.tables import replicas
 from hashrange.tables.table import Override, Replica, Table, Witness

@@ -14,8 +14,8 @@ from typing import Any
 
 from hashrange.errors import INVALID, ValidationException
 from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX, GSI_MAX, INDEX_NON_KEY_ATTRIBUTES_MAX, LSI_MAX
-from hashrange.operations import throughput
 from hashrange.operations.context import Caller, Request
+from hashrange.operations.tables import throughput
 from hashrange.shapes.vocabulary import java_hash
 from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType
 

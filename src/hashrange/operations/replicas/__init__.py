@@ -1,0 +1,1 @@
+"""The members of a global table: how UpdateTable makes, changes and removes them."""

@@ -1,0 +1,1 @@
+"""Operations whose requests are PartiQL statements."""

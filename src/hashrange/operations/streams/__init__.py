@@ -1,0 +1,1 @@
+"""DynamoDB Streams: the operations that read a table's changes."""

@@ -1,0 +1,1 @@
+"""Operations on tables as a whole, and the rules of what they declare."""

@@ -1,0 +1,1 @@
+"""Operations that change items: one, many, or all or nothing."""
