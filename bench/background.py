@@ -34,9 +34,10 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.tables import catalog, items, keys, records
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
+from hashrange.tables.data import items, keys, records
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size
 
 LOAD_ITEMS: Final = 1_000

@@ -33,7 +33,7 @@ from hashrange.operations.context import Caller
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import catalog, states
+from hashrange.tables.definitions import catalog, states
 
 _GOLDEN = Path(__file__).parent / "golden"
 SCRIPTS = sorted([*(_GOLDEN / "operations").glob("*.txt"), *(_GOLDEN / "partiql").glob("*.txt")])

@@ -32,9 +32,11 @@ from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import CommitFailed, Engine, Stopped, StorageError
-from hashrange.tables import catalog, overview, states, sweeps
-from hashrange.tables.background import Background
-from hashrange.tables.items import Occasion
+from hashrange.tables.background import sweeps
+from hashrange.tables.background.units import Background
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions import catalog, states
+from hashrange.tables.inspection import overview
 from hashrange.workers import Workers
 
 __all__ = ["Background", "Caller", "Database", "Settings"]

@@ -21,7 +21,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine
-from hashrange.tables.check import check
+from hashrange.tables.inspection.check import check
 from hashrange.values import Item, item_size
 from model import strategies
 from model.expressions import (

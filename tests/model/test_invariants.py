@@ -21,9 +21,11 @@ from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Reader
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import catalog, expiry, items, lag, records, sweeps
-from hashrange.tables.check import check
-from hashrange.tables.table import Table
+from hashrange.tables.background import expiry, lag, sweeps
+from hashrange.tables.data import items, records
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.inspection.check import check
 from hashrange.values import Item, item_size
 from model import strategies
 from model.expressions import plain_item

@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import sweeps
+from hashrange.tables.background import sweeps
 from model.machine import TableMachine
 
 _HISTORIES = settings(

@@ -24,9 +24,10 @@ from hashrange.server import ServerSettings, admin, admin_port, admin_url, bind_
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import background, overview, sweeps
-from hashrange.tables.background import Bite, Unit
-from hashrange.tables.bites import Damage
+from hashrange.tables.background import sweeps, units
+from hashrange.tables.background.bites import Damage
+from hashrange.tables.background.units import Bite, Unit
+from hashrange.tables.inspection import overview
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
@@ -97,7 +98,7 @@ def test_health_names_the_background_work_that_fails(
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(sweeps, "units", lambda engine: [Unit("luck", fail)])
-    monkeypatch.setattr(background, "RETRY_SECONDS_MIN", 1_000.0)
+    monkeypatch.setattr(units, "RETRY_SECONDS_MIN", 1_000.0)
     database.sweep()
     database.background.report("other", Damage(b"p", b"s", "spoiled"))
     listening = bind_admin(0)
@@ -234,8 +235,8 @@ def test_a_build_tells_how_far_it_is(
 ) -> None:
     caplog.set_level(logging.INFO, "hashrange")
     monkeypatch.setattr(sweeps, "BITE_ITEMS", 200)
-    monkeypatch.setattr(background, "_ITEMS_FIRST", 200)
-    monkeypatch.setattr(background, "BITE_SECONDS", 1_000.0)  # no bite is smaller for a slow machine
+    monkeypatch.setattr(units, "_ITEMS_FIRST", 200)
+    monkeypatch.setattr(units, "BITE_SECONDS", 1_000.0)  # no bite is smaller for a slow machine
     fill(database, 2_500)
     database.execute("UpdateTimeToLive", orjson.loads(orjson.dumps(TTL)))
     database.execute("UpdateTable", orjson.loads(orjson.dumps(INDEX)))

@@ -14,11 +14,15 @@ from hashrange.clock import ManualClock
 from hashrange.database import Background, Database, Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import background, bites, catalog, check, expiry, lag, streams, writes
-from hashrange.tables.background import Unit
-from hashrange.tables.bites import Limit
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
+from hashrange.tables.background import bites, expiry, lag, units
+from hashrange.tables.background.bites import Limit
+from hashrange.tables.background.units import Unit
+from hashrange.tables.data import writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.inspection import check
+from hashrange.tables.streams import logs
 from hashrange.values import Item
 
 T = TypeVar("T")
@@ -223,7 +227,7 @@ def test_no_change_is_lost_of_an_index_that_is_younger_than_the_list_of_units() 
 
 @pytest.mark.parametrize(
     ("partition", "sort", "unit"),
-    [(b"table", b"bad", "table bad"), (streams.STREAM, b"bad\x00label", "stream bad/label")],
+    [(b"table", b"bad", "table bad"), (logs.STREAM, b"bad\x00label", "stream bad/label")],
 )
 def test_a_damaged_definition_stops_nothing_else(
     world: World, partition: bytes, sort: bytes, unit: str
@@ -248,7 +252,7 @@ def test_a_unit_that_fails_is_logged_once_and_tried_again_ever_more_rarely(
     tries: list[float] = []
     works = False
 
-    def step(bite: background.Bite) -> bool:
+    def step(bite: units.Bite) -> bool:
         tries.append(world.steady)
         if not works:
             raise RuntimeError("no luck")
@@ -375,15 +379,15 @@ def test_what_a_bite_of_a_queue_reads_is_bounded_by_bytes(world: World) -> None:
         world.put("table", number, v={"S": "x" * 300_000})
     stream = world.table("table").stream
     assert stream is not None
-    done = world.engine.write(lambda txn: streams.trim(txn, stream, NOW + 2 * DAY, Limit(1_000)))
+    done = world.engine.write(lambda txn: logs.trim(txn, stream, NOW + 2 * DAY, Limit(1_000)))
     assert done.handled < 5
     assert done.more
     assert world.engine.read(lag.next_due) is None
 
 
 @pytest.mark.parametrize(
-    ("seconds", "items"), [(background.BITE_SECONDS * 10, 20), (background.BITE_SECONDS / 10, 400)]
+    ("seconds", "items"), [(units.BITE_SECONDS * 10, 20), (units.BITE_SECONDS / 10, 400)]
 )
 def test_the_size_of_a_bite_follows_its_time(seconds: float, items: int) -> None:
-    assert background._next_items(200, seconds, 1_000) == items
-    assert background._next_items(200, seconds, 3) == 3
+    assert units._next_items(200, seconds, 1_000) == items
+    assert units._next_items(200, seconds, 3) == 3

@@ -23,7 +23,7 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.operations.context import Caller
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.check import check
+from hashrange.tables.inspection.check import check
 
 ROUNDS = int(os.environ.get("HASHRANGE_FUZZ_ROUNDS", "3"))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hashrange.tables import capacity
-from hashrange.tables.capacity import Consumed, WriteUnits
-from hashrange.tables.table import Index, KeyAttribute, KeySchema, Table
+from hashrange.tables.data import capacity
+from hashrange.tables.data.capacity import Consumed, WriteUnits
+from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, Table
 
 _KEY = KeySchema((KeyAttribute("p", "S"),))
 TABLE = Table(

@@ -7,8 +7,16 @@ import pytest
 from hashrange.errors import ResourceNotFoundException
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import catalog
-from hashrange.tables.table import Index, KeyAttribute, KeySchema, Table, TimeToLive, decode, encode
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import (
+    Index,
+    KeyAttribute,
+    KeySchema,
+    Table,
+    TimeToLive,
+    decode,
+    encode,
+)
 
 _KEY = KeySchema((KeyAttribute("p", "S"),))
 NOW = 1_000.0

@@ -12,10 +12,13 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import catalog, check, expiry, records
-from hashrange.tables.check import Problem
-from hashrange.tables.table import Table, TimeToLive
-from hashrange.tables.table import encode as encode_definition
+from hashrange.tables.background import expiry
+from hashrange.tables.data import records
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table, TimeToLive
+from hashrange.tables.definitions.table import encode as encode_definition
+from hashrange.tables.inspection import check
+from hashrange.tables.inspection.check import Problem
 from hashrange.values import Item, item_size
 
 NOW = 1_700_000_000

@@ -16,10 +16,11 @@ from hashrange.database import Database, Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import holds, lag, queues, tokens
-from hashrange.tables.bites import Limit
-from hashrange.tables.indexes import Entry
-from hashrange.tables.table import Index, KeyAttribute, KeySchema
+from hashrange.tables.background import lag, queues
+from hashrange.tables.background.bites import Limit
+from hashrange.tables.data import holds, tokens
+from hashrange.tables.data.indexes import Entry
+from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema
 from rocks import Skips, counting_skips
 
 SPACE = 100

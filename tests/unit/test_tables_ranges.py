@@ -15,9 +15,9 @@ from hashrange import encoding
 from hashrange.errors import ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import ranges, records
-from hashrange.tables.ranges import Source
-from hashrange.tables.table import Index, KeyAttribute, KeySchema, Table
+from hashrange.tables.data import ranges, records
+from hashrange.tables.data.ranges import Source
+from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, Table
 from hashrange.values import AttributeValue, Item, decode_binary, item_size, numbers
 
 _texts = st.text(st.sampled_from("ab\x00\x01\xff\ue000\U00010000"), max_size=3)

@@ -8,8 +8,8 @@ import pytest
 
 from hashrange.errors import ResourceNotFoundException
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables import catalog, replicas
-from hashrange.tables.table import (
+from hashrange.tables.definitions import catalog, replicas
+from hashrange.tables.definitions.table import (
     Index,
     KeyAttribute,
     KeySchema,

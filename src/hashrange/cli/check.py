@@ -11,8 +11,8 @@ import click
 import orjson
 
 from hashrange.storage.api import StorageError
-from hashrange.tables.check import Problem, check, mend
-from hashrange.tables.owners import owners
+from hashrange.tables.inspection.check import Problem, check, mend
+from hashrange.tables.inspection.owners import owners
 
 if TYPE_CHECKING:
     from hashrange.storage.embedded.reading import StoredRecords

@@ -9,9 +9,9 @@
     context      what an operation is given, and what it is in the registry
     parameters   the parameters that reads and writes share
 
-To add one: write `prepare(request, context) -> body` in the package of what it is about, name it here, declare
-its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does all that needs no storage; the
-engine runs the body.
+To add one: write `prepare(request, context) -> body` in the package of what it is about, name it here,
+declare its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does all that needs no storage;
+the engine runs the body.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
     parser      text to statement
     prepared    a statement compiled and kept by its text, and bound to a request's parameters
     access      what the WHERE clause says of the key: query, several queries, scan or one item
-    reads       SELECT, by `tables.ranges`
-    changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.writes`
+    reads       SELECT, by `tables.data.ranges`
+    changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.data.writes`
 
 The life of a statement: `prepare` parses and compiles its text, once; `bind` checks the parameters of a
 request and puts them in; in the engine's body `access.plan` matches the WHERE clause with the key of the

@@ -33,9 +33,9 @@ from hashrange.expressions.tree import (
 )
 from hashrange.limits import PARTIQL_IN_KEYS_MAX
 from hashrange.partiql.prepared import Prepared, Values
-from hashrange.tables import keys, ranges
-from hashrange.tables.ranges import Source
-from hashrange.tables.table import KeyAttribute, KeySchema
+from hashrange.tables.data import keys, ranges
+from hashrange.tables.data.ranges import Source
+from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue, Item
 
 KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"

@@ -24,10 +24,10 @@ from hashrange.partiql import access as accesses
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Update
 from hashrange.storage.api import Transaction
-from hashrange.tables import keys, records, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
-from hashrange.tables.writes import Outcome, Write
+from hashrange.tables.data import keys, records, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size
 
 DUPLICATE: Final = "Duplicate primary key exists in table"
@@ -112,7 +112,7 @@ def _absent_or(test: Callable[[Item], bool]) -> Callable[[Item], bool]:
 def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion: Occasion) -> Outcome:
     """Run the write of a statement.
 
-    Raises what `tables.writes.perform` raises, and `DuplicateItemException` for an INSERT.
+    Raises what `tables.data.writes.perform` raises, and `DuplicateItemException` for an INSERT.
     """
     try:
         return writes.perform(txn, table, write, occasion)

@@ -29,7 +29,7 @@ from hashrange.expressions.updates import compile_update
 from hashrange.partiql.conditions import SET_FUNCTIONS
 from hashrange.partiql.parser import SETS, not_a_set, parse
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
-from hashrange.tables.table import KeySchema
+from hashrange.tables.definitions.table import KeySchema
 from hashrange.values import AttributeValue, admit_value, kind
 
 Values: TypeAlias = Mapping[str, AttributeValue]

@@ -29,10 +29,10 @@ from hashrange.partiql.access import Access, Spans
 from hashrange.partiql.prepared import Bound, Prepared, Projection
 from hashrange.partiql.statements import Select, show
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, keys, ranges, records, sources
-from hashrange.tables.capacity import Consumed
-from hashrange.tables.ranges import Source
-from hashrange.tables.table import KeySchema, Table
+from hashrange.tables.data import capacity, keys, ranges, records, sources
+from hashrange.tables.data.capacity import Consumed
+from hashrange.tables.data.ranges import Source
+from hashrange.tables.definitions.table import KeySchema, Table
 from hashrange.values import AttributeValue, Item, admit_item
 
 INVALID_TOKEN: Final = "Invalid NextToken"

@@ -17,7 +17,8 @@ from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, catalog, keys, records
+from hashrange.tables.data import capacity, keys, records
+from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, catalog, keys, records
+from hashrange.tables.data import capacity, keys, records
+from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
 

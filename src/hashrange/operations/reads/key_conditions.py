@@ -14,9 +14,9 @@ from typing import NamedTuple
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
 from hashrange.expressions import KeyComparison
-from hashrange.tables import keys, ranges
-from hashrange.tables.ranges import Source
-from hashrange.tables.table import KeyAttribute, KeySchema
+from hashrange.tables.data import keys, ranges
+from hashrange.tables.data.ranges import Source
+from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue
 
 _WRONG_COUNT = "Conditions can be of length 1 or 2 only"

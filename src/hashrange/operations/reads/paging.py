@@ -13,9 +13,9 @@ from hashrange.expressions import Condition, Projection, Substitutions, legacy
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Request
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, ranges, records, sources
-from hashrange.tables.ranges import Page, Source
-from hashrange.tables.table import Table
+from hashrange.tables.data import capacity, ranges, records, sources
+from hashrange.tables.data.ranges import Page, Source
+from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, admit_item
 
 

@@ -12,7 +12,8 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.operations.reads import key_conditions, paging
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog, keys, ranges
+from hashrange.tables.data import keys, ranges
+from hashrange.tables.definitions import catalog
 
 _EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
 _LEGACY = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")

@@ -10,7 +10,8 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.operations.reads import paging
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog, keys, ranges
+from hashrange.tables.data import keys, ranges
+from hashrange.tables.definitions import catalog
 
 _EXPRESSIONS = ("ProjectionExpression", "FilterExpression")
 _LEGACY = ("AttributesToGet", "ScanFilter", "ConditionalOperator")

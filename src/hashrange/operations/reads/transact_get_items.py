@@ -14,8 +14,9 @@ from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, catalog, holds, keys, records
-from hashrange.tables.table import Table
+from hashrange.tables.data import capacity, holds, keys, records
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 from hashrange.values import admit_item
 
 _REPEATED = "Transaction request cannot include multiple operations on one item"

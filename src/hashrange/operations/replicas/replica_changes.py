@@ -2,8 +2,8 @@
 
 `replica_requests.read` holds a request against the rules that need no table, `admit` against those that come
 before the table's state, `apply` does the rest; `spread` carries any other update to all members, and
-`leave` is DeleteTable in one region of several. What a replica is here: see `tables.replicas`. Auto scaling
-does not exist here, so only on-demand tables get replicas.
+`leave` is DeleteTable in one region of several. What a replica is here: see `tables.definitions.replicas`.
+Auto scaling does not exist here, so only on-demand tables get replicas.
 
 Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
 ack-api-quirks (DDB-TABLE-201 to 309) measured them in October 2026.
@@ -21,8 +21,8 @@ from hashrange.operations.context import Context, Request
 from hashrange.operations.replicas.replica_requests import SEVERAL, WITH_STRONG, Wanted
 from hashrange.operations.tables import definition, stream_changes
 from hashrange.storage.api import Transaction
-from hashrange.tables import replicas
-from hashrange.tables.table import Override, Replica, Table, Witness
+from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions.table import Override, Replica, Table, Witness
 
 _IN_USE: Final = "The resource which you are attempting to change is in use."
 _LOCAL: Final = (

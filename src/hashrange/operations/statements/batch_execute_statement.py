@@ -20,10 +20,11 @@ from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import capacity, catalog, keys, records, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
-from hashrange.tables.writes import Write
+from hashrange.tables.data import capacity, keys, records, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Write
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 
 # The words of a transaction with the name of the batch, an assumption: DynamoDB Local says "Only single item
 # select is supported" here.

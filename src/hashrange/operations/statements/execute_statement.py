@@ -15,8 +15,9 @@ from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import capacity, catalog
-from hashrange.tables.items import Occasion
+from hashrange.tables.data import capacity
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions import catalog
 
 ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requests."
 

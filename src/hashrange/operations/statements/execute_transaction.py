@@ -27,10 +27,11 @@ from hashrange.partiql import access, changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Update
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import capacity, catalog, holds, keys, records, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
-from hashrange.tables.writes import Outcome
+from hashrange.tables.data import capacity, holds, keys, records, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Outcome
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 
 _MIXED = "ExecuteTransaction API does not support both read and write operations in the same request."
 _WHOLE_KEY = "Select statements within ExecuteTransaction must specify the primary key in the where clause."

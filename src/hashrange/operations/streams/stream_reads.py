@@ -28,8 +28,8 @@ from hashrange.errors import (
 )
 from hashrange.operations.context import Answer, Context, ReadBody, Request, stream_arn, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables import streams
-from hashrange.tables.streams import Change, Shard, Stream
+from hashrange.tables.streams import logs
+from hashrange.tables.streams.logs import Change, Shard, Stream
 
 _ITERATOR_SECONDS: Final = 15 * 60
 _PAGE_RECORDS: Final = 1_000
@@ -98,7 +98,7 @@ def _names(arn: str) -> tuple[str, str]:
 
 def _open(reader: Reader, arn: str) -> Stream:
     """The stream that an ARN names. Raises `ResourceNotFoundException` and `ValidationException`."""
-    stream = streams.find(reader, *_names(arn))
+    stream = logs.find(reader, *_names(arn))
     if stream is None:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Stream: {arn} not found")
     return stream
@@ -129,7 +129,7 @@ def prepare_list(request: Request, context: Context) -> ReadBody:
     after = _names(start) if start is not None else None
 
     def body(reader: Reader) -> Answer:
-        wanted = (s for s in streams.all_streams(reader, after) if only is None or s.table == only)
+        wanted = (s for s in logs.all_streams(reader, after) if only is None or s.table == only)
         found = list(islice(wanted, limit + 1))
         shown = [
             {
@@ -185,9 +185,9 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
 
 
 def _show_shard(shard: Shard) -> dict[str, Any]:
-    numbers = {"StartingSequenceNumber": streams.show_sequence(shard.start)}
+    numbers = {"StartingSequenceNumber": logs.show_sequence(shard.start)}
     if shard.end is not None:
-        numbers["EndingSequenceNumber"] = streams.show_sequence(shard.end)
+        numbers["EndingSequenceNumber"] = logs.show_sequence(shard.end)
     shown: dict[str, Any] = {"ShardId": shard.id, "SequenceNumberRange": numbers}
     if shard.parent is not None:
         shown["ParentShardId"] = shard.parent
@@ -220,11 +220,11 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
     if kind == "TRIM_HORIZON":
         return shard.horizon
     if kind == "LATEST":
-        return streams.newest(reader, stream, shard)
+        return logs.newest(reader, stream, shard)
     if kind == "AT_TIMESTAMP":
-        return streams.mark_at(reader, stream, shard, request["Timestamp"])
+        return logs.mark_at(reader, stream, shard, request["Timestamp"])
     try:
-        sequence = streams.parse_sequence(request["SequenceNumber"])
+        sequence = logs.parse_sequence(request["SequenceNumber"])
     except ValueError:
         raise ValidationException(f"{INVALID}Invalid SequenceNumber") from None
     end = shard.end if shard.end is not None else _SEQUENCE_MAX
@@ -251,7 +251,7 @@ def prepare_records(request: Request, context: Context) -> ReadBody:
         shown: list[dict[str, Any]] = []
         after, total = position.after, 0
         complete = True
-        for sequence, change in streams.read(reader, stream, shard.id, after, limit):
+        for sequence, change in logs.read(reader, stream, shard.id, after, limit):
             if total and total + change.size > _PAGE_BYTES:
                 complete = False
                 break
@@ -271,7 +271,7 @@ def _show_record(stream: Stream, sequence: int, change: Change, region: str) -> 
     body: dict[str, Any] = {
         "ApproximateCreationDateTime": int(change.time),
         "Keys": orjson.Fragment(change.keys),
-        "SequenceNumber": streams.show_sequence(sequence),
+        "SequenceNumber": logs.show_sequence(sequence),
         "SizeBytes": change.size,
         "StreamViewType": stream.view_type,
     }

@@ -14,8 +14,8 @@ from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, Vali
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.operations.tables import definition, description, stream_changes, tags, throughput
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog
-from hashrange.tables.table import Index, KeySchema, KeyType, Table
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
 
 
 def prepare(request: Request, context: Context) -> WriteBody:

@@ -17,7 +17,7 @@ from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX, GSI_MAX, INDEX_NON_KEY_ATTR
 from hashrange.operations.context import Caller, Request
 from hashrange.operations.tables import throughput
 from hashrange.shapes.vocabulary import java_hash
-from hashrange.tables.table import Index, KeyAttribute, KeySchema, KeyType
+from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, KeyType
 
 _TABLE_CLASSES = ("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 _SERVICE_KEY = "alias/aws/dynamodb"

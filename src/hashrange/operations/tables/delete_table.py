@@ -14,8 +14,8 @@ from hashrange.operations.context import Answer, Context, Request, WriteBody, ta
 from hashrange.operations.replicas import replica_changes
 from hashrange.operations.tables import description
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog, states
-from hashrange.tables.table import Table
+from hashrange.tables.definitions import catalog, states
+from hashrange.tables.definitions.table import Table
 
 _PROTECTED = (
     "Resource cannot be deleted as it is currently protected against deletion. "

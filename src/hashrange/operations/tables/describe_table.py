@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.operations.tables import description
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog
+from hashrange.tables.definitions import catalog
 
 
 def prepare(request: Request, context: Context) -> ReadBody:

@@ -10,8 +10,8 @@ from typing import Any
 from hashrange.operations.context import Caller, stream_arn, table_arn
 from hashrange.operations.tables import throughput as throughput_rules
 from hashrange.storage.api import Reader
-from hashrange.tables import replicas
-from hashrange.tables.table import Index, KeySchema, Replica, Table, Throughput
+from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions.table import Index, KeySchema, Replica, Table, Throughput
 
 # Other modes are those of global tables of several accounts.
 _SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"

@@ -25,9 +25,10 @@ from hashrange.limits import GSI_MAX
 from hashrange.operations.context import Answer, Request
 from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
-from hashrange.tables import backfill, catalog
-from hashrange.tables.sweeps import with_index
-from hashrange.tables.table import Index, KeySchema, KeyType, Table
+from hashrange.tables.background import backfill
+from hashrange.tables.background.sweeps import with_index
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
 
 _ACTIONS = ("Update", "Create", "Delete")
 _ONE_AT_A_TIME = (

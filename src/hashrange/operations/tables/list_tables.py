@@ -10,7 +10,7 @@ from itertools import islice
 from hashrange.limits import LIST_TABLES_MAX
 from hashrange.operations.context import Answer, Context, ReadBody, Request
 from hashrange.storage.api import Reader
-from hashrange.tables import catalog
+from hashrange.tables.definitions import catalog
 
 
 def prepare(request: Request, context: Context) -> ReadBody:

@@ -14,8 +14,8 @@ from hashrange.errors import INVALID, AccessDeniedException, ResourceNotFoundExc
 from hashrange.limits import TAGS_MAX
 from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import catalog
-from hashrange.tables.table import Table
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 
 _PAGE = 10
 

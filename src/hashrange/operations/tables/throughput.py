@@ -20,7 +20,7 @@ import msgspec
 from hashrange.clock import has_come
 from hashrange.errors import INVALID, LimitExceededException, ValidationException
 from hashrange.limits import DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX
-from hashrange.tables.table import Index, Table, Throughput
+from hashrange.tables.definitions.table import Index, Table, Throughput
 
 _ON_DEMAND_WARM: Final = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
 _CEILINGS: Final = ("MaxReadRequestUnits", "MaxWriteRequestUnits")

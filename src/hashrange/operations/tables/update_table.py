@@ -24,8 +24,8 @@ from hashrange.operations.tables import (
     update_combinations,
 )
 from hashrange.storage.api import Transaction
-from hashrange.tables import catalog, replicas, states
-from hashrange.tables.table import Table
+from hashrange.tables.definitions import catalog, replicas, states
+from hashrange.tables.definitions.table import Table
 
 # [report] ack-api-quirks DDB-TABLE-015; a mode of consistency that is asked for alone is not listed.
 _NOTHING = (

@@ -16,10 +16,11 @@ from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
-from hashrange.tables import capacity, catalog, keys, records, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
-from hashrange.tables.writes import Write
+from hashrange.tables.data import capacity, keys, records, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Write
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 from hashrange.values import admit_item
 
 _ONE_OF = (

@@ -14,9 +14,10 @@ from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables import capacity, catalog, items, records, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.writes import Outcome, Write
+from hashrange.tables.data import capacity, items, records, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
 _CONDITION = ("ConditionExpression",)

@@ -31,10 +31,11 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
-from hashrange.tables import capacity, catalog, holds, records, tokens, writes
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
-from hashrange.tables.writes import Outcome, Write
+from hashrange.tables.data import capacity, holds, records, tokens, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 from hashrange.values import UNLEVELLED, item_size, levels
 
 _MEMBERS: dict[str, Callable[[Request, int], Write]] = {

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from hashrange.operations.context import Context, Request, WriteBody
 from hashrange.operations.writes import single_write
-from hashrange.tables import records
-from hashrange.tables.writes import Outcome, Update
+from hashrange.tables.data import records
+from hashrange.tables.data.writes import Outcome, Update
 
 
 def prepare(request: Request, context: Context) -> WriteBody:

@@ -16,9 +16,11 @@ from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, 
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import backfill, builds, changes, expiry, indexes, lag, records
-from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
-from hashrange.tables.table import Index, Table
+from hashrange.tables.background import backfill, builds, expiry, lag
+from hashrange.tables.data import indexes, records
+from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.streams import changes
 from hashrange.values import Item, equal
 
 _COLLECTION_TOO_LARGE = "Collection size exceeded."

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.limits import TTL_PAST_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import builds, queues, records
-from hashrange.tables.bites import AT_ONCE, Limit
-from hashrange.tables.builds import Build, Found
-from hashrange.tables.table import Table, TimeToLive
+from hashrange.tables.background import builds, queues
+from hashrange.tables.background.bites import AT_ONCE, Limit
+from hashrange.tables.background.builds import Build, Found
+from hashrange.tables.data import records
+from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.values import Item, numbers
 
 _CURSOR = b"cursor"

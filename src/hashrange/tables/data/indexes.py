@@ -16,9 +16,9 @@ from hashrange import encoding
 from hashrange.errors import INVALID, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables import records
-from hashrange.tables.keys import TOO_LONG_PARTITION_KEY, TOO_LONG_SORT_KEY
-from hashrange.tables.table import Index, KeyAttribute, Table
+from hashrange.tables.data import records
+from hashrange.tables.data.keys import TOO_LONG_PARTITION_KEY, TOO_LONG_SORT_KEY
+from hashrange.tables.definitions.table import Index, KeyAttribute, Table
 from hashrange.values import Item, item_size, kind, value_size
 
 _EMPTY_INDEX_KEY = (

@@ -19,9 +19,9 @@ from hashrange import encoding, pace
 from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
 from hashrange.storage.api import Reader
-from hashrange.tables import indexes, keys, records
-from hashrange.tables.records import HEADER_BYTES
-from hashrange.tables.table import Index, KeySchema, Table
+from hashrange.tables.data import indexes, keys, records
+from hashrange.tables.data.records import HEADER_BYTES
+from hashrange.tables.definitions.table import Index, KeySchema, Table
 from hashrange.values import AttributeValue, Item
 
 INVALID_START = "The provided starting key is invalid"

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitFailed, Engine, StorageError, Transaction
-from hashrange.tables.bites import Damage, Limit
-from hashrange.tables.items import Occasion
+from hashrange.tables.background.bites import Damage, Limit
+from hashrange.tables.data.items import Occasion
 
 T = TypeVar("T")
 

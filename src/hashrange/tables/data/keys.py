@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashrange import encoding
 from hashrange.errors import INVALID, KEY_MISMATCH, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from hashrange.tables.table import KeyAttribute, KeySchema, Table
+from hashrange.tables.definitions.table import KeyAttribute, KeySchema, Table
 from hashrange.values import AttributeValue, Item, kind, value_size
 
 _EMPTY_KEY = (

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Reader, StorageError, Transaction
-from hashrange.tables.bites import AT_ONCE, Damage, Limit
+from hashrange.tables.background.bites import AT_ONCE, Damage, Limit
 
 
 class Build(NamedTuple):

@@ -8,9 +8,10 @@ from contextlib import suppress
 import msgspec
 
 from hashrange.storage.api import Reader, StorageError
-from hashrange.tables import catalog, streams
-from hashrange.tables import table as tables
-from hashrange.tables.table import Table
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions import table as tables
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.streams import logs
 
 
 def owners(reader: Reader) -> list[tuple[int, str]]:
@@ -26,7 +27,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         with suppress(msgspec.MsgspecError, ValueError):
             found += _of_table(tables.decode(stored))
     with suppress(msgspec.MsgspecError, ValueError, StorageError):
-        found += [(stream.space, f"the stream of {stream.table}") for stream in streams.all_streams(reader)]
+        found += [(stream.space, f"the stream of {stream.table}") for stream in logs.all_streams(reader)]
     return found
 
 

@@ -19,11 +19,12 @@ import msgspec
 
 from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import catalog, indexes
-from hashrange.tables.bites import Damage, Done, Limit
-from hashrange.tables.catalog import LAG_SPACE
-from hashrange.tables.indexes import Entry
-from hashrange.tables.table import Index, Table
+from hashrange.tables.background.bites import Damage, Done, Limit
+from hashrange.tables.data import indexes
+from hashrange.tables.data.indexes import Entry
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.catalog import LAG_SPACE
+from hashrange.tables.definitions.table import Index, Table
 
 _CHANGE = b"change"
 _MARK = b"mark"

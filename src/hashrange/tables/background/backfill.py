@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import builds, indexes, records
-from hashrange.tables.bites import AT_ONCE, Limit
-from hashrange.tables.builds import Build, Found
-from hashrange.tables.catalog import BACKFILL_SPACE
-from hashrange.tables.table import Index, Table
+from hashrange.tables.background import builds
+from hashrange.tables.background.bites import AT_ONCE, Limit
+from hashrange.tables.background.builds import Build, Found
+from hashrange.tables.data import indexes, records
+from hashrange.tables.definitions.catalog import BACKFILL_SPACE
+from hashrange.tables.definitions.table import Index, Table
 
 
 def build_of(index: Index) -> Build:

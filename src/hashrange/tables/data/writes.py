@@ -22,10 +22,10 @@ from hashrange.errors import (
 )
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables import holds, indexes, items, keys, records
-from hashrange.tables.capacity import NO_INDEXES, WriteUnits, write_units
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Table
+from hashrange.tables.data import holds, indexes, items, keys, records
+from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size, size_within
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from hashrange import pace
 from hashrange.errors import INVALID, ValidationException
 from hashrange.storage.api import Reader
-from hashrange.tables import capacity, indexes, keys, records
-from hashrange.tables.ranges import Source
-from hashrange.tables.table import Table
+from hashrange.tables.data import capacity, indexes, keys, records
+from hashrange.tables.data.ranges import Source
+from hashrange.tables.definitions.table import Table
 
 _GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexes"
 

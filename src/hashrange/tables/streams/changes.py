@@ -1,7 +1,7 @@
 """The change of an item, as a stream keeps it.
 
 `record` is called by `items.apply`, in the item's own transaction, and is on the path of every write to a
-table with a stream. The streams themselves, and who reads them, are the business of `tables.streams`.
+table with a stream. The streams themselves, and who reads them, are the business of `tables.streams.logs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from hashrange.storage.api import Transaction
-from hashrange.tables.streams import TIME_AT, Change, Stream
+from hashrange.tables.streams.logs import TIME_AT, Change, Stream
 from hashrange.values import Item, equal, item_size
 
 # How a set begins in stored JSON, whatever its type; no other value does.

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hashrange.tables.streams import Stream
+from hashrange.tables.streams.logs import Stream
 
 _DAY_SECONDS = 24 * 3600
 

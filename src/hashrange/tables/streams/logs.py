@@ -24,7 +24,7 @@ import msgspec
 from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.bites import Damage, Done, Limit
+from hashrange.tables.background.bites import Damage, Done, Limit
 
 STREAM = b"stream"
 CATALOG_SPACE = 0

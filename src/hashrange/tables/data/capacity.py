@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from hashrange.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
-from hashrange.tables.table import Table
+from hashrange.tables.definitions.table import Table
 
 NO_INDEXES: dict[str, int] = {}
 

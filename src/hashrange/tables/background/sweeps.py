@@ -14,23 +14,15 @@ from functools import partial
 import msgspec
 
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
-from hashrange.tables import (
-    backfill,
-    builds,
-    catalog,
-    expiry,
-    holds,
-    lag,
-    overview,
-    records,
-    streams,
-    tokens,
-    writes,
-)
-from hashrange.tables.background import Background, Bite, Unit
-from hashrange.tables.bites import Damage, Done, Limit
-from hashrange.tables.items import Occasion
-from hashrange.tables.table import Index, Table, TimeToLive
+from hashrange.tables.background import backfill, builds, expiry, lag
+from hashrange.tables.background.bites import Damage, Done, Limit
+from hashrange.tables.background.units import Background, Bite, Unit
+from hashrange.tables.data import holds, records, tokens, writes
+from hashrange.tables.data.items import Occasion
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Index, Table, TimeToLive
+from hashrange.tables.inspection import overview
+from hashrange.tables.streams import logs
 
 # The most items of a bite.
 BITE_ITEMS = 1_000
@@ -68,9 +60,9 @@ def units(engine: Engine) -> Iterator[Unit]:
             yield from _units_of(engine, table)
         else:
             yield Unit(f"table {name}", partial(_raise, table))
-    for name, stream in engine.read(lambda reader: list(streams.every_stream(reader))):
+    for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         unit = f"stream {name}"
-        if isinstance(stream, streams.Stream):
+        if isinstance(stream, logs.Stream):
             yield Unit(unit, partial(_tend_stream, engine, stream.table, stream.label))
         else:
             yield Unit(unit, partial(_raise, stream))
@@ -324,17 +316,17 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
     """Trim a stream, roll its shards over when they are old, forget it when it is long off."""
     occasion = bite.occasion
     now = occasion.now
-    stream = engine.read(lambda reader: streams.find(reader, name, label))
+    stream = engine.read(lambda reader: logs.find(reader, name, label))
     if stream is None:
         return False
-    if engine.read(partial(streams.is_ahead, stream=stream, now=now)):
+    if engine.read(partial(logs.is_ahead, stream=stream, now=now)):
         engine.write(partial(_bring_back, name=name, label=label, now=now))
         return False
-    if stream.closed is not None and stream.closed < now - streams.RETENTION_SECONDS:
-        engine.write(partial(streams.forget, stream=stream))
+    if stream.closed is not None and stream.closed < now - logs.RETENTION_SECONDS:
+        engine.write(partial(logs.forget, stream=stream))
         return False
     more = False
-    if engine.read(partial(streams.trimmable, stream=stream, now=now)):
+    if engine.read(partial(logs.trimmable, stream=stream, now=now)):
         trimmed = bite.write(engine, partial(_trim, table=name, label=label, now=now, limit=bite.limit))
         bite.damaged(trimmed.damages)
         more = trimmed.more
@@ -345,25 +337,25 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
 
 
 def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) -> Done:
-    stream = streams.find(txn, table, label)
-    return streams.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
+    stream = logs.find(txn, table, label)
+    return logs.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
     """Let a stream go on at the time `now`, which is earlier than times that it holds."""
-    stream = streams.find(txn, name, label)
+    stream = logs.find(txn, name, label)
     if stream is not None:
-        streams.save(txn, streams.brought_back(stream, now))
+        logs.save(txn, logs.brought_back(stream, now))
         _roll_over(txn, name, label, now)
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     table = catalog.find(txn, name)
-    stream = streams.find(txn, name, label)
+    stream = logs.find(txn, name, label)
     if table is None or stream is None or table.stream is None or table.stream.label != label:
         return
-    stream = streams.roll_over(txn, stream, now)
-    streams.save(txn, stream)
+    stream = logs.roll_over(txn, stream, now)
+    logs.save(txn, stream)
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
 
 

@@ -31,9 +31,12 @@ import orjson
 
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
-from hashrange.tables import catalog, expiry, indexes, items, keys, lag, records, streams
-from hashrange.tables import table as tables
-from hashrange.tables.table import Index, Table
+from hashrange.tables.background import expiry, lag
+from hashrange.tables.data import indexes, items, keys, records
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions import table as tables
+from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
 
 BITE_RECORDS = 500
@@ -115,8 +118,8 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
         yield from _check_table(engine, table, report)
-    for name, stream in engine.read(lambda reader: list(streams.every_stream(reader))):
-        if isinstance(stream, streams.Stream):
+    for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
+        if isinstance(stream, logs.Stream):
             owners.setdefault(stream.space, stream.table)
         else:
             yield Problem("", f"the definition of stream {name} cannot be decoded: {stream}")

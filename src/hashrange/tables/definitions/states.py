@@ -16,8 +16,8 @@ import msgspec
 from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
-from hashrange.tables import catalog, replicas
-from hashrange.tables.table import Replica, Table, Witness
+from hashrange.tables.definitions import catalog, replicas
+from hashrange.tables.definitions.table import Replica, Table, Witness
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from hashrange.clock import has_come
-from hashrange.tables.table import Index, Override, Replica, Table, Throughput, Witness
+from hashrange.tables.definitions.table import Index, Override, Replica, Table, Throughput, Witness
 
 _SOURCE_SECONDS = 24 * 3600
 

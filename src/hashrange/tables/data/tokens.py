@@ -21,8 +21,8 @@ from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import queues
-from hashrange.tables.catalog import TOKEN_SPACE
+from hashrange.tables.background import queues
+from hashrange.tables.definitions.catalog import TOKEN_SPACE
 
 _TOKEN = b"token"
 _TIME_BYTES = 8

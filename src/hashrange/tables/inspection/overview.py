@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Any
 
 from hashrange.storage.api import Reader
-from hashrange.tables import backfill, catalog, expiry
-from hashrange.tables.streams import Stream
-from hashrange.tables.table import Index, Table, TimeToLive
+from hashrange.tables.background import backfill, expiry
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Index, Table, TimeToLive
+from hashrange.tables.streams.logs import Stream
 
 _HASH_BYTES = 8
 

@@ -16,11 +16,12 @@ import msgspec
 from hashrange import pace
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables import replicas, streams
-from hashrange.tables import table as tables
-from hashrange.tables.table import Table
+from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions import table as tables
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.streams import logs
 
-CATALOG_SPACE = streams.CATALOG_SPACE
+CATALOG_SPACE = logs.CATALOG_SPACE
 TOKEN_SPACE = 1
 LAG_SPACE = 2
 BACKFILL_SPACE = 3
@@ -142,4 +143,4 @@ def remove(txn: Transaction, table: Table, now: float) -> None:
     for space in spaces_of(table):
         txn.delete_space(space)
     if table.stream is not None:
-        streams.disable(txn, table.stream, now)
+        logs.disable(txn, table.stream, now)

@@ -1,0 +1,13 @@
+"""The data path: the one way to change an item, and the one way to read them in order.
+
+    keys         an item's key: its rules and its address
+    records      the stored form of an item
+    indexes      the entries that an item has in secondary indexes
+    items        `apply`: the only way an item changes
+    writes       one read-modify-write: put, update, delete, check
+    ranges       `read_page`: the only ordered read
+    sources      what may be read, what it shows and what that costs
+    capacity     read and write units, and the ConsumedCapacity of an answer
+    tokens       answers to ClientRequestToken
+    holds        transactions that stay in flight, so that programs can be tested against conflicts
+"""
