@@ -1,5 +1,8 @@
 """Hashrange: a DynamoDB-compatible database.
 
+    with hashrange.Database.open("data") as database:
+        client = hashrange.client.connect(database)
+
 The table of contents, from the top layer to the bottom one; each module says what it holds and what
 it refuses to know:
 
@@ -22,8 +25,23 @@ it refuses to know:
 
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hashrange.database import Database
+
+__all__ = ["Database", "__version__", "compiled", "form"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`Database`, loaded when it is asked for: most imports of this package need only a part of it."""
+    if name != "Database":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hashrange.database import Database
+
+    return Database
 
 
 def compiled() -> bool:

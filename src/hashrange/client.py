@@ -1,32 +1,38 @@
 """The in-process client: boto3 over a `Database`, without a socket.
 
-    client = hashrange.client.connect(database)            # a botocore client, as boto3.client returns
-    table = hashrange.client.resource(database).Table("t") # a boto3 resource
+    with hashrange.Database.in_memory() as database:
+        client = hashrange.client.connect(database)             # as boto3.client("dynamodb") returns
+        table = hashrange.client.resource(database).Table("t")  # as boto3.resource("dynamodb") returns
 
 botocore builds each request as always and offers it to the handlers of its `before-send` event before it
 opens a connection; ours answers. So parameters, results, errors, paginators and waiters are botocore's
-own, and the request and the answer pass through `protocol` as they would over HTTP. Background work that
-is due is done before a request, as no server does it. Thread-safe, as botocore's clients are.
+own, and the request and the answer pass through `protocol` as they would over HTTP. No server does the
+background work that is due, so it is done before a request. Thread-safe, as botocore's clients are.
 
-boto3 is an optional dependency: the extra `hashrange[client]`. Refuses to know what an operation does.
+All clients come from one boto3 session, so an exception class of one is that of all. A client is made in
+some milliseconds and kept with its database: who asks for it again gets the same one.
+
+boto3 is an optional dependency. Refuses to know what an operation does.
 """
 
 from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hashrange import protocol
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Call, Response, Wire
+from hashrange.storage.api import StoreClosed
 
 if TYPE_CHECKING:
+    import boto3
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
     from botocore.config import Config
-    from botocore.loaders import Loader
 
 # Nothing listens there, by RFC 6761: should a request ever pass our handler, it fails and goes nowhere.
 _ENDPOINT_URL: Final = "http://hashrange.invalid"
@@ -44,12 +50,19 @@ def connect(
 ) -> Any:
     """A boto3 client for `service` (``dynamodb`` or ``dynamodbstreams``) whose requests `database` answers.
 
-    `region` and `account_id` are those of the caller, and appear in ARNs. Raises ImportError where boto3 is
-    not installed.
+    `region` and `account_id` are those of the caller, and appear in ARNs. With the same arguments it returns
+    the same client; with a `config` it makes a new one. Raises ImportError where boto3 is not installed.
+    A request after `database` was closed raises StoreClosed (`hashrange.storage.api`).
     """
-    return _session(database, region, account_id).client(
-        service, endpoint_url=_ENDPOINT_URL, config=_config(config)
-    )
+
+    def make(session: boto3.Session, chosen: Config) -> Any:
+        client = session.client(
+            cast(Any, service), region_name=region, endpoint_url=_ENDPOINT_URL, config=chosen
+        )
+        _answer_from(database, region, account_id, client)
+        return client
+
+    return _kept(database, (service, "client", region, account_id), config, make)
 
 
 def resource(
@@ -60,44 +73,64 @@ def resource(
     config: Config | None = None,
 ) -> Any:
     """A boto3 ``dynamodb`` resource whose requests `database` answers; otherwise as `connect`."""
-    return _session(database, region, account_id).resource(
-        "dynamodb", endpoint_url=_ENDPOINT_URL, config=_config(config)
-    )
+
+    def make(session: boto3.Session, chosen: Config) -> Any:
+        made = session.resource("dynamodb", region_name=region, endpoint_url=_ENDPOINT_URL, config=chosen)
+        _answer_from(database, region, account_id, made.meta.client)
+        return made
+
+    return _kept(database, ("dynamodb", "resource", region, account_id), config, make)
 
 
-def _session(database: Database, region: str, account_id: str) -> Any:
+# boto3 must not make two clients of a session at once.
+_making: Final = threading.Lock()
+
+
+def _kept(
+    database: Database,
+    key: tuple[str, ...],
+    config: Config | None,
+    make: Callable[[boto3.Session, Config], Any],
+) -> Any:
+    """What `make` made for `database` under this key; what is made with a `config` is not kept."""
+    made = database.clients.get(key) if config is None else None
+    if made is not None:
+        return made
+    with _making:
+        session = _session()
+        if config is not None:
+            return make(session, config.merge(_unsigned()))
+        made = database.clients.get(key)
+        if made is None:
+            made = database.clients[key] = make(session, _unsigned())
+        return made
+
+
+@functools.cache
+def _session() -> boto3.Session:
+    """The session of all clients: it reads the service models and makes the exception classes once."""
     try:
         import boto3
         import botocore.session
     except ImportError as error:
         raise ImportError(
-            "the in-process client needs boto3, which is not installed; "
-            "install it with: pip install 'hashrange[client]'"
+            "the in-process client needs boto3, which is not installed; install it with: pip install boto3"
         ) from error
-    session = botocore.session.Session()
-    session.register_component("data_loader", _loader())
-    for service in ("dynamodb", "dynamodb-streams"):
-        # (botocore's stubs describe handlers that return nothing)
-        session.register(f"before-send.{service}", cast(Any, _Transport(database, region, account_id)))
-    return boto3.Session(botocore_session=session, region_name=region)
+    return boto3.Session(botocore_session=botocore.session.Session())
 
 
 @functools.cache
-def _loader() -> Loader:
-    # Reading the service models takes longer than all the rest; all sessions share what was read.
-    import botocore
-    import botocore.loaders
-
-    return botocore.loaders.create_loader()
-
-
-def _config(config: Config | None) -> Config:
+def _unsigned() -> Config:
     from botocore import UNSIGNED
     from botocore.config import Config
 
     # The caller is known, so a signature would be work for nothing, and credentials are not looked for.
-    unsigned = Config(signature_version=UNSIGNED)
-    return unsigned if config is None else config.merge(unsigned)
+    return Config(signature_version=UNSIGNED)
+
+
+def _answer_from(database: Database, region: str, account_id: str, client: Any) -> None:
+    """Let `database` answer the requests of `client`."""
+    client.meta.events.register("before-send", _Transport(database, region, account_id))
 
 
 class _Transport:
@@ -135,6 +168,9 @@ class _Transport:
         try:
             self._database.tend()
             result = self._database.execute(outcome.operation, outcome.request, outcome.caller)
+        except StoreClosed:
+            # Not an answer of the database: botocore hands it to the caller as it is, and does not try again.
+            raise
         except Exception as error:
             return protocol.answer(None, error, outcome.form, outcome.operation)
         return protocol.answer(result, None, outcome.form, outcome.operation)

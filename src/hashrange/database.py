@@ -1,5 +1,8 @@
 """`Database.execute(operation, request)`: the whole database behind one call, and its background work.
 
+    with Database.open("data") as database:      # on disk
+    with Database.in_memory() as database:       # nothing is kept
+
 This is what a server, the in-process client and the tests talk to. It knows the order in which a request
 is judged (shape, rules, storage) and hands bodies to the engine; it knows no bytes and no sockets.
 
@@ -14,7 +17,8 @@ import logging
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from hashrange import pace, shapes
 from hashrange.clock import Clock, SystemClock, has_come
@@ -39,6 +43,9 @@ from hashrange.tables.definitions import catalog, states
 from hashrange.tables.inspection import overview
 from hashrange.workers import Workers
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["Background", "Caller", "Database", "Settings"]
 
 _log = logging.getLogger("hashrange")
@@ -52,9 +59,10 @@ _ANYONE = Caller()
 
 
 class Database:
-    """A database over an engine. Thread-safe as far as its engine is.
+    """A database over an engine. Thread-safe as far as its engine is. A context manager, which closes it.
 
-    `turn_seconds` is how long a body of `submit` may keep the calling thread.
+    `turn_seconds` is how long a body of `submit` may keep the calling thread. `clients` holds the boto3
+    clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
     """
 
     def __init__(
@@ -73,6 +81,46 @@ class Database:
         self._workers = Workers()
         self._turn = pace.turn()
         self._deliver: Callable[[Callable[[], None]], None] = _call
+        self.clients: dict[tuple[str, ...], Any] = {}
+
+    @staticmethod
+    def open(
+        path: str | Path,
+        *,
+        settings: Settings = Settings(),  # noqa: B008 (immutable)
+        clock: Clock = SystemClock(),  # noqa: B008 (stateless)
+    ) -> Database:
+        """The durable database in the directory `path`, which is made where it is missing.
+
+        Raises DataDirectoryLocked, UnknownFormat, StoreDamaged or StorageError (`storage.api`) if the
+        directory cannot be used.
+        """
+        # Imported here, because RocksDB's library takes a while to load, and a database in memory needs none.
+        from hashrange.storage.embedded import EmbeddedEngine
+
+        return Database(EmbeddedEngine(path), settings=settings, clock=clock)
+
+    @staticmethod
+    def in_memory(
+        *,
+        settings: Settings = Settings(),  # noqa: B008 (immutable)
+        clock: Clock = SystemClock(),  # noqa: B008 (stateless)
+    ) -> Database:
+        """An empty database in the memory of this process; its tables are gone when it is closed."""
+        from hashrange.storage.memory import MemoryEngine
+
+        return Database(MemoryEngine(), settings=settings, clock=clock)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def execute(self, operation: str, request: Request, caller: Caller = _ANYONE) -> Answer:
         """Run one operation and return its answer; what it wrote is durable then.
@@ -225,9 +273,13 @@ class Database:
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """End what is under way, and close the engine. Idempotent."""
+        """End what is under way, and close the engine. Idempotent.
+
+        Requests after that raise StoreClosed (`storage.api`), which says what to do.
+        """
         self._workers.close()
         self.engine.close()
+        self.clients.clear()
 
 
 class _Asked:

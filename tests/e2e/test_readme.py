@@ -1,4 +1,4 @@
-"""The README's snippets, run as they stand: only the endpoint is replaced."""
+"""The README's snippets, run twice as they stand: only the endpoint is replaced."""
 
 from __future__ import annotations
 
@@ -22,30 +22,46 @@ def snippets(language: str) -> list[str]:
 
 
 def promised_output(snippet: str) -> str:
-    """What the comments beside its print calls say."""
-    return "".join(f"{found}\n" for found in re.findall(r"^print\(.*\)  # (.*)$", snippet, re.MULTILINE))
+    """The lines that the comments beside the snippet's print calls promise."""
+    return "".join(f"{found}\n" for found in re.findall(r"^ *print\(.*\)  # (.*)$", snippet, re.MULTILINE))
 
 
-def run(command: list[str], environment: dict[str, str]) -> str:
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+def run(script: str, directory: Path) -> str:
+    """Run a script of `sh` in an environment that tells nothing of AWS, and return the text it printed."""
+    told = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    programs = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), told["PATH"])
+    files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    finished = subprocess.run(
+        ["sh", "-e", "-c", script],
+        env={**told, **files, "PATH": os.pathsep.join(programs)},
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
 
 
-@pytest.mark.skipif(ON_AWS, reason="the snippets name their own region and credentials")
-def test_over_http(endpoint: str, command_environment: dict[str, str]) -> None:
+@pytest.mark.skipif(ON_AWS, reason="the snippets name their own endpoint and credentials")
+def test_over_http(endpoint: str, tmp_path: Path) -> None:
+    exported, credentials, shell = snippets("sh")
     over_http, _ = snippets("python")
-    assert ENDPOINT in over_http
-    printed = run([sys.executable, "-c", over_http.replace(ENDPOINT, endpoint)], command_environment)
-    assert printed == promised_output(over_http)
-
-    (shell,) = snippets("sh")
-    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
-    counted = run(["sh", "-c", shell.replace(ENDPOINT, endpoint)], {**command_environment, "PATH": path})
-    assert '"Count": 1' in counted
+    assert ENDPOINT in exported
+    before = exported.replace(ENDPOINT, endpoint) + credentials
+    (tmp_path / "pages.py").write_text(over_http, encoding="utf-8")
+    for _ in range(2):
+        assert run(f"{before}python pages.py", tmp_path) == promised_output(over_http) != ""
+        assert '"Count": 1' in run(before + shell, tmp_path)
 
 
 @pytest.mark.skipif(OTHER_ENDPOINT is not None, reason="needs no endpoint")
-def test_in_process() -> None:
+def test_in_process(tmp_path: Path) -> None:
     _, in_process = snippets("python")
-    assert run([sys.executable, "-c", in_process], dict(os.environ)) == promised_output(in_process)
+    on_disk = in_process.replace("in_memory()", 'open("data")')
+    assert on_disk != in_process
+    for name, snippet in (("in_memory.py", in_process), ("on_disk.py", on_disk)):
+        (tmp_path / name).write_text(snippet, encoding="utf-8")
+        for _ in range(2):
+            assert run(f"python {name}", tmp_path) == promised_output(in_process) != ""
+    assert (tmp_path / "data" / "FORMAT").exists()

@@ -186,8 +186,8 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     result = invoke("serve", "--memory", "--region", "eu-north-1")
     assert result.exit_code == 0
-    assert 'endpoint_url="http://127.0.0.1:1"' in result.stdout
-    assert 'region_name="eu-north-1"' in result.stdout
+    assert "export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1\n" in result.stdout
+    assert "AWS_DEFAULT_REGION=eu-north-1\n" in result.stdout
     assert " INFO started endpoint=http://127.0.0.1:1 engine=memory data=memory" in result.stderr
     admin = re.search(r"admin=(\S+)", result.stderr)
     assert admin is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -16,6 +17,7 @@ from hashrange import client as in_process
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.server import running
+from hashrange.storage.api import StoreClosed
 from hashrange.storage.memory import MemoryEngine
 
 KEY_SCHEMA = {
@@ -179,9 +181,85 @@ def test_threads_share_a_client(database: Database) -> None:
 def test_without_boto3_the_error_names_the_remedy(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(ImportError, match=r"pip install 'hashrange\[client\]'"):
-        in_process.connect(database)
+    in_process._session.cache_clear()  # as in a program that has not asked before
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "boto3", None)
+        with pytest.raises(ImportError, match="pip install boto3"):
+            in_process.connect(database)
+    assert in_process.connect(database).list_tables()["TableNames"] == []
+
+
+def test_the_same_client_is_given_again_and_another_for_others(database: Database) -> None:
+    client = in_process.connect(database)
+    assert in_process.connect(database) is client
+    assert in_process.resource(database) is in_process.resource(database)
+    others = [
+        in_process.connect(database, region="eu-west-1"),
+        in_process.connect(database, account_id="123456789012"),
+        in_process.connect(database, service="dynamodbstreams"),
+        in_process.connect(database, config=Config()),
+        in_process.connect(database, config=Config()),
+        in_process.resource(database).meta.client,
+    ]
+    assert len({id(one) for one in [client, *others]}) == 7
+    client.close()
+    assert client.list_tables()["TableNames"] == []
+
+
+def test_clients_of_two_databases_do_not_meet(database: Database) -> None:
+    with Database.in_memory() as other:
+        in_process.connect(database).create_table(TableName="things", **KEY_SCHEMA)
+        assert in_process.connect(other).list_tables()["TableNames"] == []
+        assert list(in_process.resource(other).tables.all()) == []
+
+
+def test_exception_classes_match_between_all_clients(database: Database) -> None:
+    client = in_process.connect(database)
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        in_process.resource(database).Table("nothing").load()
+    with Database.in_memory() as other, pytest.raises(client.exceptions.ResourceNotFoundException):
+        in_process.connect(other, config=Config()).describe_table(TableName="nothing")
+
+
+def test_threads_that_ask_at_once_get_one_client(database: Database) -> None:
+    together = threading.Barrier(4)
+    given: list[Any] = []
+
+    def ask() -> None:
+        together.wait()
+        given.append(in_process.connect(database))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(given) == 4
+    assert len({id(client) for client in given}) == 1
+
+
+@pytest.mark.parametrize("mode", ["legacy", "standard", "adaptive"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_after_close_a_request_raises_one_error_that_names_the_remedy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: Any, on_disk: bool
+) -> None:
+    with Database.open(tmp_path / "data") if on_disk else Database.in_memory() as database:
+        client = in_process.connect(database, config=Config(retries={"mode": mode}))
+        table = in_process.resource(database).create_table(TableName="things", **KEY_SCHEMA)
+        streams = in_process.connect(database, service="dynamodbstreams")
+    attempts: list[str] = []
+    client.meta.events.register("request-created", lambda **told: attempts.append(told["operation_name"]))
+    item = {"pk": {"S": "a"}, "sk": {"N": "1"}}
+    with pytest.raises(StoreClosed, match=r"hashrange\.Database\.open"):
+        client.put_item(TableName="things", Item=item)
+    with pytest.raises(StoreClosed):
+        client.get_item(TableName="things", Key=item)
+    assert attempts == ["PutItem", "GetItem"]
+    with pytest.raises(StoreClosed):
+        table.put_item(Item={"pk": "a", "sk": 1})
+    with pytest.raises(StoreClosed):
+        streams.list_streams()
+    assert caplog.text == ""
 
 
 def test_a_client_for_streams(database: Database) -> None:

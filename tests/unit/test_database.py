@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -12,10 +14,11 @@ from typing import Any
 import orjson
 import pytest
 
+import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
-from hashrange.storage.api import Engine
+from hashrange.storage.api import Engine, StoreClosed
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
@@ -220,6 +223,68 @@ def test_closing_twice_does_no_harm() -> None:
     database = Database(MemoryEngine())
     database.close()
     database.close()
+
+
+def test_a_database_in_a_directory_is_there_again_when_it_is_opened_again(tmp_path: Path) -> None:
+    clock = ManualClock()
+    settings = Settings(create_seconds=5)
+    with hashrange.Database.open(str(tmp_path / "data"), settings=settings, clock=clock) as database:
+        created = execute(database, "CreateTable", copy.deepcopy(CREATE))
+        assert created["TableDescription"]["CreationDateTime"] == clock.now()
+    with Database.open(tmp_path / "data") as database:
+        assert execute(database, "ListTables", {})["TableNames"] == ["table"]
+
+
+def test_a_database_in_memory_begins_empty_and_ends_with_its_block() -> None:
+    with hashrange.Database.in_memory(settings=Settings(create_seconds=5)) as database:
+        created = execute(database, "CreateTable", copy.deepcopy(CREATE))
+        assert created["TableDescription"]["TableStatus"] == "CREATING"
+    with Database.in_memory() as database:
+        assert execute(database, "ListTables", {})["TableNames"] == []
+
+
+def test_leaving_the_block_closes_the_database_also_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), Database.open(tmp_path / "data") as database:
+        raise KeyError
+    with pytest.raises(StoreClosed):
+        database.execute("ListTables", {})
+    Database.open(tmp_path / "data").close()  # its lock was let go
+
+
+@pytest.mark.parametrize("ask", [execute, submit])
+def test_a_closed_database_says_how_to_go_on(engine: Engine, ask: Any) -> None:
+    database = Database(engine)
+    execute(database, "CreateTable", copy.deepcopy(CREATE))
+    database.close()
+    refused: tuple[type[Exception], str] = (StoreClosed, r"hashrange\.Database\.open")
+    if ask is submit:  # which tells the clients of a server, who cannot open it
+        refused = (InternalServerError, "Internal server error")
+    for operation, request in (
+        ("GetItem", {"TableName": "table", "Key": {"p": {"S": "a"}}}),
+        ("PutItem", {"TableName": "table", "Item": copy.deepcopy(ITEM)}),
+    ):
+        with pytest.raises(refused[0], match=refused[1]):
+            ask(database, operation, request)
+
+
+def test_importing_the_package_loads_no_more_than_is_asked_for() -> None:
+    """`import hashrange` loads the package alone; a database in process needs no part of the server."""
+    script = """
+import sys
+import hashrange
+def loaded(*names):
+    return sorted(name for name in sys.modules if name.split(".")[0] in names)
+print(loaded("hashrange", "orjson", "msgspec", "boto3", "botocore"))
+with hashrange.Database.in_memory() as database:
+    import hashrange.client
+    hashrange.client.connect(database)
+print([name for name in loaded("hashrange") if name.split(".")[1:2] in (["server"], ["cli"], ["triggers"])])
+print(loaded("uvicorn", "starlette", "httptools", "uvloop", "click", "asyncio", "rocksdict"))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == ["['hashrange']", "[]", "[]"]
+    with pytest.raises(AttributeError, match="no_such_name"):
+        hashrange.no_such_name  # noqa: B018
 
 
 def test_an_error_of_the_request_leaves_nothing_behind(engine: Engine) -> None:

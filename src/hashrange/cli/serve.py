@@ -325,7 +325,7 @@ def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str
 
 
 def _welcome(fields: dict[str, Any], region: str) -> str:
-    """What a person sees who starts a server: where it is, where the data is, and a program to try."""
+    """The text for whoever starts a server: where it listens, where the data is, how programs reach it."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
@@ -339,15 +339,11 @@ Hashrange {fields["version"]}
     admin      {admin}
     hot path   {speed}
 
-Try it:
+Programs with an AWS SDK, and the AWS CLI, come here where this is set:
 
-    import boto3
-
-    dynamodb = boto3.resource(
-        "dynamodb", endpoint_url="{endpoint}", region_name="{region}",
-        aws_access_key_id="any", aws_secret_access_key="any",
-    )
-    print([table.name for table in dynamodb.tables.all()])
+    export AWS_ENDPOINT_URL_DYNAMODB={endpoint}
+    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_DEFAULT_REGION={region}
+    aws dynamodb list-tables
 
 Ctrl-C stops it.
 """

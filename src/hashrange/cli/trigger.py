@@ -60,9 +60,7 @@ def connect(endpoint_url: str, region: str | None) -> Clients:
     try:
         from hashrange import triggers
     except ImportError as error:
-        raise click.ClickException(
-            "This command needs boto3; install it with: pip install 'hashrange[client]'"
-        ) from error
+        raise click.ClickException("This command needs boto3; install it with: pip install boto3") from error
     try:
         return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
     except (*triggers.SERVICE_ERRORS, ValueError) as error:

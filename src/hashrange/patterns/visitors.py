@@ -7,7 +7,7 @@ and the visitors can be listed; a first visit costs 4 write units, a repeated on
 attribute, some 2 KB): a standard error of 1.6 percent, whatever the number. Visitors come in batches, and a
 batch costs one read and one write, none if it taught nothing new. Sketches merge: the visitors of a month are
 those of its days' sketches, each visitor counted once. To merge twice changes nothing, so a lost answer does
-no harm. Needs `hashrange[sketches]`.
+no harm. Needs `datasketches`.
 
     visitors = UniqueVisitors(client, "blog")
     visitors.seen("/home", "reader7", at)      # True: new that day
@@ -216,7 +216,7 @@ def _empty() -> hll_sketch:
     except ImportError as error:
         raise ImportError(
             "approximate visitors need datasketches, which is not installed; "
-            "install it with: pip install 'hashrange[sketches]'"
+            "install it with: pip install datasketches"
         ) from error
     return hll_sketch(LG_REGISTERS, tgt_hll_type.HLL_4)
 

@@ -215,6 +215,16 @@ class StorageError(Exception):
     """Something is wrong with the store or its use; the text says what to do."""
 
 
+class StoreClosed(StorageError):
+    """The store was used after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database is closed. Open it again with hashrange.Database.open(path), and make new clients "
+            "with hashrange.client.connect; or close it later, after the last request."
+        )
+
+
 class CommitFailed(StorageError):
     """The engine could not make a batch durable; none of it is visible."""
 

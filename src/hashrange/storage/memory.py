@@ -31,6 +31,7 @@ from hashrange.storage.api import (
     Done,
     Reader,
     StorageError,
+    StoreClosed,
     Totals,
     Transaction,
     Unsupported,
@@ -136,7 +137,7 @@ class MemoryEngine:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StorageError("The store is closed; open it again to use it.")
+            raise StoreClosed
 
     def _commit(self, transaction: _Transaction) -> None:
         if self.commit_fault is not None and transaction.wrote():

@@ -19,7 +19,7 @@
     triggers.run("views", count, endpoint_url="http://127.0.0.1:8000")
 
 At least once, and in order for each item: a function has to bear that it sees a record twice. Uses the
-public API only, so it follows a table on AWS as well. Needs boto3: the extra `hashrange[client]`.
+public API only, so it follows a table on AWS as well. Needs boto3.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from rocksdict import DbClosedError, Rdict
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage.api import Done, Reader, Stopped, StorageError, Totals, Transaction
+from hashrange.storage.api import Done, Reader, Stopped, StorageError, StoreClosed, Totals, Transaction
 from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.directory import open_directory
 from hashrange.storage.embedded.disk import open_for_reading
@@ -131,12 +131,12 @@ class EmbeddedEngine:
     def read(self, body: Callable[[Reader], T]) -> T:
         view = self._view
         if view is None:
-            raise _closed()
+            raise StoreClosed
         reader = ViewReader(view)
         try:
             return body(reader)
         except DbClosedError:
-            raise _closed() from None
+            raise StoreClosed from None
         finally:
             # An exception's traceback would keep the view, and so RocksDB, open.
             reader.end()
@@ -289,7 +289,7 @@ class EmbeddedEngine:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise _closed()
+            raise StoreClosed
         if self._broken is not None:
             self._refused += 1
             raise commit_failed(self._broken)
@@ -589,7 +589,3 @@ class EmbeddedEngine:
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()
         self._view = view
-
-
-def _closed() -> StorageError:
-    return StorageError("The store is closed; open it again to use it.")
