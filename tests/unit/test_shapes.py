@@ -69,7 +69,15 @@ def one(value: str, path: str, rule: str) -> str:
             "UpdateTimeToLive",
             {"TableName": "abc", "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "t"}},
         ),
-        ("ExportTableToPointInTime", {"TableArn": "abc", "S3Bucket": "b1", "ExportTime": 1.5}),
+        (
+            "GetShardIterator",
+            {
+                "StreamArn": "a" * 37,
+                "ShardId": "s" * 28,
+                "ShardIteratorType": "AT_TIMESTAMP",
+                "Timestamp": 1.5,
+            },
+        ),
     ],
 )
 def test_accepts(operation: str, request_: dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad ta
 other violations in one message (`constraints`). Unknown members are ignored; null stands for absent, and
 `check` removes it, so that nobody below meets one.
 
-The declarations, by family: `items`, `control`, `statements`, `streams`, `backups`, `replication`; what
-they share is in `members` and `table_parts`, and the words they are written in are in `vocabulary`.
+The declarations, by family: `items`, `control` and its `replicas`, `statements`, `streams`; what they share
+is in `members` and `table_parts`, the words they are written in are in `vocabulary`. A shape comes with its
+operation: an operation that does not exist answers before any shape is looked at.
 
 Good requests never reach the exact walk: `quick` answers for them in a microsecond or two, without
 looking into attribute values. `values` checks those, and `check_types` gives its errors their rank.
@@ -21,12 +22,10 @@ from typing import Any, Final
 
 from hashrange.errors import ValidationException
 from hashrange.shapes import (
-    backups,
     constraints,
     control,
     items,
     quick,
-    replication,
     statements,
     streams,
     wire_types,
@@ -40,8 +39,6 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **control.OPERATIONS,
     **statements.OPERATIONS,
     **streams.OPERATIONS,
-    **backups.OPERATIONS,
-    **replication.OPERATIONS,
 }
 
 _TESTS: Final = {operation: quick.structure_test(shape) for operation, shape in OPERATIONS.items()}

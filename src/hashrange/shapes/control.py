@@ -14,6 +14,7 @@ from hashrange.shapes.members import (
     TAG,
     TAG_KEY,
 )
+from hashrange.shapes.replicas import GLOBAL_TABLE_WITNESS_GROUP_UPDATE, REPLICATION_GROUP_UPDATE
 from hashrange.shapes.table_parts import (
     ATTRIBUTE_DEFINITIONS,
     BILLING_MODE,
@@ -27,13 +28,12 @@ from hashrange.shapes.table_parts import (
     PROVISIONED_THROUGHPUT,
     SEARCH_SCHEMA,
     SSE_SPECIFICATION,
-    TABLE_CLASS,
     VECTOR_ATTRIBUTE_DEFINITION,
     VECTOR_DISTANCE_FUNCTION,
     VECTOR_INDEX_LIST,
     WARM_THROUGHPUT,
 )
-from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Structure, enum, integer, required
+from hashrange.shapes.vocabulary import BOOLEAN, TEXT, List, Structure, enum, integer, required
 
 STREAM_VIEW_TYPE: Final = enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")
 STREAM_SPECIFICATION: Final = Structure(
@@ -117,95 +117,6 @@ GLOBAL_SECONDARY_INDEX_UPDATE: Final = Structure(
         "Update": UPDATE_GLOBAL_SECONDARY_INDEX_ACTION,
         "Create": CREATE_GLOBAL_SECONDARY_INDEX_ACTION,
         "Delete": DELETE_GLOBAL_SECONDARY_INDEX_ACTION,
-    },
-)
-
-PROVISIONED_THROUGHPUT_OVERRIDE: Final = Structure(
-    "ProvisionedThroughputOverride",
-    {
-        "ReadCapacityUnits": POSITIVE_LONG,
-    },
-)
-
-ON_DEMAND_THROUGHPUT_OVERRIDE: Final = Structure("OnDemandThroughputOverride", {"MaxReadRequestUnits": LONG})
-REPLICA_GLOBAL_SECONDARY_INDEX: Final = Structure(
-    "ReplicaGlobalSecondaryIndex",
-    {
-        "IndexName": required(INDEX_NAME),
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
-    },
-)
-
-REPLICA_GLOBAL_SECONDARY_INDEX_LIST: Final = List(REPLICA_GLOBAL_SECONDARY_INDEX, 1)
-CREATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "CreateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "KMSMasterKeyId": TEXT,
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
-        "GlobalSecondaryIndexes": REPLICA_GLOBAL_SECONDARY_INDEX_LIST,
-        "TableClassOverride": TABLE_CLASS,
-    },
-)
-
-UPDATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "UpdateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "KMSMasterKeyId": TEXT,
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
-        "GlobalSecondaryIndexes": REPLICA_GLOBAL_SECONDARY_INDEX_LIST,
-        "TableClassOverride": TABLE_CLASS,
-    },
-)
-
-DELETE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "DeleteReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
-DISASSOCIATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "DisassociateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "DisassociationMode": required(enum("WAIT_FOR_REPLICATION")),
-    },
-)
-
-REPLICATION_GROUP_UPDATE: Final = Structure(
-    "ReplicationGroupUpdate",
-    {
-        "Create": CREATE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Update": UPDATE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Delete": DELETE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Disassociate": DISASSOCIATE_REPLICATION_GROUP_MEMBER_ACTION,
-    },
-)
-
-CREATE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION: Final = Structure(
-    "CreateGlobalTableWitnessGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
-DELETE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION: Final = Structure(
-    "DeleteGlobalTableWitnessGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
-GLOBAL_TABLE_WITNESS_GROUP_UPDATE: Final = Structure(
-    "GlobalTableWitnessGroupUpdate",
-    {
-        "Create": CREATE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION,
-        "Delete": DELETE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION,
     },
 )
 

@@ -315,23 +315,6 @@ TRANSACT_WRITE_ITEMS: Final = Structure(
     },
 )
 
-# ----------------------------------------------------------------------------------------- vectors
-
-SEARCH_VECTORS: Final = Structure(
-    "SearchVectorsInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "IndexName": required(INDEX_NAME),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ProjectionExpression": TEXT,
-        "SearchVector": required(List(ATTRIBUTE_VALUE, 1, 4096)),
-        "SearchConditionExpression": TEXT,
-        "TopK": required(POSITIVE_INTEGER),
-    },
-)
-
 OPERATIONS: Final = {
     "PutItem": PUT_ITEM,
     "GetItem": GET_ITEM,
@@ -343,5 +326,4 @@ OPERATIONS: Final = {
     "BatchWriteItem": BATCH_WRITE_ITEM,
     "TransactGetItems": TRANSACT_GET_ITEMS,
     "TransactWriteItems": TRANSACT_WRITE_ITEMS,
-    "SearchVectors": SEARCH_VECTORS,
 }

@@ -40,7 +40,6 @@ EXPRESSION_VALUES: Final = Map(TEXT, ATTRIBUTE_VALUE)
 POSITIVE_INTEGER: Final = integer(1)
 POSITIVE_LONG: Final = long(1)
 CLIENT_REQUEST_TOKEN: Final = String(1, 36)
-CLIENT_TOKEN: Final = String(pattern=r"^[^\$]+$")
 
 RETURN_CONSUMED_CAPACITY: Final = enum("INDEXES", "TOTAL", "NONE")
 RETURN_ITEM_COLLECTION_METRICS: Final = enum("SIZE", "NONE")
