@@ -22,6 +22,7 @@ from hashrange.tables.data.items import Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check
+from hashrange.tables.spaces import CATALOG_SPACE, LAG_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item
 
@@ -197,7 +198,7 @@ def test_changes_reach_lagging_indexes_in_spite_of_a_damaged_one() -> None:
     world.database.settle()
     for number in range(10):
         world.put("table", number)
-    spoil(world, catalog.LAG_SPACE, 4, b"\xc1")
+    spoil(world, LAG_SPACE, 4, b"\xc1")
     world.clock.advance(10)
     world.database.settle()
     assert world.count("table", "by-g") == 9
@@ -236,7 +237,7 @@ def test_a_damaged_definition_stops_nothing_else(
     world.create("good", stream=True)
     world.put("good", 1, **expiring(NOW + 1))
     world.expire("good")
-    world.engine.write(lambda txn: txn.put(catalog.CATALOG_SPACE, partition, sort, b"{spoiled"))
+    world.engine.write(lambda txn: txn.put(CATALOG_SPACE, partition, sort, b"{spoiled"))
     world.clock.advance(2)
     world.database.settle()
     assert world.count("good") == 0

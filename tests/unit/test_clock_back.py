@@ -17,8 +17,8 @@ from hashrange.operations.tables.throughput import changed
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Throughput
+from hashrange.tables.spaces import HOLD_SPACE
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Stream
 
@@ -200,7 +200,7 @@ def test_a_transaction_of_another_time_holds_nothing() -> None:
     world.step(-DAY, sweep=False)
     world.ask("PutItem", TableName="table", Item=dict(KEY))
     world.step(0.0)
-    assert world.engine.read(lambda reader: list(reader.scan_space(catalog.HOLD_SPACE))) == []
+    assert world.engine.read(lambda reader: list(reader.scan_space(HOLD_SPACE))) == []
 
 
 @pytest.mark.parametrize("ahead", [BEHIND_SECONDS_MAX + 10.0, DAY, 400 * DAY])

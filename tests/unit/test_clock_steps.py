@@ -26,7 +26,7 @@ from hashrange.operations.context import Caller, Context
 from hashrange.storage import drafts
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.definitions import catalog
+from hashrange.tables.spaces import LAG_SPACE
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Shard, Stream
 
@@ -374,7 +374,7 @@ class Stepping(RuleBasedStateMachine):
     @rule()
     def an_index_catches_up(self) -> None:
         def waiting() -> set[bytes]:
-            scan = self.database.engine.read(lambda reader: list(reader.scan(catalog.LAG_SPACE, b"change")))
+            scan = self.database.engine.read(lambda reader: list(reader.scan(LAG_SPACE, b"change")))
             return {sequence for sequence, _ in scan}
 
         before = waiting()

@@ -19,6 +19,7 @@ from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
 from hashrange.tables.inspection import check
 from hashrange.tables.inspection.check import Problem
+from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.values import Item, item_size
 
 NOW = 1_700_000_000
@@ -297,14 +298,14 @@ def test_records_that_no_table_owns_are_found(engine: MemoryEngine) -> None:
 
 def test_a_spoilt_definition_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
-        txn.put(catalog.CATALOG_SPACE, b"table", b"everything", encode_definition(table)[:-1])
+        txn.put(CATALOG_SPACE, b"table", b"everything", encode_definition(table)[:-1])
 
     assert damage(engine, do)[0].startswith("the definition cannot be decoded")
 
 
 def test_a_definition_under_another_name_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
-        txn.put(catalog.CATALOG_SPACE, b"table", b"other", encode_definition(table))
+        txn.put(CATALOG_SPACE, b"table", b"other", encode_definition(table))
 
     engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything")))
     [problem] = problems(engine)
@@ -326,10 +327,10 @@ def test_tables_that_share_a_space_are_found(engine: MemoryEngine) -> None:
 
 def test_a_counter_of_spaces_that_was_set_back_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
-        txn.put(catalog.CATALOG_SPACE, b"next-space", b"", b"64")
+        txn.put(CATALOG_SPACE, b"next-space", b"", b"64")
 
     found = damage(engine, do)
-    assert f"space {catalog.FIRST_TABLE_SPACE} is not below the next free one, 64" in found
+    assert f"space {FIRST_TABLE_SPACE} is not below the next free one, 64" in found
 
 
 def test_an_index_that_lags_is_compared_with_itself_only() -> None:

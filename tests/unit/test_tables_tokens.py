@@ -8,7 +8,7 @@ from hashrange.errors import IdempotentParameterMismatchException, TransactionIn
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.data import tokens
-from hashrange.tables.definitions.catalog import TOKEN_SPACE
+from hashrange.tables.spaces import TOKEN_SPACE
 
 NOW = 1_700_000_000.5
 

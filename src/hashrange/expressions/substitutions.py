@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from hashrange import java
 from hashrange.errors import NAME_EMPTY, NAME_TOO_LONG, RequestViolation, ServiceError, ValidationException
 from hashrange.limits import (
     ATTRIBUTE_NAME_BYTES_MAX,
@@ -93,14 +94,7 @@ def _in_hash_order(keys: list[str]) -> list[str]:
     buckets = 16
     while buckets <= len(keys) * 4 // 3:
         buckets *= 2
-
-    def bucket(key: str) -> int:
-        code = 0
-        for character in key:  # placeholders are ASCII
-            code = (code * 31 + ord(character)) & 0xFFFF_FFFF
-        return (code ^ code >> 16) & (buckets - 1)
-
-    return sorted(keys, key=bucket)
+    return java.in_hash_order(keys, buckets)
 
 
 def _check_keys(member: str, given: Mapping[str, Any]) -> None:

@@ -18,15 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from hashrange import java
+
 NAME_PATTERN: Final = "[a-zA-Z0-9_.-]+"
-
-
-def java_hash(text: str) -> int:
-    """The hash code of a text in Java, unsigned: DynamoDB prints some sets in an order that follows it."""
-    result = 0
-    for character in text:
-        result = (31 * result + ord(character)) & 0xFFFFFFFF
-    return result
 
 
 def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -36,7 +30,7 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
     printed by the same rule. Words that share a bucket come last declared first.
     """
-    return tuple(sorted(words, key=lambda word: (java_hash(word) & 31, -words.index(word))))
+    return tuple(sorted(words, key=lambda word: (java.hash_code(word) & 31, -words.index(word))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hashrange import java
 from hashrange.errors import INVALID, ValidationException
 from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX, GSI_MAX, INDEX_NON_KEY_ATTRIBUTES_MAX, LSI_MAX
 from hashrange.operations.context import Caller, Request
 from hashrange.operations.tables import throughput
-from hashrange.shapes.vocabulary import java_hash
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, KeyType
 
 _TABLE_CLASSES = ("STANDARD", "STANDARD_INFREQUENT_ACCESS")
@@ -90,9 +90,7 @@ def _in_hash_order(names: Iterable[str], buckets: int) -> str:
     names = list(names)
     while len(names) > 0.75 * buckets:
         buckets *= 2
-    hashes = {name: java_hash(name) for name in names}
-    names.sort(key=lambda name: (hashes[name] ^ hashes[name] >> 16) & (buckets - 1))
-    return ", ".join(names)
+    return ", ".join(java.in_hash_order(names, buckets))
 
 
 def index_key_schema(

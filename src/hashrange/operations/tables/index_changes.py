@@ -26,7 +26,6 @@ from hashrange.operations.context import Answer, Request
 from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import backfill
-from hashrange.tables.background.sweeps import with_index
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
 
@@ -125,12 +124,12 @@ def apply(
             txn.delete_space(index.space)
             rest = tuple(one for one in stored.indexes if one.space != index.space)
             stored = msgspec.structs.replace(stored, indexes=rest)
-            shown = with_index(shown, msgspec.structs.replace(index, status="DELETING"))
+            shown = shown.with_index(msgspec.structs.replace(index, status="DELETING"))
         else:
             before = _existing(stored, update["Update"]["IndexName"], "update")
             after = _reprovisioned(stored, before, update["Update"], switching=switching, now=now)
-            stored = with_index(stored, after)
-            shown = with_index(shown, _echoed(before, after, update["Update"], switching=switching))
+            stored = stored.with_index(after)
+            shown = shown.with_index(_echoed(before, after, update["Update"], switching=switching))
     return Changed(_with_types(stored, request), _with_types(shown, request))
 
 
@@ -189,7 +188,7 @@ def _create(
     made = msgspec.structs.replace(table, indexes=(*table.indexes, index))
     if at_once and backfill.at_once(txn, made, index):
         active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
-        made = with_index(made, active)
+        made = made.with_index(active)
     # It begins with the allocation of resources.
     return made, msgspec.structs.replace(index, backfilling=False)
 

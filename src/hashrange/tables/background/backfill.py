@@ -13,8 +13,8 @@ from hashrange.tables.background import builds
 from hashrange.tables.background.bites import AT_ONCE, Limit
 from hashrange.tables.background.builds import Build, Found
 from hashrange.tables.data import indexes, records
-from hashrange.tables.definitions.catalog import BACKFILL_SPACE
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.spaces import BACKFILL_SPACE
 
 
 def build_of(index: Index) -> Build:

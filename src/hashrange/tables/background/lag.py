@@ -23,8 +23,8 @@ from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.data import indexes
 from hashrange.tables.data.indexes import Entry
 from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.catalog import LAG_SPACE
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.spaces import LAG_SPACE
 
 _CHANGE = b"change"
 _MARK = b"mark"

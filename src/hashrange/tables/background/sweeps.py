@@ -99,12 +99,6 @@ def _log_progress(event: str, fields: dict[str, str], before: float, after: floa
         _log.info(event, extra={"fields": {**fields, "percent": percent}})
 
 
-def with_index(table: Table, index: Index) -> Table:
-    """The table with one of its indexes changed."""
-    changed = tuple(index if one.space == index.space else one for one in table.indexes)
-    return msgspec.structs.replace(table, indexes=changed)
-
-
 def _look(
     engine: Engine, bite: Bite, low: bytes, look: Callable[[Reader, bytes, Limit], builds.Found]
 ) -> builds.Found:
@@ -158,7 +152,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
         if found.high is not None:
             return before, overview.index_progress(txn, index)
         filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
-        catalog.save(txn, with_index(table, filled))
+        catalog.save(txn, table.with_index(filled))
         return before, 1.0
 
     progress = bite.write(engine, body)

@@ -18,7 +18,7 @@ from hashrange.clock import BEHIND_SECONDS_MAX, has_come
 from hashrange.errors import TransactionConflictException
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import queues
-from hashrange.tables.definitions.catalog import HOLD_SPACE
+from hashrange.tables.spaces import HOLD_SPACE
 
 CONFLICT = "Transaction is ongoing for the item"
 _MICROS = 1_000_000

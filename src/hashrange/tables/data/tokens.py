@@ -22,7 +22,7 @@ from hashrange.errors import IdempotentParameterMismatchException, TransactionIn
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import queues
-from hashrange.tables.definitions.catalog import TOKEN_SPACE
+from hashrange.tables.spaces import TOKEN_SPACE
 
 _TOKEN = b"token"
 _TIME_BYTES = 8

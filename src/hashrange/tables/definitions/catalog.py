@@ -19,14 +19,8 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import replicas
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
-
-CATALOG_SPACE = logs.CATALOG_SPACE
-TOKEN_SPACE = 1
-LAG_SPACE = 2
-BACKFILL_SPACE = 3
-HOLD_SPACE = 4
-FIRST_TABLE_SPACE = 64
 
 _TABLE = b"table"
 _NEXT_SPACE = b"next-space"

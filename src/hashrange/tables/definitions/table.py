@@ -206,6 +206,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
                 return index
         return None
 
+    def with_index(self, index: Index) -> Table:
+        """The table with one of its indexes changed; the index is found by its space."""
+        changed = tuple(index if one.space == index.space else one for one in self.indexes)
+        return msgspec.structs.replace(self, indexes=changed)
+
 
 _ENCODE = msgspec.json.Encoder()
 _DECODE = msgspec.json.Decoder(Table)

@@ -36,6 +36,7 @@ from hashrange.tables.data import indexes, items, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.spaces import FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
 
@@ -460,12 +461,12 @@ def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) ->
         end = engine.read(catalog.spaces_end)
     except (ValueError, StorageError) as error:
         yield Problem("", f"the next free space number cannot be read: {error}")
-        end = max(owners, default=catalog.FIRST_TABLE_SPACE) + 1
+        end = max(owners, default=FIRST_TABLE_SPACE) + 1
     for space in owners:
         if space >= end:
             message = f"space {space} is not below the next free one, {end}"
             yield Problem(owners[space], message, mend=partial(catalog.raise_spaces_end, end=space + 1))
-    candidates = range(catalog.FIRST_TABLE_SPACE, end + _SPACES_BEYOND)
+    candidates = range(FIRST_TABLE_SPACE, end + _SPACES_BEYOND)
     for start in range(candidates.start, candidates.stop, BITE_RECORDS):
         bite = [s for s in range(start, min(start + BITE_RECORDS, candidates.stop)) if s not in owners]
         for space in engine.read(partial(_in_use, spaces=bite)):

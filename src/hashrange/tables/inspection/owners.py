@@ -11,17 +11,18 @@ from hashrange.storage.api import Reader, StorageError
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, HOLD_SPACE, LAG_SPACE, TOKEN_SPACE
 from hashrange.tables.streams import logs
 
 
 def owners(reader: Reader) -> list[tuple[int, str]]:
     """Spaces with words for what they hold, as far as the catalog can be read."""
     found = [
-        (catalog.CATALOG_SPACE, "the catalog"),
-        (catalog.TOKEN_SPACE, "the tokens of transactions"),
-        (catalog.LAG_SPACE, "the changes that wait for lagging indexes"),
-        (catalog.BACKFILL_SPACE, "the progress of index builds"),
-        (catalog.HOLD_SPACE, "the holds on items"),
+        (CATALOG_SPACE, "the catalog"),
+        (TOKEN_SPACE, "the tokens of transactions"),
+        (LAG_SPACE, "the changes that wait for lagging indexes"),
+        (BACKFILL_SPACE, "the progress of index builds"),
+        (HOLD_SPACE, "the holds on items"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -25,9 +25,9 @@ from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background.bites import Damage, Done, Limit
+from hashrange.tables.spaces import CATALOG_SPACE
 
 STREAM = b"stream"
-CATALOG_SPACE = 0
 RETENTION_SECONDS = 24 * 3600
 _SEQUENCE_BASE = 10**20
 _HASH_END = 1 << 16
