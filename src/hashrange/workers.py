@@ -23,15 +23,11 @@ _log = logging.getLogger("hashrange")
 
 
 class Workers:
-    """A pool of threads. `waiting` is how many pieces of work have not ended."""
+    """A pool of threads."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: set[Task] = set()
-
-    @property
-    def waiting(self) -> int:
-        return len(self._tasks)
 
     def start(self, work: Callable[[], None]) -> Task:
         """Have `work` done on a thread, unless its task is abandoned before.

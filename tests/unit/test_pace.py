@@ -265,7 +265,7 @@ def test_abandoned_work_ends(engine: Engine) -> None:
     task.abandon()
     workers.close()
     assert outcome == ["abandoned"]
-    assert workers.waiting == 0
+    assert not workers._tasks
     with pytest.raises(RuntimeError):
         workers.start(work)
 

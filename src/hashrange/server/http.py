@@ -126,9 +126,7 @@ class Connection(asyncio.Protocol):
         for exchange in self._pending:
             if exchange.task is not None:
                 exchange.task.abandon()
-            if exchange.large is not None:
-                self.plane.gathered_bytes -= len(exchange.large.body)
-                exchange.large = None
+            exchange.keep_large(None)
         self._pending.clear()
         self._waiting.clear()
 
@@ -286,9 +284,8 @@ class Connection(asyncio.Protocol):
             outcome = plane.access.refusal(headers)
         if outcome is None:
             if len(body) > LARGE_BODY_BYTES:
-                exchange.large = Large(method, self._url, headers, body)
+                exchange.keep_large(Large(method, self._url, headers, body))
                 self._drop_body()
-                plane.gathered_bytes += len(body)
                 if may_start:
                     exchange.start(plane)
                 else:

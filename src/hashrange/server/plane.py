@@ -101,7 +101,7 @@ class Plane:
         self.metrics = Metrics()
         self.connections: set[Connection] = set()
         self.draining = False
-        self.gathered_bytes = 0  # in bodies that came in more than one piece and are not complete
+        self.gathered_bytes = 0  # in bodies that came in pieces and are not complete, and in large requests
         self.now = 0.0
         self._swept: float | None = None
         self._call_soon = call_soon
@@ -235,13 +235,18 @@ class Exchange:
 
     def end(self) -> None:
         """Tell the connection that the answer is there."""
-        connection = self.connection
         self.task = None
-        large = self.large
-        if large is not None:
-            connection.plane.gathered_bytes -= len(large.body)
-            self.large = None
-        connection.answered(self)
+        if self.large is not None:
+            self.keep_large(None)
+        self.connection.answered(self)
+
+    def keep_large(self, large: Large | None) -> None:
+        """Keep a large request until it is read, or let go of it: its bytes count among the gathered ones."""
+        kept = self.large
+        kept_bytes = len(kept.body) if kept is not None else 0
+        added_bytes = len(large.body) if large is not None else 0
+        self.connection.plane.gathered_bytes += added_bytes - kept_bytes
+        self.large = large
 
 
 class Large(NamedTuple):
