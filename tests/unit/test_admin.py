@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import socket
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
-from typing import Any, cast
+from typing import Any, Never, cast
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import orjson
 import pytest
+from starlette.applications import Starlette
 from uvicorn.server import ServerState
 
 from hashrange import __version__, form
+from hashrange.cli.admin import bind_admin, load
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.protocol import Wire
-from hashrange.server import ServerSettings, admin, admin_port, admin_url, bind_admin, running
+from hashrange.server import ServerSettings, running
+from hashrange.server.admin import application, port
+from hashrange.server.admin.port import Admin, Subject
+from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
@@ -67,7 +73,7 @@ def database() -> Iterator[Database]:
 def url(database: Database) -> Iterator[str]:
     listening = bind_admin(0)
     with running(database, admin=listening):
-        yield admin_url(listening)
+        yield listening.url
 
 
 def ask(
@@ -103,8 +109,8 @@ def test_health_names_the_background_work_that_fails(
     database.background.report("other", Damage(b"p", b"s", "spoiled"))
     listening = bind_admin(0)
     with running(database, admin=listening):
-        status, shown = ask(admin_url(listening), "/health")
-        _, text = ask(admin_url(listening), "/metrics")
+        status, shown = ask(listening.url, "/health")
+        _, text = ask(listening.url, "/metrics")
     assert (status, shown["status"]) == (200, "degraded")
     assert {"unit": "luck", "error": "RuntimeError: no luck"} in shown["failing"]
     assert shown["damaged_records"] == 1
@@ -166,7 +172,7 @@ def test_the_machines_clock_cannot_be_changed() -> None:
     database = Database(MemoryEngine())
     listening = bind_admin(0)
     with running(database, admin=listening):
-        url = admin_url(listening)
+        url = listening.url
         status, shown = ask(url, "/clock")
         assert (status, shown["virtual"], shown["frozen"], shown["ahead_seconds"]) == (200, False, False, 0.0)
         status, shown = ask(url, "/clock", {"frozen": True})
@@ -192,15 +198,22 @@ def test_it_describes_itself(url: str) -> None:
     status, shown = ask(url, "/")
     assert (status, shown["openapi"]) == (200, "3.1.0")
     described = {(path, method) for path, methods in shown["paths"].items() for method in methods}
-    subject = admin_port.Subject(Database(MemoryEngine()), *[None] * 2)  # type: ignore[arg-type]
+    subject = Subject(Database(MemoryEngine()), *[None] * 2)  # type: ignore[arg-type]
     served = {
         (getattr(route, "path", ""), method.lower())
-        for route in admin.application(subject).routes
+        for route in plane_of(subject).routes
         for method in getattr(route, "methods", ())
         if method != "HEAD"
     }
     assert described == served
     assert set(shown["components"]["schemas"]["ClockChange"]["properties"]) == {"set", "advance", "frozen"}
+
+
+def plane_of(subject: Subject) -> Starlette:
+    """The admin plane of a server, as the command line mounts it."""
+    app = load(subject).config.app
+    assert isinstance(app, Starlette)
+    return app
 
 
 def fill(database: Database, items: int) -> None:
@@ -270,7 +283,7 @@ def test_metrics(database: Database) -> None:
         for operation, request in calls:
             call(endpoint, operation, request)
         call(endpoint, "EatTables", {})
-        status, text = ask(admin_url(listening), "/metrics")
+        status, text = ask(listening.url, "/metrics")
     assert status == 200
     samples = dict(re.findall(r"^(\S+) (\S+)$", text, re.MULTILINE))
     assert samples['hashrange_requests_total{operation="ListTables",status="200",error=""}'] == "1"
@@ -306,22 +319,22 @@ def test_an_inner_error_is_told_without_its_details(
     monkeypatch.setattr(overview, "tables", fail)
     listening = bind_admin(0)
     with running(database, admin=listening):
-        status, shown = ask(admin_url(listening), "/tables")
+        status, shown = ask(listening.url, "/tables")
     assert (status, shown) == (500, {"error": "internal error; the server's log tells more"})
     # Written after the answer was sent, but before the server ended.
     assert "secret" in caplog.text
 
 
 def test_a_taken_port_is_an_error() -> None:
-    with bind_admin(0) as taken, pytest.raises(OSError, match="in use"):
-        bind_admin(taken.getsockname()[1])
+    with contextlib.closing(bind_admin(0)) as taken, pytest.raises(OSError, match="in use"):
+        bind_admin(taken.port)
 
 
 def test_a_port_that_nobody_used_is_closed(database: Database) -> None:
     listening = bind_admin(0)
     with running(database, admin=listening):
-        port = listening.getsockname()[1]
-    assert listening.fileno() == -1
+        port = listening.port
+    assert listening.socket.fileno() == -1
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=10)
 
@@ -329,24 +342,23 @@ def test_a_port_that_nobody_used_is_closed(database: Database) -> None:
 def test_an_idle_connection_does_not_keep_the_server(database: Database) -> None:
     listening = bind_admin(0)
     with running(database, admin=listening):
-        connection = HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=10)
+        connection = HTTPConnection("127.0.0.1", listening.port, timeout=10)
         connection.request("GET", "/health")
         assert connection.getresponse().read()
     connection.close()
-    assert listening.fileno() == -1
+    assert listening.socket.fileno() == -1
 
 
 def test_a_plane_that_cannot_be_loaded_leaves_the_rest_alone(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(subject: object) -> None:
+    def fail(subject: object) -> Never:
         raise ImportError("no starlette")
 
-    monkeypatch.setattr(admin_port, "_load", fail)
-    listening = bind_admin(0)
+    listening = Admin(port.bind(0), fail)
     with running(database, admin=listening) as endpoint:
         with pytest.raises((ConnectionError, TimeoutError)):
-            ask(admin_url(listening), "/health")
+            ask(listening.url, "/health")
         call(endpoint, "ListTables", {})
     assert "no starlette" in caplog.text
 
@@ -357,7 +369,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
         wire = Wire(region="us-east-1", account_id="000000000000")
         plane = Plane(database, wire, Frames(0), ServerSettings(), loop.call_soon)
         plane.draining = True
-        subject = admin_port.Subject(database, plane, lambda: asyncio.sleep(0))
+        subject = Subject(database, plane, lambda: asyncio.sleep(0))
         sent: list[Any] = []
 
         async def send(message: Any) -> None:
@@ -373,7 +385,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
             "query_string": b"",
             "headers": [(b"host", b"localhost")],
         }
-        await admin.application(subject)(scope, receive, send)
+        await plane_of(subject)(scope, receive, send)
         return int(sent[0]["status"])
 
     assert asyncio.run(health()) == 503
@@ -383,7 +395,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
 def test_many_tables_are_shown_between_requests(
     url: str, path: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"table{n:03}" for n in range(2 * admin.TABLES_PER_PAGE + 1)]
+    names = [f"table{n:03}" for n in range(2 * TABLES_PER_PAGE + 1)]
     for name in names:
         database.execute("CreateTable", CREATE | {"TableName": name})
     reads: list[int] = []
@@ -397,7 +409,7 @@ def test_many_tables_are_shown_between_requests(
     monkeypatch.setattr(overview, "tables", counted)
     shown = ask(url, path)[1]
     # No read, which holds the event loop, is of more than a page.
-    assert reads == [admin.TABLES_PER_PAGE, admin.TABLES_PER_PAGE, 1, 0]
+    assert reads == [TABLES_PER_PAGE, TABLES_PER_PAGE, 1, 0]
     if path == "/tables":
         assert [table["name"] for table in shown["tables"]] == names
     else:
@@ -421,18 +433,18 @@ class Timers:
             callback()
 
 
-def admin_connection(database: Database) -> tuple[admin.AdminConnection, Timers, Mock]:
+def admin_connection(database: Database) -> tuple[application.AdminConnection, Timers, Mock]:
     wire = Wire(region="us-east-1", account_id="000000000000")
     plane = Plane(database, wire, Frames(START), ServerSettings(), lambda _: None)
 
     async def settle() -> None:
         pass
 
-    config = admin.server(admin_port.Subject(database, plane, settle)).config
+    config = load(Subject(database, plane, settle)).config
     timers, transport = Timers(), Mock()
     transport.is_closing.return_value = False
     transport.get_extra_info.return_value = None
-    connection = admin.AdminConnection(config, ServerState(), {}, _loop=cast(Any, timers))
+    connection = application.AdminConnection(config, ServerState(), {}, _loop=cast(Any, timers))
     connection.connection_made(transport)
     return connection, timers, transport
 

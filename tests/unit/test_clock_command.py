@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ from click.testing import CliRunner, Result
 from hashrange.cli import clock as clock_command
 from hashrange.cli import logs, main
 from hashrange.cli import serve as serving
+from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
-from hashrange.server import admin_url, bind_admin, running
+from hashrange.server import Admin, running
 from hashrange.storage.memory import MemoryEngine
 
 START = 1_767_225_600.0  # 2026-01-01
@@ -35,7 +36,7 @@ def clock(*arguments: str, url: str) -> Result:
 def url() -> Iterator[str]:
     listening = bind_admin(0)
     with running(Database(MemoryEngine(), clock=VirtualClock(START, frozen=True)), admin=listening):
-        yield admin_url(listening)
+        yield listening.url
 
 
 def test_the_clock_is_changed(url: str) -> None:
@@ -73,8 +74,8 @@ def test_a_servers_endpoint_is_no_admin_url() -> None:
 def test_the_machines_clock() -> None:
     listening = bind_admin(0)
     with running(Database(MemoryEngine()), admin=listening):
-        assert clock("show", url=admin_url(listening)).stdout.endswith("Z  the machine's clock\n")
-        result = clock("freeze", url=admin_url(listening))
+        assert clock("show", url=listening.url).stdout.endswith("Z  the machine's clock\n")
+        result = clock("freeze", url=listening.url)
     assert result.exit_code == 1
     assert "--virtual-clock" in result.stderr
 
@@ -93,7 +94,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Database, dict[str, Any]
 
     def serve(database: Database, **options: Any) -> None:
         admin = options["admin"]
-        options["admin_port"] = admin.getsockname()[1] if admin is not None else None
+        options["admin_port"] = admin.port if admin is not None else None
         calls.append((database, options))
 
     monkeypatch.setattr(serving, "serve", serve)
@@ -144,7 +145,7 @@ def test_where_the_admin_port_is(
 ) -> None:
     asked: list[int] = []
 
-    def bind(port: int) -> socket.socket:
+    def bind(port: int) -> Admin:
         asked.append(port)
         return bind_admin(0)
 
@@ -160,8 +161,8 @@ def test_there_need_be_no_admin_port(seen: list[tuple[Database, dict[str, Any]]]
 
 
 def test_a_taken_admin_port(seen: list[tuple[Database, dict[str, Any]]]) -> None:
-    with bind_admin(0) as taken:
-        port = taken.getsockname()[1]
+    with contextlib.closing(bind_admin(0)) as taken:
+        port = taken.port
         # The usual one gives way, the one asked for does not.
         assert serve("--port", str(port - 100)).exit_code == 0
         assert seen[0][1]["admin_port"] != port

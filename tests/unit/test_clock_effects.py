@@ -19,10 +19,11 @@ import orjson
 import pytest
 
 from endpoints import connection
+from hashrange.cli.admin import bind_admin
 from hashrange.client import connect
 from hashrange.clock import VirtualClock
 from hashrange.database import Database, Settings
-from hashrange.server import admin_url, bind_admin, running
+from hashrange.server import running
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
@@ -74,10 +75,10 @@ def world(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) ->
         admin = bind_admin(0)
 
         def advance(seconds: float) -> None:
-            post_clock(admin_url(admin), {"advance": seconds})
+            post_clock(admin.url, {"advance": seconds})
 
         def set_to(moment: float) -> None:
-            post_clock(admin_url(admin), {"set": moment})
+            post_clock(admin.url, {"set": moment})
 
         with running(database, admin=admin) as endpoint:
             client = boto3.client("dynamodb", **connection(endpoint))

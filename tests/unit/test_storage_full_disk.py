@@ -21,9 +21,10 @@ import orjson
 import pytest
 from rocksdict import Rdict
 
+from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import InternalServerError
-from hashrange.server import admin_url, bind_admin, running
+from hashrange.server import running
 from hashrange.storage.api import CommitFailed, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine, disk
 
@@ -252,7 +253,7 @@ def test_a_server_serves_reads_and_says_that_it_refuses_writes(
     key = {"pk": {"S": "here"}}
     listening = bind_admin(0)
     with running(database, admin=listening) as endpoint:
-        url = admin_url(listening)
+        url = listening.url
 
         def call(operation: str, request: dict[str, Any]) -> tuple[int, str]:
             return ask(endpoint, "/", operation, request)

@@ -7,6 +7,7 @@
     trigger     functions on a table's changes cli/trigger.py
     completion  shell completion               cli/completion.py
     logs        how log lines look             cli/logs.py
+    admin       what the admin plane can do    cli/admin.py
 
 A command's module is imported only when the command is named, so that `--version` and shell completion
 do not wait for the database. Exit codes: 0 done, 1 it could not be done (one line on stderr says why and

@@ -23,9 +23,10 @@ import click
 
 from hashrange import __version__, compiled, descriptors, form
 from hashrange.cli import logs
+from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
-from hashrange.server import REQUESTS_LOGGER, ServerSettings, admin_url, bind_admin, serve
+from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, StorageError
 
@@ -249,7 +250,7 @@ def command(
             fields: dict[str, Any] = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= {"version": __version__, "hot_path": form()}
             if admin is not None:
-                fields["admin"] = admin_url(admin)
+                fields["admin"] = admin.url
             if virtual:
                 fields["clock"] = show_moment(clock.now())
             fields["descriptors_max"] = descriptors.descriptors_max()
@@ -275,8 +276,8 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
-def _bind_admin(port: int, admin_port: int | None) -> socket.socket | None:
-    """The admin plane's socket: on the port asked for, or on the usual one or any if none was."""
+def _bind_admin(port: int, admin_port: int | None) -> Admin | None:
+    """The admin plane: on the port asked for, or on the usual one or any if none was."""
     if admin_port == 0:
         return None
     wanted = admin_port

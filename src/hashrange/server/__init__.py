@@ -7,16 +7,15 @@
     http      one object per connection: parse, dispatch, answer in order, push back
     trace     a log line for each request, if it is wanted
     metrics   what is counted, and Prometheus' text of it
-    admin_port, admin   the admin plane's socket, and what is loaded behind it when somebody connects
+    admin     the admin plane: its port, and what is loaded behind it when somebody connects
     run       listen, serve, sweep, drain; `serve` for a process, `running` for a thread
 
 The only package that knows sockets and asyncio. Refuses to know what an operation does.
 """
 
-from hashrange.server.admin_port import bind as bind_admin
-from hashrange.server.admin_port import url as admin_url
+from hashrange.server.admin.port import Admin
 from hashrange.server.run import running, serve
 from hashrange.server.settings import ServerSettings
 from hashrange.server.trace import LOGGER as REQUESTS_LOGGER
 
-__all__ = ["REQUESTS_LOGGER", "ServerSettings", "admin_url", "bind_admin", "running", "serve"]
+__all__ = ["REQUESTS_LOGGER", "Admin", "ServerSettings", "running", "serve"]

@@ -3,7 +3,7 @@
 One event loop (uvloop where there is one) runs all connections and the bodies of their operations; the
 storage engine commits on its own thread and hands outcomes back through the loop, once per batch.
 `Database.sweep` runs on a thread of its own, so that background work never stands before a request. The
-admin plane, if it is wanted, is a guest on the same loop (`server.admin_port`).
+admin plane, if it is wanted, is a guest on the same loop (`server.admin.port`).
 
 A database is served by one server at a time, because its engine delivers outcomes to one loop.
 """
@@ -15,7 +15,6 @@ import contextlib
 import gc
 import logging
 import signal
-import socket
 import sys
 import threading
 import time
@@ -30,7 +29,7 @@ from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
 from hashrange.server.access import Access
-from hashrange.server.admin_port import AdminPort, Subject
+from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
 from hashrange.server.listening import Guests, Listener, bind
@@ -76,7 +75,7 @@ class Server:
         settings: ServerSettings,
         wire: Wire,
         loop: asyncio.AbstractEventLoop,
-        admin: socket.socket | None = None,
+        admin: Admin | None = None,
     ) -> None:
         connections_max = descriptors.connections_max(settings.connections_max)
         settings = replace(settings, connections_max=connections_max)
@@ -212,7 +211,7 @@ def serve(
     region: str = _ANYONE.region,
     account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
-    admin: socket.socket | None = None,
+    admin: Admin | None = None,
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
 ) -> None:
@@ -220,8 +219,8 @@ def serve(
 
     `started` gets the endpoint's URL, `stopping` the signal's name. A second signal cuts off what is
     still under way. Closing the database is the caller's part. Raises OSError if the address cannot be
-    had. `region` and `account_id` are those of callers whose credentials name none. `admin` is a socket of
-    `admin_port.bind` for the admin plane, and is closed at the end.
+    had. `region` and `account_id` are those of callers whose credentials name none. `admin` is the admin
+    plane, whose socket is closed at the end.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -289,7 +288,7 @@ def running(
     region: str = _ANYONE.region,
     account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
-    admin: socket.socket | None = None,
+    admin: Admin | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 

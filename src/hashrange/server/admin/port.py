@@ -2,9 +2,10 @@
 
 Starlette and uvicorn take a tenth of a second and some megabytes to load, which a test that starts a
 hundred servers would pay a hundred times. So the port listens at once, the kernel keeps the first
-connection, and that loads `server.admin`, on a thread, while requests of the data plane go on.
+connection, and that loads the plane, on a thread, while requests of the data plane go on.
 
-The port is on the loopback interface only: the admin plane has no authentication.
+The port is on the loopback interface only: the admin plane has no authentication. Refuses to know what the
+plane can do: who opens the port says how the plane is made (`Admin.load`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,11 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from hashrange.database import Database
 from hashrange.server.listening import Guests, Listener
 from hashrange.server.plane import Plane
-
-if TYPE_CHECKING:
-    from hashrange.server.admin import AdminServer
 
 HOST: Final = "127.0.0.1"
 CONNECTIONS_MAX: Final = 16
@@ -43,6 +41,42 @@ class Subject:
     settle: Callable[[], Awaitable[None]]
 
 
+class Guest(Protocol):
+    """The plane that is loaded behind the port: `server.admin.application.AdminServer`."""
+
+    should_exit: bool
+
+    @property
+    def server_state(self) -> Any: ...
+
+    def connection(self) -> asyncio.Protocol: ...
+
+    async def serve(self, sockets: list[socket.socket]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """A socket that listens for the admin plane, and what makes the plane when somebody first connects.
+
+    `load` is called once, on a thread. Raise what it will: the data plane goes on without an admin plane.
+    """
+
+    socket: socket.socket
+    load: Callable[[Subject], Guest]
+
+    @property
+    def port(self) -> int:
+        port: int = self.socket.getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def close(self) -> None:
+        self.socket.close()
+
+
 def bind(port: int) -> socket.socket:
     """A socket that listens on `port` of the loopback interface, 0 for any free one. Raises OSError."""
     listening = socket.socket()
@@ -58,21 +92,16 @@ def bind(port: int) -> socket.socket:
     return listening
 
 
-def url(listening: socket.socket) -> str:
-    """The URL of the admin plane that listens there."""
-    host, port = listening.getsockname()[:2]
-    return f"http://{host}:{port}"
-
-
 class AdminPort:
     """A listening socket, and the admin plane behind it once it is loaded. Lives on one event loop."""
 
-    def __init__(self, listening: socket.socket, subject: Subject, loop: asyncio.AbstractEventLoop) -> None:
-        self._listening = listening
+    def __init__(self, admin: Admin, subject: Subject, loop: asyncio.AbstractEventLoop) -> None:
+        self._listening = admin.socket
+        self._load = admin.load
         self._subject = subject
         self._loop = loop
         self._watching = False
-        self._server: AdminServer | None = None
+        self._server: Guest | None = None
         self._serving: asyncio.Task[None] | None = None
         self._listener: Listener | None = None
 
@@ -91,7 +120,7 @@ class AdminPort:
 
     async def _serve(self) -> None:
         try:
-            server = self._server = await self._loop.run_in_executor(None, _load, self._subject)
+            server = self._server = await self._loop.run_in_executor(None, self._load, self._subject)
             guests = Guests(
                 "admin",
                 server.connection,
@@ -122,9 +151,3 @@ class AdminPort:
                 self._server.should_exit = True
             await asyncio.wait([self._serving], timeout=0.05)
         self._listening.close()
-
-
-def _load(subject: Subject) -> AdminServer:
-    from hashrange.server import admin
-
-    return admin.server(subject)

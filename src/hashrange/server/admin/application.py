@@ -1,0 +1,221 @@
+"""The admin plane as one application: endpoints mounted on it, and the list of them at `GET /`, as OpenAPI.
+
+Errors are `{"error": "…"}`. There is no authentication: the port is on the loopback interface, and what a
+web page could make a browser send there is refused, by the Host header (DNS rebinding) and by asking for
+a JSON content type (a cross-origin request with one needs a preflight, which is not answered).
+
+Loaded when somebody first connects to the port (`server.admin.port`). Runs on the data plane's event loop, so
+no endpoint may take long there. Refuses to know DynamoDB's API, and which endpoints there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+import orjson
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hashrange import __version__
+from hashrange.server.admin.port import HOST, Subject
+
+_BODY_BYTES_MAX: Final = 64 * 1024
+_SHUTDOWN_SECONDS_MAX: Final = 2
+
+REQUEST_SECONDS_MAX: Final = 10.0
+"""How long a connection may take until its next request is there, and to take an answer."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A method on a path: `summary` describes it, `takes` is the class of the JSON that it reads, if any."""
+
+    method: str
+    path: str
+    summary: str
+    answer: Callable[[Request], Awaitable[Response]]
+    takes: type | None = None
+
+
+class AdminServer(uvicorn.Server):
+    """A uvicorn server that is a guest on somebody else's event loop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the owner of the loop."""
+        yield
+
+    def connection(self) -> AdminConnection:
+        """The protocol of a new connection."""
+        return AdminConnection(config=self.config, server_state=self.server_state, app_state={})
+
+
+class AdminConnection(HttpToolsProtocol):
+    """A connection that is cut off if its client lets it wait: uvicorn waits for a first request for ever."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._clear_deadline()
+        super().connection_lost(exc)
+
+    def on_message_complete(self) -> None:
+        # From here on the server is to blame for the time: a change of the clock may take minutes.
+        if not self.flow.write_paused:
+            self._clear_deadline()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            # No other request came meanwhile.
+            self._set_deadline()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._set_deadline()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.cycle is None or self.cycle.response_complete:
+            self._set_deadline()
+        else:
+            self._clear_deadline()
+
+    def _set_deadline(self) -> None:
+        self._clear_deadline()
+        if not self.transport.is_closing():
+            self._deadline = self.loop.call_later(REQUEST_SECONDS_MAX, self.transport.abort)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def server(subject: Subject, endpoints: Sequence[Endpoint]) -> AdminServer:
+    """The admin plane of `subject`, ready to `serve(sockets=[…])` on the running loop."""
+    config = uvicorn.Config(
+        application(subject, endpoints),
+        http=AdminConnection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS_MAX,
+    )
+    # Loading imports the rest: it belongs to the thread that this runs on, not to the loop.
+    config.load()
+    return AdminServer(config)
+
+
+def application(subject: Subject, endpoints: Sequence[Endpoint]) -> Starlette:
+    """The ASGI application of the admin plane."""
+
+    async def describe(request: Request) -> Response:
+        return json(description(endpoints))
+
+    endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
+    app = Starlette(
+        routes=_routes(endpoints),
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
+        exception_handlers={HTTPException: _refusal, Exception: _failure},
+    )
+    app.state.subject = subject
+    return app
+
+
+def _routes(endpoints: Sequence[Endpoint]) -> list[Route]:
+    """A route for each path: it knows all methods of the path when it refuses another."""
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    return [Route(path, _by_method(methods), methods=list(methods)) for path, methods in paths.items()]
+
+
+def _by_method(methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return await methods["GET" if request.method == "HEAD" else request.method].answer(request)
+
+    return answer
+
+
+def json(value: Any, status: int = 200) -> Response:
+    """A value as an answer."""
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    response = json({"error": error.detail}, error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    return json({"error": "internal error; the server's log tells more"}, 500)
+
+
+def subject_of(request: Request) -> Subject:
+    """The server that a request is about."""
+    subject = request.app.state.subject
+    assert isinstance(subject, Subject)
+    return subject
+
+
+async def read_json(request: Request, shape: type[T]) -> T:
+    """The body of a request, decoded; raises HTTPException where it is none."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "send JSON with the content type application/json")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _BODY_BYTES_MAX:
+            raise HTTPException(413, f"the body has more than {_BODY_BYTES_MAX} bytes")
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HTTPException(400, str(error)) from None
+
+
+def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The OpenAPI document of some endpoints."""
+    taken = [endpoint.takes for endpoint in endpoints if endpoint.takes is not None]
+    schemas, components = msgspec.json.schema_components(taken, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(taken, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        operation: dict[str, Any] = {
+            "summary": endpoint.summary,
+            "responses": {"200": {"description": "Done."}},
+        }
+        if endpoint.takes is not None:
+            schema = schema_of[endpoint.takes]
+            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Hashrange admin plane", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components},
+    }

@@ -1,0 +1,87 @@
+"""The virtual clock of a server, on the admin plane.
+
+    GET  /clock     the time that the database runs on
+    POST /clock     set, advance, freeze or resume a virtual clock; answers when all that is due then is done
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange.clock import VirtualClock, parse_duration, parse_moment, show_moment
+from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+from hashrange.server.admin.port import Subject
+
+_NOT_VIRTUAL: Final = (
+    "the server runs on the machine's clock, which cannot be changed here; start it with --virtual-clock"
+)
+
+
+class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A change of the clock, all at one moment: it is set, then advanced, then frozen or resumed.
+
+    `set` is an ISO 8601 time (UTC where it names no zone) or epoch seconds. `advance` is a number of seconds
+    or a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` says whether the clock stands from then on;
+    without it, it goes on as before.
+    """
+
+    set: str | float | None = None
+    advance: str | float | None = None
+    frozen: bool | None = None
+
+
+async def _show(request: Request) -> Response:
+    return json(_clock(subject_of(request)))
+
+
+async def _change(request: Request) -> Response:
+    await _change_clock(request)
+    return await _show(request)
+
+
+def _clock(subject: Subject) -> dict[str, Any]:
+    clock = subject.database.clock
+    virtual = clock if isinstance(clock, VirtualClock) else None
+    now = clock.now()
+    return {
+        "virtual": virtual is not None,
+        "frozen": virtual is not None and virtual.frozen,
+        "time": show_moment(now),
+        "epoch_seconds": now,
+        "ahead_seconds": round(virtual.offset, 3) if virtual is not None else 0.0,
+    }
+
+
+async def _change_clock(request: Request) -> None:
+    subject = subject_of(request)
+    clock = subject.database.clock
+    change = await read_json(request, ClockChange)
+    if not isinstance(clock, VirtualClock):
+        raise HTTPException(409, _NOT_VIRTUAL)
+    try:
+        moment = parse_moment(change.set) if isinstance(change.set, str) else change.set
+        advance = parse_duration(change.advance) if isinstance(change.advance, str) else change.advance
+        clock.change(moment, advance=advance or 0.0, frozen=change.frozen)
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from None
+    # Whoever moved the time finds everything as it is then: no polling, no race with the next sweep.
+    await subject.settle()
+    if subject.plane.draining:
+        raise HTTPException(503, "the server is stopping; what is due then is done when it runs again")
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/clock", "The time that the database runs on.", _show),
+    Endpoint(
+        "POST",
+        "/clock",
+        "Change a virtual clock; answers when everything that is due then is done.",
+        _change,
+        takes=ClockChange,
+    ),
+)

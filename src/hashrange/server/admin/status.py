@@ -1,0 +1,95 @@
+"""Health, tables and metrics of a server, on the admin plane.
+
+    GET  /health    whether the server serves, and takes writes; which background work fails
+    GET  /tables    state and size of each table, and the progress of builds under way
+    GET  /metrics   for Prometheus
+
+What grows with the number of tables is done in pages, because it runs on the data plane's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange import __version__, form
+from hashrange.server.admin.application import Endpoint, json, subject_of
+from hashrange.server.admin.port import Subject
+from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
+
+TABLES_PER_PAGE: Final = 20
+"""A fraction of a millisecond of the event loop."""
+
+
+async def _health(request: Request) -> Response:
+    subject = subject_of(request)
+    draining = subject.plane.draining
+    refusing = subject.database.engine.refusing()
+    background = subject.database.background
+    failing = background.failing
+    status = "degraded" if failing or background.damages else "ok"
+    if draining or refusing is not None:
+        status = "draining" if draining else "refuses writes"
+    shown: dict[str, Any] = {
+        "status": status,
+        "version": __version__,
+        "engine": subject.database.engine.name,
+        "hot_path": form(),
+        "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
+    }
+    if refusing is not None:
+        shown["cause"] = refusing
+    if failing or background.damages:
+        shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
+        shown["damaged_records"] = background.damages
+    return json(shown, 503 if draining or refusing is not None else 200)
+
+
+async def _tables(request: Request) -> Response:
+    pages = [orjson.dumps(page)[1:-1] async for page in _pages(subject_of(request))]
+    return Response(b'{"tables":[%b]}' % b",".join(pages), media_type="application/json")
+
+
+async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
+    """All tables, some at a time: between two pages the requests of the data plane have their turn."""
+    after = ""
+    while page := subject.database.overview(after, TABLES_PER_PAGE):
+        yield page
+        after = page[-1]["name"]
+        await asyncio.sleep(0)
+
+
+async def _metrics(request: Request) -> Response:
+    subject = subject_of(request)
+    tables = TableSamples(subject.plane.settings.metrics_tables_max)
+    async for page in _pages(subject):
+        tables.add(page)
+    text = exposition(
+        subject.plane.metrics,
+        connections=len(subject.plane.connections),
+        clock_seconds=subject.database.clock.now(),
+        refuses_writes=subject.database.engine.refusing() is not None,
+        tables=tables,
+        background=subject.database.background,
+    )
+    return Response(text, media_type=CONTENT_TYPE)
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/health",
+        "Whether the server serves: 200, or 503 while it drains or its disk takes no writes; and which "
+        "background work fails.",
+        _health,
+    ),
+    Endpoint(
+        "GET", "/tables", "State and size of each table, and the progress of builds under way.", _tables
+    ),
+    Endpoint("GET", "/metrics", "Metrics in Prometheus' text format.", _metrics),
+)
