@@ -25,6 +25,7 @@ from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.errors import (
     INTERNAL,
     InternalServerError,
+    RequestViolation,
     SerializationException,
     UnknownOperationException,
     ValidationException,
@@ -214,9 +215,13 @@ class Database:
     def _prepare(
         self, entry: Operation, operation: str, request: Request, caller: Caller
     ) -> Callable[[Any], Answer]:
-        shapes.check(operation, request)
+        older = self.settings.older_words
+        shapes.check(operation, request, older=older)
         context = Context(caller, self.clock.now(), self.settings, _new_id)
-        return entry.prepare(request, context)
+        try:
+            return entry.prepare(request, context)
+        except RequestViolation as error:
+            raise shapes.spoken(operation, request, error, older=older) from None
 
     def translated(self, operation: str, request: Request, error: Exception) -> Exception:
         """The error that the client sees: type errors come before all rules, as in DynamoDB."""

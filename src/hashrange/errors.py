@@ -90,15 +90,15 @@ class EmptyKey(ValidationException):
 
 
 class RequestViolation(ValidationException):
-    """A broken rule that the request alone shows, of the kinds that single-item writes report with a count.
+    """A broken rule that the request alone shows, which some operations report in other words than others.
 
-    `uncounted` is the text behind the count where it is not the message. Which kinds these are: [report]
-    dynoxide's changes of version 0.12.0, floci issue 2893, ministack issue 1038, extenddb issue 365.
+    `newer` is the text of the operations that the service's newer layer reads, where it is not the message.
+    `shapes.layers` says which operations these are, and which of them lead it with a count.
     """
 
-    def __init__(self, message: str, uncounted: str | None = None) -> None:
+    def __init__(self, message: str, newer: str | None = None) -> None:
         super().__init__(message)
-        self.uncounted = message if uncounted is None else uncounted
+        self.newer = message if newer is None else newer
 
     @property
     def code(self) -> str:
@@ -106,7 +106,7 @@ class RequestViolation(ValidationException):
 
     def counted(self) -> ValidationException:
         """The error as a PutItem, UpdateItem or DeleteItem reports it, and a Query some of its own."""
-        return ValidationException(f"1 validation error detected: {self.uncounted}")
+        return ValidationException(f"1 validation error detected: {self.newer}")
 
 
 class SerializationException(ServiceError):

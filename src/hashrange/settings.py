@@ -31,6 +31,8 @@ class Settings:
     sweep_seconds: how often the background work looks for expired items, records past their retention and
         the like; on AWS expired items may stay for days.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
+    older_words: answer wrong requests in the words that the service had everywhere before June 2026, and in
+        few regions since; programs that compare texts may need one or the other.
     """
 
     create_seconds: float = 0.0
@@ -43,3 +45,4 @@ class Settings:
     stream_shard_seconds: float = 4 * 3600.0
     sweep_seconds: float = 1.0
     ttl_changes_limited: bool = False
+    older_words: bool = False

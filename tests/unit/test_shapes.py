@@ -40,9 +40,9 @@ WRITES_RULE = (
 NAME_RULE = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
 
 
-def refused(operation: str, request: Any) -> str:
+def refused(operation: str, request: Any, *, older: bool = False) -> str:
     with pytest.raises(ValidationException) as caught:
-        shapes.check(operation, request)
+        shapes.check(operation, request, older=older)
     assert caught.value.message is not None
     return caught.value.message
 
@@ -100,28 +100,77 @@ def test_leaves_attribute_values_to_values() -> None:
 # -------------------------------------------------------------------------------------- table names
 
 
-def test_empty_table_name() -> None:
-    # [report] dynoxide issue 11
-    assert refused("PutItem", {"TableName": "", "Item": {}}) == one(
-        "''", "tableName", "Member must have length greater than or equal to 1"
-    )
+EMPTY_NAME = (
+    "1 validation error detected: Value at 'TableName' failed to satisfy constraint: "
+    "Member must have length greater than or equal to 1"
+)
+RETURN_VALUES = (
+    "Failed to satisfy constraint: Member must satisfy enum value set: "
+    "[ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
+)
 
 
-def test_empty_table_name_of_a_write_is_reported_alone() -> None:
-    # [report] dynoxide issue 83 and version 0.11.2
-    assert refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "SOME"}) == one(
-        "''", "tableName", "Member must have length greater than or equal to 1"
-    )
+@pytest.mark.parametrize(
+    ("operation", "needed"),
+    [
+        ("PutItem", {"Item": {}}),
+        ("UpdateItem", {"Key": {}}),
+        ("DeleteItem", {"Key": {}}),
+        ("GetItem", {"Key": {}}),
+    ],
+)
+def test_empty_table_name_is_reported_alone(operation: str, needed: dict[str, Any]) -> None:
+    # [report] paritysuite, captures of September 2026; of GetItem [assumed]
+    assert refused(operation, {"TableName": "", **needed, "ReturnConsumedCapacity": "SOME"}) == EMPTY_NAME
+
+
+def test_a_request_that_lacks_its_key_is_left_to_the_older_layer() -> None:
+    # [report] paritysuite, captures of 2026
+    wrong = {"TableName": "", "ReturnValues": "SOME", "ReturnConsumedCapacity": "YES"}
+    message = refused("UpdateItem", wrong)
+    assert message.startswith("4 validation errors detected: Value 'YES' at 'returnConsumedCapacity'")
+    places = [part.partition("'")[0] for part in message.split(" at '")[1:]]
+    assert places == ["returnConsumedCapacity", "tableName", "returnValues", "key"]
 
 
 def test_an_update_reports_its_first_violation_only() -> None:
-    # [report] dynoxide issue 83, floci pull request 3447; a put reports all
+    # [report] paritysuite, captures of 2026; a put reports all
     wrong = {"ReturnValues": "SOME", "ReturnConsumedCapacity": "YES"}
-    message = refused("UpdateItem", {"TableName": "music", "Key": {}, **wrong})
-    assert message.startswith("1 validation error detected: Value 'SOME' at 'returnValues'")
-    assert "returnConsumedCapacity" not in message
-    message = refused("PutItem", {"TableName": "music", "Item": {}, **wrong})
-    assert message.startswith("2 validation errors detected: ")
+    assert refused("UpdateItem", {"TableName": "music", "Key": {}, **wrong}) == (
+        f"1 validation error detected: {RETURN_VALUES}"
+    )
+    capacity = "Value 'YES' at 'returnConsumedCapacity' failed to satisfy constraint: "
+    capacity += "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
+    assert refused("PutItem", {"TableName": "music", "Item": {}, **wrong}) == (
+        f"2 validation errors detected: {capacity}; {RETURN_VALUES}"
+    )
+    assert refused("DeleteItem", {"TableName": "music", "Key": {}, **wrong}) == (
+        f"2 validation errors detected: {capacity}; {RETURN_VALUES}"
+    )
+
+
+def test_a_deep_request_is_left_to_the_older_layer() -> None:
+    # [report] paritysuite: beyond about 62 levels
+    def deep(levels: int) -> dict[str, Any]:
+        value: dict[str, Any] = {"S": "x"}
+        for _ in range(levels):
+            value = {"L": [value]}
+        return {"TableName": "music", "Item": {"a": value}, "ReturnValues": "SOME"}
+
+    assert refused("PutItem", deep(60)) == f"1 validation error detected: {RETURN_VALUES}"
+    assert refused("PutItem", deep(64)).startswith(
+        "1 validation error detected: Value 'SOME' at 'returnValues'"
+    )
+
+
+def test_older_words_are_those_of_the_older_layer_everywhere() -> None:
+    # [report] paritysuite: eu-south-2 in October 2026
+    message = refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "INVALID"}, older=True)
+    assert message == (
+        "2 validation errors detected: Value 'INVALID' at 'returnValues' failed to satisfy constraint: "
+        "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]; Value '' at "
+        "'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1"
+    )
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "CreateTable", "DescribeTable", "Query"])
@@ -186,7 +235,9 @@ def test_required_members_are_counted_and_joined() -> None:
 def test_enums_are_printed_in_dynamodbs_order(operation: str, member: str, words: str) -> None:
     request: dict[str, Any] = {"TableName": "music", "Item": {}, member: "hi"}
     path = member[0].lower() + member[1:]
-    assert refused(operation, request) == one("'hi'", path, f"Member must satisfy enum value set: {words}")
+    assert refused(operation, request, older=True) == one(
+        "'hi'", path, f"Member must satisfy enum value set: {words}"
+    )
 
 
 def test_enum_order_of_comparison_operators() -> None:

@@ -83,6 +83,36 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             "UpdateItem",
         )
     },
+    **{
+        (place, "maximum"): (None, 65_535, "[report] extenddb issue 365, Alternator's authors: the same")
+        for place in (
+            "BatchGetItem.RequestItems{}.AttributesToGet[]",
+            "BatchGetItem.RequestItems{}.Keys[]{key}",
+            "BatchWriteItem.RequestItems{}[].DeleteRequest.Key{key}",
+            "BatchWriteItem.RequestItems{}[].PutRequest.Item{key}",
+            "DeleteItem.Expected{key}",
+            "DeleteItem.Key{key}",
+            "GetItem.AttributesToGet[]",
+            "GetItem.Key{key}",
+            "PutItem.Expected{key}",
+            "PutItem.Item{key}",
+            "Query.AttributesToGet[]",
+            "Query.ExclusiveStartKey{key}",
+            "Query.KeyConditions{key}",
+            "Query.QueryFilter{key}",
+            "Scan.AttributesToGet[]",
+            "Scan.ExclusiveStartKey{key}",
+            "Scan.ScanFilter{key}",
+            "TransactGetItems.TransactItems[].Get.Key{key}",
+            "TransactWriteItems.TransactItems[].ConditionCheck.Key{key}",
+            "TransactWriteItems.TransactItems[].Delete.Key{key}",
+            "TransactWriteItems.TransactItems[].Put.Item{key}",
+            "TransactWriteItems.TransactItems[].Update.Key{key}",
+            "UpdateItem.AttributeUpdates{key}",
+            "UpdateItem.Expected{key}",
+            "UpdateItem.Key{key}",
+        )
+    },
     ("UntagResource.TagKeys[]", "minimum"): (None, 1, "the same"),
     ("UntagResource.TagKeys[]", "maximum"): (None, 128, "the same"),
     ("UpdateTimeToLive.TimeToLiveSpecification", "members"): (

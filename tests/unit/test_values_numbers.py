@@ -42,7 +42,7 @@ def spelled(draw: st.DrawFn) -> str:
         (".5", "0.5"),
         ("5.", "5"),
         ("0e125", "0"),
-        ("0e-999999999", "0"),
+        ("0e-130", "0"),
         ("-0.000", "0"),
         ("1e125", "1" + "0" * 125),
         ("1e-130", "0." + "0" * 129 + "1"),
@@ -79,7 +79,14 @@ def test_what_is_no_number_is_refused(text: str) -> None:
         # [report] all three
         ("1e126", numbers.TOO_LARGE),
         ("-1e126", numbers.TOO_LARGE),
-        ("1e2147483647", numbers.TOO_LARGE),
+        # [report] paritysuite: of the older operations, whose decimals overflow; the newer say what is true
+        ("1e2147483647", numbers.TOO_SMALL),
+        ("1e2147483646", numbers.TOO_LARGE),
+        ("12e2147483646", numbers.TOO_SMALL),
+        # [report] dynalite's recordings: a zero is measured by its exponent
+        ("0e-131", numbers.TOO_SMALL),
+        ("0." + "0" * 131, numbers.TOO_SMALL),
+        ("0e126", numbers.TOO_LARGE),
         ("9e-131", numbers.TOO_SMALL),
         ("1e-2147483647", numbers.TOO_SMALL),
         ("1" * 39, numbers.TOO_PRECISE),
@@ -87,7 +94,6 @@ def test_what_is_no_number_is_refused(text: str) -> None:
         ("1" + "0" * 37 + ".1", numbers.TOO_PRECISE),
         # [report] scylladb issue 26079: once allowed, and no more; the words are [assumed]
         ("0e1000", numbers.TOO_LARGE),
-        ("0e126", numbers.TOO_LARGE),
     ],
 )
 def test_limits(text: str, message: str) -> None:

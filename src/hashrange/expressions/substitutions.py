@@ -112,7 +112,7 @@ def _admit_names(names: Mapping[str, Any]) -> int:
             raise RequestViolation(f"{_NAMES} contains invalid value: {NAME_EMPTY} for key {key}")
         length = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
         if length > ATTRIBUTE_NAME_BYTES_MAX:
-            # Single-item writes do not say which name. [report] extenddb issue 365.
+            # The newer layer does not say which name. [report] extenddb issue 365.
             raise RequestViolation(
                 f"{_NAMES} contains invalid value: {NAME_TOO_LONG} for key {key}", NAME_TOO_LONG
             )
@@ -140,8 +140,8 @@ def _admit_values(values: Mapping[str, Any], level: int) -> int:
 def _invalid_value(key: str, error: ServiceError) -> ValidationException:
     message = f"{_VALUES} contains invalid value: {error.message} for key {key}"
     if isinstance(error, RequestViolation):
-        # Single-item writes do not say where. [report] ministack issue 1038.
-        return RequestViolation(message, error.uncounted)
+        # The newer layer does not say where. [report] ministack issue 1038.
+        return RequestViolation(message, error.newer)
     return ValidationException(message)
 
 

@@ -46,7 +46,7 @@ from hashrange.expressions.tree import (
 )
 from hashrange.expressions.words import UPDATE, check_words
 from hashrange.limits import NESTING_LEVELS_MAX
-from hashrange.values import AttributeValue, Item, levels, numbers
+from hashrange.values import AttributeValue, Item, in_order, levels, numbers
 
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
@@ -239,7 +239,7 @@ def add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
         return {"N": numbers.add(old["N"], value["N"])}
     for name in ("SS", "NS", "BS"):
         if name in old and name in value:
-            return {name: list(dict.fromkeys([*old[name], *value[name]]))}
+            return {name: in_order(name, {*old[name], *value[name]})}
     raise ValidationException(WRONG_TYPE)
 
 

@@ -59,44 +59,56 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
-    """Every violation in `value`, which is present, as the text between the semicolons."""
+def violations(shape: Shape, value: Any, path: str = "", *, terse: bool = False) -> Iterator[str]:
+    """Every violation in `value`, which is present, as the text between the semicolons.
+
+    `terse` as in `layers.Layer`.
+    """
     match shape:
         case Structure():
-            for name, member in shape.members.items():
-                inner = f"{path}.{camel(name)}" if path else camel(name)
-                one = value.get(name)
-                if one is not None:
-                    yield from violations(member, one, inner)
-                elif name in shape.needed:
-                    yield violation(None, inner, _NOT_NULL)
+            for name in shape.members:
+                yield from member_violations(shape, value, name, path, terse=terse)
         case String():
             for rule in _broken_by_text(shape, value):
-                yield violation(value, path, rule)
+                is_wide = terse and shape.names_table and not value
+                yield _terse(path, rule) if is_wide else violation(value, path, rule)
         case Number():
             for rule in _out_of_bounds(shape.minimum, shape.maximum, value, "value"):
-                yield violation(value, path, rule)
+                yield _terse(path, rule) if terse else violation(value, path, rule)
         case List():
             for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
-                yield _terse(path, rule) if shape.terse else violation(java_text(shape, value), path, rule)
+                yield _terse(path, rule) if terse else violation(java_text(shape, value), path, rule)
             for position, one in enumerate(value, 1):
-                yield from _element(shape.member, one, f"{path}.{position}.member")
+                yield from _element(shape.member, one, f"{path}.{position}.member", terse)
         case Map():
-            yield from _in_map(shape, value, path)
+            yield from _in_map(shape, value, path, terse)
 
 
-def _in_map(shape: Map, value: dict[str, Any], path: str) -> Iterator[str]:
+def member_violations(
+    shape: Structure, value: dict[str, Any], name: str, path: str = "", *, terse: bool = False
+) -> Iterator[str]:
+    """Every violation in the member `name` of a structure."""
+    inner = f"{path}.{camel(name)}" if path else camel(name)
+    one = value.get(name)
+    if one is not None:
+        yield from violations(shape.members[name], one, inner, terse=terse)
+    elif name in shape.needed:
+        yield violation(None, inner, _NOT_NULL)
+
+
+def _in_map(shape: Map, value: dict[str, Any], path: str, terse: bool) -> Iterator[str]:
     for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
-        yield violation(java_text(shape, value), path, rule)
+        yield _terse(path, rule) if terse else violation(java_text(shape, value), path, rule)
     if any(True for key in value for _ in _broken_by_text(shape.key, key)):
         rules = ", ".join(_all_rules(shape.key))
-        yield violation(java_text(shape, value), path, f"Map keys must satisfy constraint: [{rules}]")
+        text = _beginning(_json_pieces(value)) if terse else java_text(shape, value)
+        yield violation(text, path, f"Map keys must satisfy constraint: [{rules}]")
     if shape.whole and isinstance(shape.value, List) and _any_of_wrong_size(shape.value, value):
         rules = ", ".join(_all_rules(shape.value))
         yield violation(java_text(shape, value), path, f"Map value must satisfy constraint: [{rules}]")
         return
     for key, one in value.items():
-        yield from _element(shape.value, one, f"{path}.{shown(key, _PATH_KEY_CHARS_MAX)}.member")
+        yield from _element(shape.value, one, f"{path}.{shown(key, _PATH_KEY_CHARS_MAX)}.member", terse)
 
 
 def _any_of_wrong_size(shape: List, value: dict[str, list[Any] | None]) -> bool:
@@ -104,9 +116,9 @@ def _any_of_wrong_size(shape: List, value: dict[str, list[Any] | None]) -> bool:
     return any(True for size in sizes for _ in _out_of_bounds(shape.minimum, shape.maximum, size, "length"))
 
 
-def _element(shape: Shape, value: Any, path: str) -> Iterator[str]:
+def _element(shape: Shape, value: Any, path: str, terse: bool) -> Iterator[str]:
     if value is not None:
-        yield from violations(shape, value, path)
+        yield from violations(shape, value, path, terse=terse)
     elif not isinstance(shape, AttributeValue):
         yield violation(None, path, _NOT_NULL)
 
@@ -170,7 +182,13 @@ def violation(value: Any, path: str, rule: str) -> str:
 def _terse(path: str, rule: str) -> str:
     """A violation without its value, at the API's own path: `RequestItems.TABLE.member.Keys`."""
     head, _, last = path.rpartition(".")
-    return f"Value at '{_capital(head)}.{_capital(last)}' failed to satisfy constraint: {rule}"
+    shown_path = f"{_capital(head)}.{_capital(last)}" if head else _capital(last)
+    return f"Value at '{shown_path}' failed to satisfy constraint: {rule}"
+
+
+def unlisted(words: Iterable[str]) -> str:
+    """The violation of an enum that a layer reads itself."""
+    return f"Failed to satisfy constraint: Member must satisfy enum value set: [{', '.join(words)}]"
 
 
 def _capital(name: str) -> str:
@@ -199,14 +217,41 @@ def java_text(shape: Shape, value: Any) -> str:
     Structures print their members, `KeySchemaElement(attributeName=pk, keyType=HASH)` [report]. An attribute
     value prints its class and a hash that says nothing; ours is a checksum, so that it is repeatable.
     """
+    return _beginning(_java_pieces(shape, value))
+
+
+def _beginning(text: Iterator[str]) -> str:
+    """As much of a text that comes in pieces as is shown."""
     pieces: list[str] = []
     length = 0
-    for piece in _java_pieces(shape, value):
+    for piece in text:
         pieces.append(piece)
         length += len(piece)
         if length > SHOWN_CHARS_MAX:
             break
     return shown("".join(pieces), SHOWN_CHARS_MAX)
+
+
+def _json_pieces(value: Any) -> Iterator[str]:
+    """A value as JSON, piece by piece, so that the caller can stop."""
+    if type(value) is dict:
+        lead = "{"
+        for key, one in value.items():
+            yield f"{lead}{orjson.dumps(shown(key, SHOWN_CHARS_MAX)).decode()}:"
+            yield from _json_pieces(one)
+            lead = ","
+        yield "}" if value else "{}"
+    elif type(value) is list:
+        lead = "["
+        for one in value:
+            yield lead
+            yield from _json_pieces(one)
+            lead = ","
+        yield "]" if value else "[]"
+    elif type(value) is str:
+        yield orjson.dumps(shown(value, SHOWN_CHARS_MAX)).decode()
+    else:
+        yield orjson.dumps(value).decode()
 
 
 def _java_pieces(shape: Shape, value: Any) -> Iterator[str]:

@@ -4,7 +4,6 @@ from typing import Final
 
 from hashrange import limits
 from hashrange.shapes.members import (
-    ATTRIBUTE_NAME,
     ATTRIBUTE_NAMES,
     ATTRIBUTE_VALUES,
     CLIENT_REQUEST_TOKEN,
@@ -59,7 +58,7 @@ EXPECTED_VALUE: Final = Structure(
         "AttributeValueList": ATTRIBUTE_VALUES,
     },
 )
-EXPECTED: Final = Map(ATTRIBUTE_NAME, EXPECTED_VALUE)
+EXPECTED: Final = Map(TEXT, EXPECTED_VALUE)
 CONDITION: Final = Structure(
     "Condition",
     {
@@ -67,7 +66,7 @@ CONDITION: Final = Structure(
         "ComparisonOperator": required(COMPARISON_OPERATOR),
     },
 )
-CONDITIONS: Final = Map(ATTRIBUTE_NAME, CONDITION)
+CONDITIONS: Final = Map(TEXT, CONDITION)
 ATTRIBUTE_UPDATE: Final = Structure(
     "AttributeValueUpdate",
     {
@@ -111,7 +110,7 @@ UPDATE_ITEM: Final = Structure(
     {
         "TableName": required(TABLE_ARN),
         "Key": required(KEY),
-        "AttributeUpdates": Map(ATTRIBUTE_NAME, ATTRIBUTE_UPDATE),
+        "AttributeUpdates": Map(TEXT, ATTRIBUTE_UPDATE),
         "Expected": EXPECTED,
         "ConditionalOperator": CONDITIONAL_OPERATOR,
         "ReturnValues": RETURN_VALUES,
@@ -192,7 +191,7 @@ SCAN: Final = Structure(
 KEYS_AND_ATTRIBUTES: Final = Structure(
     "KeysAndAttributes",
     {
-        "Keys": required(List(KEY, 1, limits.BATCH_GET_KEYS_MAX, terse=True)),
+        "Keys": required(List(KEY, 1, limits.BATCH_GET_KEYS_MAX)),
         "AttributesToGet": ATTRIBUTE_NAMES,
         "ConsistentRead": BOOLEAN,
         "ProjectionExpression": TEXT,

@@ -28,12 +28,13 @@ LONG_ARN: Final = String(37, 1024)  # backups, exports, imports, streams: the sh
 
 ATTRIBUTE_NAME: Final = String(maximum=limits.ATTRIBUTE_NAME_BYTES_MAX)
 KEY_ATTRIBUTE_NAME: Final = String(1, limits.KEY_ATTRIBUTE_NAME_BYTES_MAX)
-ITEM: Final = Map(ATTRIBUTE_NAME, ATTRIBUTE_VALUE)
-KEY: Final = ITEM
-ATTRIBUTE_NAMES: Final = List(ATTRIBUTE_NAME, 1)
 ATTRIBUTE_VALUES: Final = List(ATTRIBUTE_VALUE)
 
-# Names that are too long are refused later, in the words for items. [report] extenddb issue 365
+# Names that are too long are refused later, in words of their own, wherever an item's attributes are named.
+# [report] extenddb issue 365; Alternator's authors, of AttributesToGet
+ITEM: Final = Map(TEXT, ATTRIBUTE_VALUE)
+KEY: Final = ITEM
+ATTRIBUTE_NAMES: Final = List(TEXT, 1)
 EXPRESSION_NAMES: Final = Map(TEXT, TEXT)
 EXPRESSION_VALUES: Final = Map(TEXT, ATTRIBUTE_VALUE)
 

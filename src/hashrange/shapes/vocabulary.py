@@ -81,12 +81,9 @@ class AttributeValue:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """`terse` reports a bad size with the API's path and without the value, as BatchGetItem does."""
-
     member: Shape
     minimum: int | None = None
     maximum: int | None = None
-    terse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ _AMBIGUOUS: Final = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
 )
+_REPEATED_NUMBER: Final = "Input collection contains duplicates"
 _NO_TEXT: Final = "NUMBER_VALUE can not be converted to String"
 # As DynamoDB Local says of JSON's null where a value or a member of a set belongs.
 _NULL_VALUE: Final = "The supplied Item contains a null AttributeValue"
@@ -167,6 +168,28 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
     return _text_size(content)
 
 
+def in_order(name: str, members: Iterable[str]) -> list[str]:
+    """The members of a set of type `name` as DynamoDB keeps them: texts and binaries by their bytes, numbers
+    by value. Texts compare as their UTF-8 bytes do."""
+    if name == "SS":
+        return sorted(members)
+    return sorted(members, key=numbers.parse if name == "NS" else a2b_base64)
+
+
+def _duplicates(older: str, members: list[Any]) -> RequestViolation:
+    """The error about a repeated text or binary; `older` is what the older operations say.
+
+    The newer layer shows what it has put in order when it comes to the repeat, and the rest as it was sent.
+    """
+    seen: set[str] = set()
+    for member in members:
+        if member in seen:
+            break
+        seen.add(member)
+    shown = ", ".join([f'"{member}"' for member in [*sorted(seen), *members[len(seen) :]]])
+    return RequestViolation(older, f"{INVALID}Input collection [{shown}] contains duplicates.")
+
+
 def _text_size(content: Any) -> int:
     if type(content) is not str:
         raise SerializationException(_NO_TEXT)
@@ -189,17 +212,19 @@ def _admit_binary(value: AttributeValue, content: Any, level: int) -> int:
 
 
 def _normal_binary(content: Any) -> tuple[str, int]:
-    """Base64 text in canonical form, and the number of bytes that it spells."""
+    """Base64 text, and the number of bytes that it spells. Equal bytes must have equal text."""
     if type(content) is not str:
         raise SerializationException("NUMBER_VALUE can not be converted to Blob")
     try:
         decoded = a2b_base64(content, strict_mode=True)
     except (Base64Error, ValueError):
         raise SerializationException("Invalid base64 text") from None
-    if content.endswith("="):
-        # Unused bits in the last character may be set; equal bytes must have equal text.
-        tail = len(decoded) - len(decoded) % 3
-        content = content[: tail // 3 * 4] + b2a_base64(decoded[tail:], newline=False).decode()
+    if (
+        content.endswith("=")
+        and b2a_base64(decoded[-(len(decoded) % 3) :], newline=False).decode() != content[-4:]
+    ):
+        # Bits of the last character that no byte uses are set.
+        raise SerializationException("Invalid base64 text")
     return content, len(decoded)
 
 
@@ -221,7 +246,7 @@ def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not list:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
-        raise ValidationException(TOO_DEEP)
+        raise RequestViolation(TOO_DEEP)
     total = 3 + len(content)
     for number, member in enumerate(content):
         if not number & _POINT_MASK:
@@ -234,7 +259,7 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
     if type(content) is not dict:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
-        raise ValidationException(TOO_DEEP)
+        raise RequestViolation(TOO_DEEP)
     pace.point()
     return 3 + len(content) + admit_members(content, level=level + 1)
 
@@ -262,7 +287,8 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
             raise RequestViolation(_NULL_MEMBER.format(what="string")) from None
         raise SerializationException(_NO_TEXT) from None
     if len(seen) != len(members):
-        raise RequestViolation(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.")
+        raise _duplicates(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.", members)
+    value["SS"] = in_order("SS", members)
     return total
 
 
@@ -274,15 +300,15 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
             pace.point()
         if type(member) is not str:
             if member is None:
-                raise ValidationException(numbers.NOT_A_NUMBER)
+                raise RequestViolation(numbers.NOT_A_NUMBER, f"{numbers.NOT_A_NUMBER}: ")
             raise SerializationException(_NO_TEXT)
         number = numbers.normalise(member)
         if number in seen:
             # Member by member: a number further on that is none is not come to.
-            raise RequestViolation("Input collection contains duplicates")
+            raise RequestViolation(_REPEATED_NUMBER, f"{INVALID}{_REPEATED_NUMBER}.")
         seen.add(number)
         normal.append(number)
-    value["NS"] = normal
+    value["NS"] = in_order("NS", normal)
     return sum(map(numbers.size, normal))
 
 
@@ -299,10 +325,10 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
         normal.append(text)
         total += size
     if len(set(normal)) != len(normal):
-        raise RequestViolation(
-            f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates."
+        raise _duplicates(
+            f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates.", normal
         )
-    value["BS"] = normal
+    value["BS"] = in_order("BS", normal)
     return total
 
 

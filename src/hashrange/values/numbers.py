@@ -12,7 +12,7 @@ import re
 from decimal import Context, Decimal
 from typing import Final
 
-from hashrange.errors import ValidationException
+from hashrange.errors import RequestViolation, ValidationException
 from hashrange.limits import NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 
 NOT_A_NUMBER: Final = "The parameter cannot be converted to a numeric value"
@@ -24,9 +24,10 @@ TOO_SMALL: Final = (
 
 _SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 
-# Java's numbers, and so DynamoDB Local's, know no exponent beyond 32 bits.
+# Java's numbers know no exponent beyond 32 bits; where the service's newer layer reads one, none beyond 64.
 _EXPONENT_MAX: Final = 2**31 - 1
-_EXPONENT_DIGITS_MAX: Final = 10
+_LONG_EXPONENT_MAX: Final = 2**63 - 1
+_EXPONENT_DIGITS_MAX: Final = 19
 
 _NORMAL: Final = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII).fullmatch
 
@@ -37,27 +38,46 @@ _EXACT: Final = Context(prec=300)
 def normalise(text: str) -> str:
     """The normal form of the number that `text` spells.
 
-    Raises `ValidationException` where it spells none, or one outside DynamoDB's range or precision.
+    Raises `RequestViolation` where it spells none, or one outside DynamoDB's range or precision.
     """
     # Most numbers are in normal form already, and too short to break a limit.
     if len(text) <= NUMBER_DIGITS_MAX and _NORMAL(text) is not None:
         return text
     match = _SYNTAX.fullmatch(text)
     if match is None:
-        raise ValidationException(f"{NOT_A_NUMBER}: {text}" if text else NOT_A_NUMBER)
+        raise RequestViolation(f"{NOT_A_NUMBER}: {text}" if text else NOT_A_NUMBER, f"{NOT_A_NUMBER}: {text}")
     sign, mantissa, exponent_text = match.groups()
     whole, _, fraction = mantissa.partition(".")
     digits = whole + fraction
     exponent = -len(fraction)
     if exponent_text:
-        magnitude = exponent_text.lstrip("+-").lstrip("0")
-        if len(magnitude) > _EXPONENT_DIGITS_MAX or int(magnitude or "0") > _EXPONENT_MAX:
-            raise ValidationException(f"{NOT_A_NUMBER}: {text}")
-        exponent += -int(magnitude or "0") if exponent_text[0] == "-" else int(magnitude or "0")
+        exponent += _exponent(text, exponent_text, digits, exponent)
+    if not NUMBER_EXPONENT_MIN <= exponent <= NUMBER_EXPONENT_MAX and not digits.strip("0"):
         # A zero is out of range as well, since 2025, where its exponent is.
-        if exponent > NUMBER_EXPONENT_MAX and not digits.strip("0"):
-            raise ValidationException(TOO_LARGE)
+        raise RequestViolation(TOO_LARGE if exponent > 0 else TOO_SMALL)
     return _compose(sign == "-", digits, exponent)
+
+
+def _exponent(text: str, exponent_text: str, digits: str, scale: int) -> int:
+    """The exponent of the number `text`, whose digits have the exponent `scale` without it.
+
+    Raises `RequestViolation` where it is too large for what reads it: on the older operations a decimal of 32
+    bits, which takes the largest numbers for the smallest since the place of their first digit overflows.
+    """
+    magnitude_text = exponent_text.lstrip("+-").lstrip("0")
+    unreadable = f"{NOT_A_NUMBER}: {text}"
+    if len(magnitude_text) > _EXPONENT_DIGITS_MAX:
+        raise RequestViolation(unreadable)
+    magnitude = int(magnitude_text or "0")
+    exponent = -magnitude if exponent_text[0] == "-" else magnitude
+    out_of_range = TOO_LARGE if exponent > 0 else TOO_SMALL
+    if magnitude > _LONG_EXPONENT_MAX:
+        raise RequestViolation(unreadable)
+    if magnitude > _EXPONENT_MAX or exponent + scale < -_EXPONENT_MAX:
+        raise RequestViolation(unreadable, out_of_range)
+    if exponent + scale + max(len(digits.lstrip("0")), 1) > _EXPONENT_MAX:
+        raise RequestViolation(TOO_SMALL, out_of_range)
+    return exponent
 
 
 def _compose(negative: bool, digits: str, exponent: int) -> str:
@@ -70,11 +90,11 @@ def _compose(negative: bool, digits: str, exponent: int) -> str:
     digits = stripped
     leading = len(digits) + exponent - 1
     if leading > NUMBER_EXPONENT_MAX:
-        raise ValidationException(TOO_LARGE)
+        raise RequestViolation(TOO_LARGE)
     if leading < NUMBER_EXPONENT_MIN:
-        raise ValidationException(TOO_SMALL)
+        raise RequestViolation(TOO_SMALL)
     if len(digits) > NUMBER_DIGITS_MAX:
-        raise ValidationException(TOO_PRECISE)
+        raise RequestViolation(TOO_PRECISE)
     if exponent >= 0:
         text = digits + "0" * exponent
     elif leading >= 0:

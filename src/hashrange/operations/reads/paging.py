@@ -54,6 +54,8 @@ def prepare(request: Request, subs: Substitutions, filter_parameter: str) -> Rea
     if start is not None:
         try:
             admit_item(start)
+        except RequestViolation as error:
+            raise RequestViolation(f"{ranges.INVALID_START}: {error.message}", error.newer) from None
         except ValidationException as error:
             raise ValidationException(f"{ranges.INVALID_START}: {error.message}") from None
     return Reading(

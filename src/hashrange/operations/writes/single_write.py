@@ -29,17 +29,6 @@ _COLLECTION_STEP_GB = 1.0
 _GB = 1024**3
 
 
-def counted(make: Callable[[Request], Write], request: Request) -> Write:
-    """The write that `make` makes of a request which is an operation of its own, no member of a transaction.
-
-    Such a request has the broken rules that it shows itself reported as constraint violations are.
-    """
-    try:
-        return make(request)
-    except RequestViolation as error:
-        raise error.counted() from None
-
-
 def put(request: Request, level: int = 1) -> Write:
     """The write of a PutItem or of a transaction's Put; `level` is that of the expressions' values."""
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)

@@ -1,0 +1,132 @@
+"""The order in which a request is judged, as a table: which layer of the service reads it, and what it does.
+
+A request goes through these, and the first that finds something wrong answers:
+
+    1. JSON types                     `wire_types`, in the request's order
+    2. a bad table name, alone        `shapes.check`
+    3. the members of the request     `constraints`, in the order and the words of the operation's `Layer`
+    4. values, expressions, rules     `prepare` of the operation; a `RequestViolation` in the layer's words
+    5. the table                      the operation's body: there and active, then the index, then keys
+    6. the item                       conditions, then what the update finds
+
+In June 2026 the service began to put a newer layer before six operations; by October 31 of 33 regions had it.
+It reads a request that has what the operation needs and is not too deep, and leaves others to the older one.
+`NEWER` and `OLDER` say how each judges step 3, and in which words steps 3 and 4 speak.
+
+Sources: recordings of all regions of September and October 2026, published by paritysuite ("captures" in
+dynamodb-conformance); what they do not show is marked [assumed].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from hashrange.errors import RequestViolation, ValidationException
+
+JSON_LEVELS_MAX: Final = 128
+"""Deeper requests are left to the older layer. Seen: values of about 62 levels, two to a level of a value."""
+
+_RETURN_VALUES: Final = ("ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATE_NEW", "NONE")  # sic
+_CONDITIONAL_OPERATOR: Final = ("ALL", "OR")  # sic
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """How a layer judges the members of an operation's request, and how it speaks.
+
+    words: the older text of a `RequestViolation`, the newer one, or the newer one with a count before it.
+    alone: members of which a violation is told alone and before all others, in this order.
+    order: members whose violations come first, in this order; the others follow in the API model's order.
+    last: members that are judged where nothing else is wrong.
+    first_only: of several violations only the first is told.
+    lists: the words that the layer prints for enums that it reads itself; it does not show what was sent.
+    terse: a bad length or size is told by the API's path, without what was sent, and maps are shown as JSON.
+    """
+
+    words: Literal["older", "newer", "counted"] = "older"
+    alone: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    first_only: bool = False
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    terse: bool = False
+
+    def arranged(self, members: Iterable[str]) -> list[str]:
+        """The members in the order in which their violations are told, but for those that come last."""
+        rest = [name for name in members if name not in self.order and name not in self.last]
+        return [*self.order, *rest]
+
+
+_LISTS: Final = {"ReturnValues": _RETURN_VALUES, "ConditionalOperator": _CONDITIONAL_OPERATOR}
+_WRITE: Final = Layer(
+    "counted",
+    order=("ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics"),
+    lists=_LISTS,
+    terse=True,
+)
+
+NEWER: Final = {
+    "PutItem": _WRITE,
+    "DeleteItem": _WRITE,
+    # That a bad ConditionalOperator comes behind a bad ReturnValues is [assumed].
+    "UpdateItem": Layer(
+        "counted", alone=("ReturnValues", "ConditionalOperator"), first_only=True, lists=_LISTS, terse=True
+    ),
+    "Query": Layer("newer", alone=("ConditionalOperator",), lists=_LISTS, terse=True),
+    "GetItem": Layer("newer", terse=True),
+    "BatchGetItem": Layer("newer", terse=True),
+}
+"""The operations that the newer layer reads."""
+
+OLDER: Final = {
+    "UpdateItem": Layer(order=("ReturnConsumedCapacity", "TableName", "ReturnValues", "Key")),
+    "PutItem": Layer(order=("ReturnConsumedCapacity", "ReturnValues", "TableName", "Item")),
+    "BatchWriteItem": Layer(last=("RequestItems",)),
+    "TransactWriteItems": Layer(order=("ClientRequestToken",)),
+    "ExecuteTransaction": Layer(order=("ClientRequestToken",)),  # [assumed]
+    "CreateTable": Layer(
+        order=(
+            "AttributeDefinitions",
+            "TableName",
+            "KeySchema",
+            "GlobalSecondaryIndexes",
+            "LocalSecondaryIndexes",
+        )
+    ),
+}
+"""The order of the older layer, where it is not that of the API model."""
+
+_PLAIN: Final = Layer()
+_NEEDED: Final = {"PutItem": "Item", "DeleteItem": "Key", "UpdateItem": "Key", "GetItem": "Key"}
+
+
+def layer_of(operation: str, request: dict[str, Any], *, older: bool = False) -> Layer:
+    """The layer that judges a request; `older` where the newer one reads none."""
+    if not older and operation in NEWER:
+        needed = _NEEDED.get(operation)
+        has_needed = needed is None or request.get(needed) is not None
+        if has_needed and not _is_deeper(request, JSON_LEVELS_MAX):
+            return NEWER[operation]
+    return OLDER.get(operation, _PLAIN)
+
+
+def spoken(
+    operation: str, request: dict[str, Any], error: RequestViolation, *, older: bool = False
+) -> ValidationException:
+    """A broken rule in the words that the operation has for it."""
+    words = layer_of(operation, request, older=older).words
+    if words == "counted":
+        return error.counted()
+    return ValidationException(error.newer if words == "newer" else error.message)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and maps lie in each other more than `levels` deep in `value`, which is one of them."""
+    if levels == 0:
+        return True
+    for one in value.values() if type(value) is dict else value:
+        if (type(one) is dict or type(one) is list) and _is_deeper(one, levels - 1):
+            return True
+    return False
