@@ -31,12 +31,12 @@ class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
     `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
-    has no such member. `level` is that of the values, as in `values.admit_value`. `nested` are the attributes
-    that paths of the expressions go into, which may be no keys. Raises RequestViolation for a map or member
-    that breaks a rule.
+    has no such member, and `size` is what both have in bytes. `level` is that of the values, as in
+    `values.admit_value`. `nested` are the attributes that paths of the expressions go into, which may be no
+    keys. Raises RequestViolation for a map or member that breaks a rule.
     """
 
-    __slots__ = ("_used_names", "_used_values", "cache_key", "names", "nested", "values")
+    __slots__ = ("_used_names", "_used_values", "cache_key", "names", "nested", "size", "values")
 
     def __init__(
         self,
@@ -62,9 +62,11 @@ class Substitutions:
         if names is not None:
             names_size = _admit_names(names)
             self.cache_key = tuple(names.items()) if names_size <= _CACHED_NAMES_CHARS_MAX else None
-            if size + names_size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
+            size += names_size
+            if size > EXPRESSION_SUBSTITUTION_BYTES_MAX:
                 both = f"{_NAMES} and {_VALUES}"
                 raise RequestViolation(f"Combined size of {both} exceeds max size")
+        self.size = size
 
     def use(self, names: frozenset[str], values: frozenset[str], nested: frozenset[str]) -> None:
         """Note that an expression uses these placeholders, and goes into these attributes."""

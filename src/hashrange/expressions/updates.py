@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,7 @@ from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
 from hashrange.expressions.operands import update_steps
 from hashrange.expressions.parser import parse_update
-from hashrange.expressions.paths import Leaf, Trie, grow, pick, reader
+from hashrange.expressions.paths import Leaf, ResolvedPath, Trie, grow, pick, read, reader
 from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
@@ -43,10 +43,11 @@ from hashrange.expressions.tree import (
     Set,
     UpdateTree,
     Value,
+    walk,
 )
 from hashrange.expressions.words import UPDATE, check_words
-from hashrange.limits import NESTING_LEVELS_MAX
-from hashrange.values import AttributeValue, Item, in_order, levels, numbers
+from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
+from hashrange.values import AttributeValue, Item, in_order, levels, numbers, value_size
 
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
@@ -59,15 +60,27 @@ None where there is no value."""
 
 
 class Update(msgspec.Struct, frozen=True):
-    """An update with the values of its request; `attributes` are the top-level names that it changes."""
+    """An update with the values of its request; `attributes` are the top-level names that it changes.
+
+    `charges` are there where the expression may be charged more than an item may have.
+    """
 
     changes: Trie
     values: Values
     attributes: frozenset[str]
+    charges: Charges | None = None
 
     def apply(self, item: Item) -> Item:
         """The item after the update. Raises ValidationException where the item does not fit it."""
         return _apply_map(item, self.changes, item, self.values)
+
+    def create(self, key: Item) -> Item:
+        """The item that the update makes where there is none: as `apply`, of its key.
+
+        A removal finds nothing, however deep it goes ([report] Alternator's authors).
+        """
+        changes = {name: node for name, node in self.changes.items() if not _only_removes(node)}
+        return _apply_map(key, changes, key, self.values)
 
     def changed_paths(self, item: Item) -> Item:
         """The sparse copy of the paths that the update touches, of the item before it or after it.
@@ -77,36 +90,89 @@ class Update(msgspec.Struct, frozen=True):
         """
         return pick(item, self.changes)
 
-    def action_counts(self) -> ActionCounts:
-        """What the update is made of."""
-        counts = ActionCounts(0, 0, 0, frozenset())
-        for name, node in self.changes.items():
-            writes, removals, indexes = _counts(node)
-            counts = ActionCounts(
-                counts.writes + writes,
-                counts.removals + removals,
-                counts.indexes + indexes,
-                counts.written | {str(name)} if writes else counts.written,
-            )
-        return counts
+    def charge(self, item: Item) -> int:
+        """The bytes that the expression is charged, for an update of `item`; 0 where they are few."""
+        return 0 if self.charges is None else _charge(self.charges, item, self.values)
 
 
-class ActionCounts(NamedTuple):
-    """How many actions of an update leave a value and how many are removals; how many list indexes are on
-    the way to what the former leave, and in which top-level attributes they leave it."""
+class Charges(NamedTuple):
+    """What an update expression is charged, which may not be more than an item may have.
 
-    writes: int
-    removals: int
-    indexes: int
-    written: frozenset[str]
+    `fixed` bytes, and the sizes of values: those of `values` once for each time that they stand there, and of
+    those of `additions`, pairs of path and placeholder, what they add to a set that is there.
+    """
+
+    fixed: int
+    values: tuple[str, ...]
+    additions: tuple[tuple[ResolvedPath, str], ...]
 
 
-def _counts(node: Trie | Leaf, indexes: int = 0) -> tuple[int, int, int]:
-    if isinstance(node, Leaf):
-        return (0, 1, 0) if node.content is remove else (1, 0, indexes)
-    below = [_counts(child, indexes + isinstance(element, int)) for element, child in node.items()]
-    writes, removals, passed = map(sum, zip(*below, strict=True))
-    return writes, removals, passed
+# [report] dynoxide issues 187 and 210, paritysuite's captures of 2026: the gate bisected to the byte.
+# What ADD is charged beside its value, and a list index as an element of a path, are [assumed].
+_UPDATE_BYTES: Final = 3
+_WRITE_BYTES: Final = 19
+_REMOVAL_BYTES: Final = 1
+_LATER_ELEMENT_BYTES: Final = 4
+_INDEX_BYTES: Final = 1
+_PATH_BYTES: Final = 1
+_PATH_ELEMENT_BYTES: Final = 14
+_OPERATOR_BYTES: Final = {"+": 34, "-": 37, "if_not_exists": 39, "list_append": 37}
+
+
+def _charges(tree: UpdateTree, names: dict[str, str]) -> Charges:
+    fixed = _UPDATE_BYTES
+    values: list[str] = []
+    additions: list[tuple[ResolvedPath, str]] = []
+    for action in tree.actions:
+        path = resolve(action.path, names)
+        fixed += _element_bytes(path[0])
+        fixed += sum([_LATER_ELEMENT_BYTES + _element_bytes(element) for element in path[1:]])
+        match action:
+            case Set(_, operand):
+                fixed += _WRITE_BYTES
+                for node in walk(operand):
+                    match node:
+                        case Value(name):
+                            values.append(name)
+                        case Path():
+                            fixed += _PATH_BYTES
+                            for element in resolve(node, names):
+                                fixed += _PATH_ELEMENT_BYTES + _element_bytes(element)
+                        case Arithmetic(operator) | Call(operator):
+                            fixed += _OPERATOR_BYTES[operator]
+            case Add(_, Value(name)):
+                fixed += _WRITE_BYTES
+                additions.append((path, name))
+            case _:
+                fixed += _REMOVAL_BYTES
+    return Charges(fixed, tuple(values), tuple(additions))
+
+
+def _element_bytes(element: str | int) -> int:
+    if isinstance(element, int):
+        return _INDEX_BYTES
+    return len(element.encode("utf-8", "surrogatepass"))
+
+
+def _charge(charges: Charges, item: Item, values: Values) -> int:
+    sizes: dict[str, int] = {}
+    total = charges.fixed
+    for name in charges.values:
+        if name not in sizes:
+            sizes[name] = value_size(values[name])
+        total += sizes[name]
+    for path, name in charges.additions:
+        total += _added_size(read(item, path), values[name])
+    return total
+
+
+def _added_size(old: AttributeValue | None, value: AttributeValue) -> int:
+    """The size of what ADD puts to a value: of a set the members that were not there."""
+    for name in ("SS", "NS", "BS"):
+        if old is not None and name in old and name in value:
+            there = frozenset(old[name])
+            return value_size({name: [member for member in value[name] if member not in there]})
+    return value_size(value)
 
 
 def update(text: str, substitutions: Substitutions) -> Update:
@@ -115,17 +181,22 @@ def update(text: str, substitutions: Substitutions) -> Update:
     values = substitutions.values
     if len(text) > BRIEF_CHARS_MAX:
         values = with_memo(values)
-    return Update(compiled.program, values, compiled.attributes)
+    changes, charges = compiled.program
+    # No use of a value is larger than all values together.
+    uses = len(charges.values) + len(charges.additions)
+    may_be_large = charges.fixed + uses * substitutions.size > ITEM_BYTES_MAX
+    return Update(changes, values, compiled.attributes, charges if may_be_large else None)
 
 
-def _compile(text: str, names_key: NamesKey) -> Compiled[Trie]:
+def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Trie, Charges]]:
     names = dict(names_key)
     tree = parse_update(text)
     check_words(tree, UPDATE)
     steps, sound = judge(update_steps(tree, names))
     changes: Trie = compile_update(tree, names) if sound else {}
+    charges = _charges(tree, names) if sound else Charges(0, (), ())
     used = replace(placeholders(tree, names), attributes=frozenset(map(str, changes)))
-    return Compiled(changes, used, steps)
+    return Compiled((changes, charges), used, steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
@@ -149,8 +220,26 @@ def _change(action: Action, names: dict[str, str]) -> Change:
         case Add(_, Value(name)):
             return lambda old, item, values: add(old, values[name])
         case _:
-            name = action.value.name
-            return lambda old, item, values: delete(old, values[name])
+            return _Deletion(action.value.name)
+
+
+class _Deletion:
+    """DELETE: a change that takes members out of a set."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
+        return delete(old, values[self._name])
+
+
+def _only_removes(node: Trie | Leaf) -> bool:
+    """Whether changes leave no value that was not there."""
+    if isinstance(node, Leaf):
+        return node.content is remove or isinstance(node.content, _Deletion)
+    return all(_only_removes(below) for below in node.values())
 
 
 def _set_nested(compute: Compute, level: int) -> Change:

@@ -91,8 +91,12 @@ def update(request: Request, level: int = 1) -> Write:
     admit_item(request["Key"])
     subs = parameters.substitutions(request, level=level)
     change: writes.Update | None = None
+    is_charged = False
     if request.get("UpdateExpression") is not None:
-        change = expressions.update(request["UpdateExpression"], subs)
+        update_of_text = expressions.update(request["UpdateExpression"], subs)
+        # A transaction measures the finished item only ([report] paritysuite).
+        is_charged = level == 1 and update_of_text.charges is not None
+        change = update_of_text
     condition = parameters.write_condition(request, subs)
     if request.get("AttributeUpdates") is not None:
         change = legacy.attribute_updates(request["AttributeUpdates"])
@@ -106,6 +110,7 @@ def update(request: Request, level: int = 1) -> Write:
         change,
         request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
         subs.nested,
+        is_charged,
     )
 
 

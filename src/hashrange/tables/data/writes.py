@@ -45,36 +45,22 @@ class Update(Protocol):
         """A sparse copy of what the update touches in `item`, the item before it or after it."""
         ...
 
-    def action_counts(self) -> ActionCounts:
-        """What it is made of."""
+    def create(self, key: Item) -> Item:
+        """The item that the update makes where there is none; the key alone if it only removes."""
         ...
 
-
-class ActionCounts(Protocol):
-    """Actions of an update that leave a value, and removals; list indexes on the way to the values, and the
-    top-level attributes that they are left in."""
-
-    @property
-    def writes(self) -> int: ...
-    @property
-    def removals(self) -> int: ...
-    @property
-    def indexes(self) -> int: ...
-    @property
-    def written(self) -> frozenset[str]: ...
-
-
-# What an update is measured by on top of the attributes that it writes, with one byte for each list index:
-# [report] dynoxide issues 187 and 210.
-_UPDATE_BYTES, _WRITE_BYTES, _REMOVAL_BYTES = 3, 19, 2
+    def charge(self, item: Item) -> int:
+        """The bytes that the text of the update is charged for an update of `item`."""
+        ...
 
 
 class Write(msgspec.Struct, frozen=True):
     """What one write asks for.
 
     `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
-    tests the item as it is (empty if absent). `update` is None for an update that changes nothing.
-    `nested` are the attributes that its expressions' paths go into.
+    tests the item as it is (empty if absent). `update` is None for an update that changes nothing; where
+    `is_charged`, its text may have no more bytes than an item. `nested` are the attributes that paths of its
+    expressions go into.
     """
 
     action: Literal["put", "update", "delete", "check"]
@@ -85,6 +71,7 @@ class Write(msgspec.Struct, frozen=True):
     update: Update | None = None
     return_item_on_failure: bool = False
     nested: frozenset[str] = frozenset()
+    is_charged: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -146,6 +133,9 @@ def perform(
     old_item = None
     if old is not None and (write.condition is not None or write.action == "update" or not table.is_plain):
         old_item = records.item_of(old)
+    if write.is_charged and write.update is not None and write.update.charge(old_item or {}) > ITEM_BYTES_MAX:
+        # Told before a condition that fails.
+        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     if write.condition is not None and not write.condition(old_item or {}):
         members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
         raise ConditionalCheckFailedException(CONDITION_FAILED, **members)
@@ -153,13 +143,14 @@ def perform(
         units = WriteUnits(write_units(records.size_of(old) if old else 0), NO_INDEXES)
         return Outcome(table, partition, sort, old, old_item, old, old_item, units)
 
-    new, new_item = write.record, write.key
+    new: bytes | None = write.record
+    new_item: Item | None = write.key
     if write.action == "update":
-        new, new_item = _updated(table, write, old, old_item)
-        if table.indexes:
+        new, new_item = _updated(write, old, old_item)
+        if table.indexes and new_item is not None:
             indexes.check_update(table, old_item or {}, new_item)
     if write.action == "delete":
-        new, new_item = None, None  # type: ignore[assignment]
+        new, new_item = None, None
     units = items.apply(
         txn,
         table,
@@ -181,39 +172,27 @@ def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasi
         items.apply(txn, table, partition, sort, old, records.item_of(old), None, None, occasion)
 
 
-def _updated(table: Table, write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes, Item]:
-    """The item after an update, in stored form and decoded."""
-    before = old_item if old_item is not None else dict(write.key)
+def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes | None, Item | None]:
+    """The item after an update, in stored form and decoded; None for one that is absent and stays so.
+
+    An update that only removes makes no item, one without any action does ([docs]; [report] Alternator's
+    authors).
+    """
+    before = old_item if old_item is not None else write.key
     size = records.size_of(old) if old is not None else item_size(before)
     if write.update is None:
         return (old, before) if old is not None else (records.pack(before, size), before)
-    after = write.update.apply(before)
-    # Only what changed is measured again: most updates touch one attribute of many.
     changed = write.update.attributes
+    after = write.update.apply(before) if old is not None else write.update.create(before)
+    if old is None and changed and len(after) == len(before):
+        return None, None
+    # Only what changed is measured again: most updates touch one attribute of many.
     grown = _size_of(after, changed)
-    if grown > ITEM_BYTES_MAX:
-        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
-    size += grown - _size_of(before, changed)
-    if size > _SURELY_FITS_BYTES and _measured(table, write.update, after, size) > ITEM_BYTES_MAX:
+    if grown <= ITEM_BYTES_MAX:
+        size += grown - _size_of(before, changed)
+    if grown > ITEM_BYTES_MAX or size > ITEM_BYTES_MAX:
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     return records.pack(after, size), after
-
-
-_SURELY_FITS_BYTES = ITEM_BYTES_MAX // 2
-"""Actions cannot charge as much as the rest: the text of an expression is too short for that."""
-
-
-def _measured(table: Table, update: Update, after: Item, size: int) -> int:
-    """What may not be larger than an item may be: the update itself, and what it leaves without its key.
-
-    Neither the key nor an attribute that is not written counts for the former ([report] dynoxide issue 210),
-    so that the service keeps items that are a little larger than the limit. How much larger they may become
-    by what is not written is not known.
-    """
-    counts = update.action_counts()
-    written = _UPDATE_BYTES + counts.writes * _WRITE_BYTES + counts.removals * _REMOVAL_BYTES
-    written += counts.indexes + _size_of(after, counts.written)
-    return max(written, size - _size_of(after, table.key_names))
 
 
 def _size_of(item: Item, names: frozenset[str]) -> int:
