@@ -10,7 +10,7 @@
     operands       the rules for operands that need no item
     paths          document paths: read, sparse copy, overlap
     conditions     condition and filter expressions
-    keys           key conditions
+    key_conditions key conditions
     projections    projections
     updates        updates
     legacy         the parameters that came before expressions, with the same results
@@ -21,7 +21,7 @@ An operation makes one `Substitutions` of its request, prepares each expression 
 
 from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
-from hashrange.expressions.keys import KeyComparison, key_condition
+from hashrange.expressions.key_conditions import KeyComparison, key_condition
 from hashrange.expressions.projections import Projection, projection
 from hashrange.expressions.substitutions import Substitutions
 from hashrange.expressions.updates import Update, update

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hashrange.errors import INVALID, RequestViolation, ValidationException
 from hashrange.expressions.conditions import Condition, Test, begins_with, contains
-from hashrange.expressions.keys import KeyComparison
+from hashrange.expressions.key_conditions import KeyComparison
 from hashrange.expressions.paths import Leaf, Trie
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.projections import Projection

@@ -1,7 +1,8 @@
-"""Matches a key condition against the key of a table or index.
+"""The range of records that a key condition selects in a table or index.
 
-The languages (expression and legacy) give a flat list of comparisons; here it is decided which of them
-bind the partition key and which the sort key, and what DynamoDB refuses.
+The languages (`expressions.key_conditions`, `expressions.legacy`) give a flat list of comparisons; here it is
+decided which of them bind the partition key and which the sort key, and what DynamoDB refuses. The bytes of
+the range are made by `tables.data.ranges.sort_bounds`, which SELECT uses as well.
 
 Source: Developer Guide, "Key condition expressions for the Query operation".
 """
@@ -36,7 +37,7 @@ class KeyRange(NamedTuple):
     high: bytes | None
 
 
-def match(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
+def select(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
     """The records that `comparisons` select. Raises `ValidationException` where they do not fit the key."""
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key

@@ -1,0 +1,74 @@
+"""The answer that shows a page of a Query or a Scan, and what an index cannot show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hashrange import pace
+from hashrange.errors import ValidationException
+from hashrange.expressions import Projection
+from hashrange.operations.context import Answer
+from hashrange.operations.reads.reading import Reading
+from hashrange.storage.api import Reader
+from hashrange.tables.data import capacity, records, sources
+from hashrange.tables.data.ranges import Page, Source
+from hashrange.values import Item
+
+
+def check_shown(source: Source, reading: Reading) -> None:
+    """Refuse to show what a global index does not hold. DynamoDB Local looks at this last."""
+    index = source.index
+    if index is None or not index.is_global:
+        return
+    if reading.select == "ALL_ATTRIBUTES" and index.projection != "ALL":
+        raise ValidationException(
+            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
+            f"global secondary index {index.name} because its projection type is not ALL"
+        )
+    if reading.project is not None:
+        sources.check_projected(source, reading.project.attributes)
+
+
+def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answer:
+    """The answer that shows a page. Members are in DynamoDB's order."""
+    count = len(page.records)
+    result: Answer = {}
+    fetched_units = 0.0
+    if reading.select != "COUNT":
+        if _needs_fetch(source, reading):
+            found, fetched_units = sources.fetch(reader, source, page.records, consistent=reading.consistent)
+            shown = _shown(found, None, reading.project)
+        else:
+            shown = _shown(page.records, page.items, reading.project)
+        result["Items"] = shown
+    result["Count"] = count
+    result["ScannedCount"] = page.scanned
+    if page.last is not None:
+        item = records.item_of(page.last)
+        result["LastEvaluatedKey"] = {name: item[name] for name in source.start_names()}
+    if reading.mode is not None:
+        units = capacity.read_units(page.size, consistent=reading.consistent)
+        consumed = sources.consumed(reading.given_table, source, units, fetched_units)
+        result["ConsumedCapacity"] = consumed.wire(reading.mode)
+    return result
+
+
+def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection | None) -> list[Any]:
+    if project is None:
+        return records.fragments_of(found)
+    show = project.apply
+    shown = []
+    for number, record in enumerate(found):
+        pace.point()
+        shown.append(show(decoded[number] if decoded is not None else records.item_of(record)))
+    return shown
+
+
+def _needs_fetch(source: Source, reading: Reading) -> bool:
+    """Whether a local index must fetch from the table what it does not project."""
+    index = source.index
+    if index is None or index.is_global or index.projection == "ALL":
+        return False
+    if reading.project is not None:
+        return bool(sources.missing_attributes(source, reading.project.attributes))
+    return reading.select == "ALL_ATTRIBUTES"
