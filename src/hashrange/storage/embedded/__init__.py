@@ -3,7 +3,8 @@
     engine       `EmbeddedEngine`: the life of a write, from body to commit
     gathering    when a deferred commit begins
     outcomes     a batch, and who waits for it
-    views        what bodies see: committed views, layered writes; `view` is one moment's
+    bodies       what bodies are given: a reader of one moment, or a transaction of layered writes
+    view         the committed records of one moment; apart from `bodies` because it cannot be compiled
     keys         the layout of keys on disk
     batches      what RocksDB is handed in one call
     upkeep       what deletions leave behind, and how it goes away

@@ -43,6 +43,7 @@ from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import Done, Reader, Stopped, StorageError, StoreClosed, Totals, Transaction
 from hashrange.storage.embedded.batches import write, writing
+from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
 from hashrange.storage.embedded.directory import open_directory
 from hashrange.storage.embedded.disk import open_for_reading
 from hashrange.storage.embedded.gathering import Gathering
@@ -52,7 +53,6 @@ from hashrange.storage.embedded.reopening import Reopening
 from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, find_room
 from hashrange.storage.embedded.upkeep import Upkeep, count_nothing
 from hashrange.storage.embedded.view import View
-from hashrange.storage.embedded.views import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")

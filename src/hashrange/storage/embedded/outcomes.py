@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, Final
 
 from hashrange.storage.api import CommitFailed, Done
-from hashrange.storage.embedded.views import Layer
+from hashrange.storage.embedded.bodies import Layer
 
 _log = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 """The changes of a table, as its stream keeps them.
 
-    changes      what a stream keeps of the change of an item
-    logs         streams, their shards, and the records in them
+    changes      `record`, on the path of every write: appends the change of an item; compiled
+    logs         streams, their shards, and the records in them: made, read, trimmed; not compiled
 """

@@ -1,7 +1,8 @@
 """The change of an item, as a stream keeps it.
 
 `record` is called by `items.apply`, in the item's own transaction, and is on the path of every write to a
-table with a stream. The streams themselves, and who reads them, are the business of `tables.streams.logs`.
+table with a stream: that is why it is compiled, and stands apart from `tables.streams.logs`, which cannot be.
+There are the streams themselves, the form of a change, and all that reads them.
 """
 
 from __future__ import annotations

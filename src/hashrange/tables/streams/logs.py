@@ -7,6 +7,9 @@ of one item are in order. Sequence numbers come from the engine and grow with co
     catalog ("stream", table name 00 label) → the `Stream`, kept until 24 hours after it was switched off
     (stream space, shard's log, sequence)     → a `Change`, packed by msgspec
 
+Not compiled, because msgspec decodes its structs (docs/decisions/0007-compiled-hot-path.md); what is on the
+path of every write stands apart in `changes`.
+
 Source: Developer Guide, "Change data capture for DynamoDB Streams".
 """
 
