@@ -197,6 +197,10 @@ class Database:
         """Have a request that was stopped go on on a thread."""
         self._workers.start(asked.run_aside)
 
+    def works_aside(self) -> bool:
+        """Whether requests are at work on the threads for those that take long."""
+        return self._workers.waiting > 0
+
     def deliver(self, callback: Callable[[], None]) -> None:
         """Have `callback` called as late outcomes are."""
         self._deliver(callback)

@@ -1,4 +1,4 @@
-"""JSON texts of megabytes, read piece by piece.
+"""JSON texts of megabytes, read piece by piece, and freed piece by piece.
 
 A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for
 16 MB of small values, in which nothing else runs. Here a large text is cut where a member of an array or
@@ -12,14 +12,19 @@ purpose: the interpreter lets other threads run between two steps of it.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, Final
 
 import orjson
+
+from hashrange import pace
 
 WHOLE_BYTES: Final = 64 * 1024
 PIECE_BYTES: Final = 32 * 1024
 DEPTH_MAX: Final = 1024
 """How deep `orjson` follows."""
+
+_OWN_REFERENCES: Final = 2
 
 # What lies between two structural characters, strings as a whole, and then such a character. Nothing that was
 # matched is tried in another way (the `+` and `>`), so that a long string costs no memory.
@@ -122,3 +127,22 @@ def loads(text: bytes | bytearray) -> Any:
                 raise ValueError("nested too deep")
             stack.append(_Container(sign, place))
     raise ValueError("the text ends before the value")
+
+
+def discard(value: dict[str, Any]) -> None:
+    """Free what a large text was decoded to, which nobody needs any more.
+
+    To let go of the whole would free millions of objects in one step, in which nothing else runs. What
+    somebody else holds is left alone.
+    """
+    stack: list[Any] = [value]
+    while stack:
+        pace.point()
+        top = stack[-1]
+        if not top:
+            stack.pop()
+            continue
+        member = top.pop() if type(top) is list else top.popitem()[1]
+        # The references of this name and of the call.
+        if type(member) in (dict, list) and sys.getrefcount(member) == _OWN_REFERENCES:
+            stack.append(member)

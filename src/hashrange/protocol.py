@@ -31,8 +31,9 @@ from urllib.parse import parse_qsl
 import msgspec
 import orjson
 
-from hashrange import errors, json_pieces
+from hashrange import errors, json_pieces, long_answers
 from hashrange.database import Caller
+from hashrange.long_answers import Pieces
 from hashrange.storage.api import CommitFailed
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
@@ -73,6 +74,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     """An answer: `headers` are those beside Content-Type and the ones `response_headers` adds.
 
     `error` is the code of the error that it tells. `request_id` is given where the log already has it.
+    `pieces` is a long body, in place of `body`.
     """
 
     status: int
@@ -81,6 +83,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     error: str = ""
     request_id: bytes = b""
+    pieces: Pieces | None = None
 
 
 class Wire:
@@ -264,8 +267,13 @@ def query_credential(parameters: Mapping[str, str]) -> str:
 _USUAL: Final = Form()
 
 
-def encode_result(result: dict[str, Any]) -> bytes:
-    """The body of a successful answer."""
+def encode_result(result: dict[str, Any]) -> bytes | Pieces:
+    """The body of a successful answer, which is used up; what may be very long comes in pieces."""
+    if "Responses" in result:
+        return long_answers.dumps(result, "Responses")
+    items = result.get("Items")
+    if items is not None and len(items) > long_answers.ITEMS_MAX:
+        return long_answers.dumps(result, "Items")
     return orjson.dumps(result)
 
 
@@ -304,9 +312,12 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
     return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers, code, named)
 
 
-def success(body: bytes, form: Form | None = None) -> Response:
+def success(body: bytes | Pieces, form: Form | None = None) -> Response:
     """The answer to a call that ended well, with the body of `encode_result`."""
     form = form or _USUAL
+    if type(body) is Pieces:
+        return Response(200, b"", form.content_type, form.headers, pieces=body)
+    assert isinstance(body, bytes)
     return Response(200, body, form.content_type, form.headers)
 
 
@@ -317,7 +328,7 @@ def answer(
     if error is not None:
         return encode_error(error, form, operation)
     try:
-        body = encode_result(result or {})
+        body = orjson.dumps(result or {})
     except (TypeError, ValueError) as unencodable:
         return encode_error(unencodable, form, operation)
     return success(body, form)
@@ -325,9 +336,10 @@ def answer(
 
 def response_headers(response: Response) -> list[tuple[bytes, bytes]]:
     """The headers that every answer has, and the answer's own; HTTP's framing is not among them."""
+    pieces = response.pieces
     headers = [
         (b"x-amzn-RequestId", response.request_id or request_id()),
-        (b"x-amz-crc32", b"%d" % zlib.crc32(response.body)),
+        (b"x-amz-crc32", b"%d" % (zlib.crc32(response.body) if pieces is None else pieces.crc)),
     ]
     if response.content_type:
         headers.append((b"Content-Type", response.content_type))

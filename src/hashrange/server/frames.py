@@ -11,6 +11,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from zlib import crc32
 
+from hashrange.long_answers import Pieces
 from hashrange.protocol import JSON_TYPE, Response, request_id, response_headers
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -41,12 +42,18 @@ class Frames:
             b"Content-Length: %d\r\n\r\n%b"
         )
 
-    def success(self, body: bytes) -> bytes:
-        """A 200 that keeps the connection open."""
+    def success(self, body: bytes | Pieces) -> bytes:
+        """A 200 that keeps the connection open. A body in pieces follows it."""
+        if type(body) is Pieces:
+            return self._success % (request_id(), body.crc, body.size, b"")
+        assert isinstance(body, bytes)
         return self._success % (request_id(), crc32(body), len(body), body)
 
     def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
-        """Any answer. `head_only` is for HEAD: the headers of the answer without its body."""
+        """Any answer. `head_only` is for HEAD: the headers of the answer without its body.
+
+        A body in pieces follows it.
+        """
         lines = [
             f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n".encode(),
             self._common,
@@ -54,7 +61,8 @@ class Frames:
         for name, value in response_headers(response):
             lines += (name, b": ", value, b"\r\n")
         lines.append(b"Connection: close\r\n" if close else b"Connection: keep-alive\r\n")
-        lines.append(b"Content-Length: %d\r\n\r\n" % len(response.body))
+        length = len(response.body if response.pieces is None else response.pieces)
+        lines.append(b"Content-Length: %d\r\n\r\n" % length)
         if not head_only:
             lines.append(response.body)
         return b"".join(lines)

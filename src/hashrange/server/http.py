@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
             if not exchange.close and self._transport is not None and not self._waiting:
                 pending.clear()
                 self._held_bytes = 0
-                self._transport.write(exchange.answer)
+                _write(self._transport, exchange)
                 return
         if pending:
             self.advance()
@@ -399,6 +399,8 @@ class Connection(asyncio.Protocol):
             return
         assert exchange.answer is not None
         self._held_bytes += len(exchange.answer)
+        if exchange.pieces is not None:
+            self._held_bytes += len(exchange.pieces)
         if self._busy:
             return
         if len(self._pending) != 1:
@@ -409,7 +411,7 @@ class Connection(asyncio.Protocol):
             # The usual case, cut short: nothing came after this request, and nothing is held back.
             self._pending.clear()
             self._held_bytes = 0
-            self._transport.write(exchange.answer)
+            _write(self._transport, exchange)
 
     def take_turn(self) -> None:
         """Go on, at the beginning of a turn."""
@@ -436,6 +438,7 @@ class Connection(asyncio.Protocol):
     def _write_ready(self, transport: asyncio.Transport) -> None:
         pending = self._pending
         answers: list[bytes] = []
+        long = False
         last: Exchange | None = None
         while pending and last is None:
             exchange = pending[0]
@@ -443,10 +446,16 @@ class Connection(asyncio.Protocol):
                 break
             pending.popleft()
             answers.append(exchange.answer)
+            if exchange.pieces is not None:
+                answers += exchange.pieces.chunks
+                long = True
             if exchange.close:
                 last = exchange
         self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))
-        transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        if long:
+            transport.writelines(answers)
+        else:
+            transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
         if last is not None:
             self._end(transport, last.linger)
 
@@ -516,3 +525,13 @@ class Connection(asyncio.Protocol):
         """Cut the connection off."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def _write(transport: asyncio.Transport, exchange: Exchange) -> None:
+    """Write the answer of an exchange."""
+    answer = exchange.answer
+    assert answer is not None
+    if exchange.pieces is None:
+        transport.write(answer)
+    else:
+        transport.writelines([answer, *exchange.pieces.chunks])

@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hashrange import protocol
+from hashrange import json_pieces, protocol
 from hashrange.database import Caller
+from hashrange.long_answers import Pieces
 from hashrange.pace import Task
 from hashrange.protocol import Call, Response, Wire
 from hashrange.server import trace
@@ -147,9 +148,12 @@ class Plane:
 
 
 class Exchange:
-    """One request and its answer. `task` is set while it goes on on a thread, `large` until it is read."""
+    """One request and its answer. `task` is set while it goes on on a thread, `large` until it is read.
 
-    __slots__ = ("answer", "call", "close", "connection", "large", "linger", "started", "task")
+    `answer` is all that is to be written, or what comes before the `pieces` of the body.
+    """
+
+    __slots__ = ("answer", "call", "close", "connection", "large", "linger", "pieces", "started", "task")
 
     def __init__(self, connection: Connection, close: bool) -> None:
         self.connection = connection
@@ -160,6 +164,7 @@ class Exchange:
         self.large: Large | None = None
         self.task: Task | None = None
         self.answer: bytes | None = None
+        self.pieces: Pieces | None = None
 
     def start(self, plane: Plane) -> None:
         """Run the call, or have a large request read and run."""
@@ -195,6 +200,8 @@ class Exchange:
             database.run_aside(
                 outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
             )
+            if not plane.log_requests:  # whose line tells the request's tables
+                json_pieces.discard(outcome.request)
         else:
             assert isinstance(outcome, Response)
             response = outcome
@@ -210,6 +217,8 @@ class Exchange:
         call = self.call
         form = call.form if call is not None else None
         self.call = None
+        if type(body) is Pieces:
+            self.pieces = body
         if error is None and form is None and not self.close:
             self.answer = frames.success(body)
         elif error is None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import orjson
 
 from hashrange.errors import InternalServerError, ServiceError
+from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 
 LOGGER: Final = "hashrange.requests"
@@ -35,7 +36,7 @@ def wanted() -> bool:
 
 
 def request(
-    call: Call, body: bytes | None, error: Exception | None, seconds: float, answer: bytes
+    call: Call, body: bytes | Pieces | None, error: Exception | None, seconds: float, answer: bytes
 ) -> None:
     """Log a call that ended; `body` is what it gave, `answer` are the bytes that the client gets."""
     status, code = 200, ""
@@ -44,7 +45,8 @@ def request(
         status, code = told.status, told.code
     units = None
     if body is not None and call.request.get("ReturnConsumedCapacity") not in (None, "NONE"):
-        units = _units(orjson.loads(body).get("ConsumedCapacity"))
+        known = body.beside if isinstance(body, Pieces) else body
+        units = _units(orjson.loads(known).get("ConsumedCapacity"))
     _line(
         operation=call.operation,
         table=",".join(sorted(set(_tables(call.request)))),

@@ -377,7 +377,7 @@ def value_size(value: AttributeValue) -> int:
             return 3 + len(content) + item_size(content)
         if name == "L":
             pace.point()
-            return 3 + len(content) + sum(map(value_size, content))
+            return 3 + len(content) + _members_size(content)
         if name == "SS":
             return sum(len(member.encode()) for member in content)
         if name == "NS":
@@ -386,6 +386,16 @@ def value_size(value: AttributeValue) -> int:
             return sum(map(_binary_size, content))
         return 1
     raise ValidationException(_EMPTY)
+
+
+def _members_size(members: list[AttributeValue]) -> int:
+    if len(members) <= _CHUNK_MEMBERS:
+        return sum(map(value_size, members))
+    total = 0
+    for begin in range(0, len(members), _CHUNK_MEMBERS):
+        pace.point()
+        total += sum(map(value_size, members[begin : begin + _CHUNK_MEMBERS]))
+    return total
 
 
 def size_within(value: AttributeValue, bytes_max: int) -> int:
@@ -403,6 +413,7 @@ def size_within(value: AttributeValue, bytes_max: int) -> int:
     for member in members:
         if total > bytes_max:
             break
+        pace.point()
         total += size_within(member, bytes_max - total)
     return total
 
