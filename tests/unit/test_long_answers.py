@@ -102,9 +102,9 @@ def _keeping(request: Any, **_: Any) -> None:
 
 def test_what_others_hold_is_not_discarded() -> None:
     held = [{"S": "x"}, [1, 2]]
-    request = {"a": [1, {"b": [2]}], "held": held, "c": {}}
+    request: dict[str, Any] = {"a": [1, {"b": [2]}], "held": held, "c": {}}
     inner = request["a"]
-    del inner[1]["b"]  # type: ignore[union-attr]
+    del inner[1]["b"]
     json_pieces.discard(request)
     assert request == {}
     assert held == [{"S": "x"}, [1, 2]]
