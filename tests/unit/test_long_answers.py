@@ -87,7 +87,7 @@ def test_over_http() -> None:
             client.meta.events.unregister("before-sign.dynamodb", unique_id="connection")
             assert sorted(item["pk"]["S"] for item in answer["Responses"]["long"]) == sorted("0123456789")
             assert all(item["big"] == big for item in answer["Responses"]["long"])
-        gets = [{"Get": {"TableName": "long", "Key": key}} for key in keys[:4]]
+        gets: list[Any] = [{"Get": {"TableName": "long", "Key": key}} for key in keys[:4]]
         taken = client.transact_get_items(TransactItems=gets)["Responses"]
         assert [one["Item"]["big"] == big for one in taken] == [True] * 4
 

@@ -27,7 +27,7 @@ BRIEF_CHARS_MAX: Final = 100
 class Memo:
     """The forms of one request's values, and of the item that is being looked at."""
 
-    __slots__ = ("_constants", "_item", "_of_constants", "_of_item", "_once")
+    __slots__ = ("_constants", "_item", "_of_constants", "_of_item", "_once", "appended")
 
     def __init__(self, values: Mapping[str, AttributeValue]) -> None:
         self._constants = frozenset([id(value) for value in values.values()])
@@ -35,6 +35,7 @@ class Memo:
         self._of_item: dict[tuple[str, int], Any] = {}
         self._item: Item | None = None
         self._once: dict[object, Any] = {}
+        self.appended = 0  # members of the lists that one run of an update has put together
 
     def _kept(self, value: AttributeValue, item: Item) -> dict[tuple[str, int], Any]:
         if id(value) in self._constants:

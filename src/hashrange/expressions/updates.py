@@ -53,6 +53,8 @@ MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does no
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
 WRONG_TYPE = "An operand in the update expression has an incorrect data type"
 
+_TOO_LARGE: Final[AttributeValue] = {"S": "x" * (ITEM_BYTES_MAX + 1)}
+
 Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
 Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "AttributeValue | None"]
 """From the value at a path before, the whole item before and the request's values to the value after;
@@ -71,7 +73,14 @@ class Update(msgspec.Struct, frozen=True):
     charges: Charges | None = None
 
     def apply(self, item: Item) -> Item:
-        """The item after the update. Raises ValidationException where the item does not fit it."""
+        """The item after the update. Raises ValidationException where the item does not fit it.
+
+        Lists that are longer than an item can hold are not put together: a text in their place is as much too
+        large as they are.
+        """
+        memo = memo_of(self.values)
+        if memo is not None:
+            memo.appended = 0
         return _apply_map(item, self.changes, item, self.values)
 
     def create(self, key: Item) -> Item:
@@ -298,9 +307,15 @@ def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
 def _if_not_exists(read: Compute, default: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = read(item, values)
+        memo = memo_of(values)
+        appended = 0 if memo is None else memo.appended
         # Both are looked at: a default that is not there fails the update even where it is not needed.
         other = default(item, values)
-        return other if value is None else value
+        if value is None:
+            return other
+        if memo is not None:
+            memo.appended = appended
+        return value
 
     return run
 
@@ -311,6 +326,11 @@ def _list_append(first: Compute, second: Compute) -> Compute:
         one, other = first(item, values), second(item, values)
         if one is None or other is None or "L" not in one or "L" not in other:
             raise ValidationException(WRONG_TYPE)
+        memo = memo_of(values)
+        if memo is not None:
+            memo.appended += len(one["L"]) + len(other["L"])
+            if memo.appended > ITEM_BYTES_MAX:
+                return _TOO_LARGE
         return {"L": one["L"] + other["L"]}
 
     return run

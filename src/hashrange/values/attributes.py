@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from heapq import merge
 from typing import Any, Final
 
 from hashrange import pace
@@ -27,7 +28,7 @@ from hashrange.errors import (
     SerializationException,
     ValidationException,
 )
-from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, NESTING_LEVELS_MAX, READABLE_LEVELS_MAX
+from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, ITEM_BYTES_MAX, NESTING_LEVELS_MAX, READABLE_LEVELS_MAX
 from hashrange.values import numbers
 from hashrange.values.numbers import normalise
 from hashrange.values.numbers import size as number_size
@@ -171,9 +172,23 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
 def in_order(name: str, members: Iterable[str]) -> list[str]:
     """The members of a set of type `name` as DynamoDB keeps them: texts and binaries by their bytes, numbers
     by value. Texts compare as their UTF-8 bytes do."""
-    if name == "SS":
-        return sorted(members)
-    return sorted(members, key=numbers.parse if name == "NS" else a2b_base64)
+    key = _ORDER[name]
+    ordered = list(members)
+    if len(ordered) <= _CHUNK_MEMBERS:
+        return sorted(ordered, key=key)
+    runs = []
+    for start in range(0, len(ordered), _CHUNK_MEMBERS):
+        pace.point()
+        runs.append(sorted(ordered[start : start + _CHUNK_MEMBERS], key=key))
+    merged = []
+    for place, member in enumerate(merge(*runs, key=key)):
+        if not place & _POINT_MASK:
+            pace.point()
+        merged.append(member)
+    return merged
+
+
+_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {"SS": None, "NS": numbers.parse, "BS": a2b_base64}
 
 
 def _duplicates(older: str, members: list[Any]) -> RequestViolation:
@@ -275,25 +290,32 @@ def _members(content: Any, name: str) -> list[Any]:
 def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     members = _members(content, "SS")
     total = 0
+    looked_at = 0
     seen: set[str] = set()
     try:
         for start in range(0, len(members), _CHUNK_MEMBERS):
             pace.point()
             chunk = members[start : start + _CHUNK_MEMBERS] if len(members) > _CHUNK_MEMBERS else members
             total += _text_size("".join(chunk))
-            seen.update(chunk)
+            if total <= ITEM_BYTES_MAX:
+                seen.update(chunk)
+                looked_at += len(chunk)
     except TypeError:
         if None in members:
             raise RequestViolation(_NULL_MEMBER.format(what="string")) from None
         raise SerializationException(_NO_TEXT) from None
-    if len(seen) != len(members):
+    if len(seen) != looked_at:
         raise _duplicates(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.", members)
-    value["SS"] = in_order("SS", members)
+    # A set that is too large is refused for that. To look for repetitions among two million texts and to put
+    # them in order would take long, in steps in which nothing else runs. The same goes for the other sets.
+    if total <= ITEM_BYTES_MAX:
+        value["SS"] = in_order("SS", members)
     return total
 
 
 def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
     normal = []
+    total = 0
     seen: set[str] = set()
     for place, member in enumerate(_members(content, "NS")):
         if not place & _POINT_MASK:
@@ -306,10 +328,12 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
         if number in seen:
             # Member by member: a number further on that is none is not come to.
             raise RequestViolation(_REPEATED_NUMBER, f"{INVALID}{_REPEATED_NUMBER}.")
-        seen.add(number)
+        if total <= ITEM_BYTES_MAX:
+            seen.add(number)
         normal.append(number)
-    value["NS"] = in_order("NS", normal)
-    return sum(map(numbers.size, normal))
+        total += numbers.size(number)
+    value["NS"] = in_order("NS", normal) if total <= ITEM_BYTES_MAX else normal
+    return total
 
 
 def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
@@ -324,11 +348,11 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
         text, size = _normal_binary(member)
         normal.append(text)
         total += size
-    if len(set(normal)) != len(normal):
+    if total <= ITEM_BYTES_MAX and len(set(normal)) != len(normal):
         raise _duplicates(
             f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates.", normal
         )
-    value["BS"] = in_order("BS", normal)
+    value["BS"] = in_order("BS", normal) if total <= ITEM_BYTES_MAX else normal
     return total
 
 
