@@ -29,6 +29,11 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: set[Task] = set()
 
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work have not ended."""
+        return len(self._tasks)
+
     def start(self, work: Callable[[], None]) -> Task:
         """Have `work` done on a thread, unless its task is abandoned before.
 

@@ -37,17 +37,6 @@ def test_lists_beyond_what_an_item_holds_take_no_memory() -> None:
     assert peak_bytes < 20 << 20
 
 
-@pytest.mark.parametrize("actions", [3, 20])
-def test_lists_that_are_not_used_do_not_count(actions: int) -> None:
-    unused = ",".join(f"b{n}=if_not_exists(s,list_append(l,:one))" for n in range(actions))
-    changes = prepared(f"SET {unused}, c=list_append(m,:one)")
-    small: Any = {"L": [{"N": "0"}]}
-    for _ in range(2):
-        after = changes.apply({"l": LONG, "m": small, "s": {"S": "x"}})
-        assert after["c"] == {"L": [{"N": "0"}, {"N": "1"}]}
-        assert after[f"b{actions - 1}"] == {"S": "x"}
-
-
 def test_a_list_as_long_as_an_item_holds_is_put_together() -> None:
     changes = prepared("SET l = list_append(l, :one), " + ",".join(f"a{n} = :one" for n in range(20)))
     assert changes.apply({"l": LONG})["l"] == {"L": LONG["L"] + VALUE[":one"]["L"]}

@@ -307,15 +307,9 @@ def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
 def _if_not_exists(read: Compute, default: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = read(item, values)
-        memo = memo_of(values)
-        appended = 0 if memo is None else memo.appended
         # Both are looked at: a default that is not there fails the update even where it is not needed.
         other = default(item, values)
-        if value is None:
-            return other
-        if memo is not None:
-            memo.appended = appended
-        return value
+        return other if value is None else value
 
     return run
 
