@@ -4,6 +4,6 @@
     contract     the tests that every engine passes
     memory       the engine that keeps everything in the process
     embedded     the durable engine: RocksDB in a directory
-    drafts       long write bodies, on any engine: run on a view first, committed if nothing changed
-    reads        reading, for engines that never wait for anything
+    drafts       runs a long write body on a view first, and commits its writes if no record it read changed
+    reads        `submit_read` for engines whose reads never wait
 """

@@ -4,27 +4,29 @@ A record's address is `(space, partition, sort)`:
 
     space      a number below 0xFFFFFFFF (which is the engine's own): one table's items, one index's
                entries, a stream, the catalog, …
-               Space 0 is for what nearly every body reads: an engine may keep it in memory.
+               Space 0 holds records that nearly every body reads: an engine may keep it in memory.
     partition  at most 32 bytes; within one space all partitions that `scan_space` walks are of one length
     sort       order-preserving bytes; `len(partition) + len(sort)` is at most 2,300
 
 A body is a plain synchronous function of a `Reader` or `Transaction`. An engine decides when, and how
 often, it runs a body: a body must have no effect but through its transaction and its return value. It
-must not call the engine, nor keep the reader, the transaction or a scan beyond its end. Read bodies should
-be short, a page at a time: an engine may have to keep all that changes while one runs.
+must not call the engine, nor keep the reader, the transaction or a scan after it has ended. Read bodies
+should be short, a page at a time, because an engine may have to keep the old version of every record that
+changes while a read body runs.
 
-A body lets every exception pass that is no `Exception`. One comes from `pace`, when the body has taken too
-long for the thread that it runs on; an engine may raise one of its own, to stop a body, fetch what it
-lacks and run it again. Such an exception leaves `read`, `write`, `submit` and `submit_read` as it is, and
-the body has left nothing behind. A submitted body that the engine runs later ends with `Stopped` instead.
+A body must not catch exceptions that are a `BaseException` but no `Exception`. `pace` raises one when the
+body has taken too long for the thread that it runs on. An engine may raise one to stop a body, fetch records
+that the body needs, and run it again. Such an exception passes through `read`, `write`, `submit` and
+`submit_read` unchanged, and the body has written nothing. A submitted body that the engine runs later ends
+with `Stopped` instead.
 
 What every engine promises (and `storage.contract` tests):
 
 - Write bodies are serializable. A body sees its own writes and those of every body before it.
 - A body that raises leaves nothing behind; the exception reaches the caller.
 - `write` returns, and `submit` calls `done`, only when the writes are durable (memory: applied).
-- If a commit fails, each body that it holds, or that saw its writes, ends with `CommitFailed`, and
-  nothing of them is visible afterwards.
+- If a commit fails, each body in it, and each body that saw writes of it, ends with `CommitFailed`, and none
+  of their writes is visible afterwards.
 - `read` sees committed records only, all from one moment.
 - The numbers of a log's records increase in commit order, and their stamps never decrease.
 - Partitions and sorts are ordered as unsigned bytes.
@@ -115,7 +117,7 @@ class Transaction(Reader, Protocol):
         ...
 
     def delete_space(self, space: int) -> None:
-        """Remove all records and totals of a space. The space number must not be written to again."""
+        """Remove all records and totals of a space. No body may write to that space again."""
         ...
 
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
@@ -127,19 +129,19 @@ class Transaction(Reader, Protocol):
         number n never later sees a new record below n.
 
         `stamp_at` says where in the value a stamp begins, such as a time: `STAMP_BYTES` bytes, in the same
-        place in all records of the log. Where it is smaller (as unsigned bytes) than that of the log's newest
-        record, the engine stores that one instead: stamps never decrease in commit order, whatever bodies
-        gave. Deleted records may count or not.
+        place in all records of the log. If the stamp is smaller (as unsigned bytes) than the stamp of the
+        log's newest record, the engine stores the latter in its place. So stamps never decrease in commit
+        order, whatever stamps the bodies gave. Whether a deleted record counts as the newest is not defined.
         """
         ...
 
     def position(self, space: int) -> int:
-        """A sequence number that no record of the space has: above those of all records appended so far, by
-        this body too, and below those of all records appended later."""
+        """A sequence number that no record of the space has. It is above the numbers of all records appended
+        before, also by this body, and below those of all records appended later."""
         ...
 
     def count(self, space: int, records: int, bytes_: int) -> None:
-        """Add to the totals of a space (negative to subtract). Never a point of contention."""
+        """Add to the totals of a space (negative to subtract). Bodies never conflict by counting."""
         ...
 
 
@@ -161,16 +163,16 @@ class Engine(Protocol):
         ...
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
-        """As `read`, without waiting: `done` gets the outcome, at once or as `submit` does it."""
+        """As `read`, without waiting: `done` gets the outcome, at once, or later as for `submit`."""
         ...
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         """As `write`, without waiting: `done` gets the outcome.
 
-        `done` may be called before `submit` returns (nothing to wait for); otherwise it is called
+        If the outcome need not wait, `done` may be called before `submit` returns. Otherwise it is called
         through the function given to `deliver_on`, once per batch, so that an event loop is woken once
-        for all the requests of a batch. An engine that has too much under way keeps the body, and runs it
-        later, in its turn: `submit` never waits.
+        for all the requests of a batch. An engine that has too much under way keeps the body in a queue, and
+        runs it later: `submit` never waits.
         """
         ...
 
@@ -182,32 +184,32 @@ class Engine(Protocol):
         """Have outcomes delivered by `deliver(callback)`, for example an event loop's
         `call_soon_threadsafe`. Without it they are delivered on the engine's commit thread.
 
-        `defer(callback)` says when the caller of `submit` has nothing more to submit just now, for example
-        an event loop's `call_soon`: a commit starts then, and holds all that came in at once. `deliver`
-        must not block.
+        `defer(callback)`, for example an event loop's `call_soon`, calls `callback` when the caller of
+        `submit` has nothing more to submit for now. The engine starts a commit then, so that this commit
+        holds all bodies that were submitted together. `deliver` must not block.
         """
         ...
 
     def refusing(self) -> str | None:
-        """Why the engine refuses writes just now, with CommitFailed, while it serves reads; None if it does
-        not."""
+        """Why the engine refuses writes at present (with CommitFailed), while it serves reads; None if it
+        takes writes."""
         ...
 
     def checkpoint(self, directory: str) -> None:
-        """Write a consistent copy of the store that `open` accepts. Engines that cannot, raise
-        `Unsupported`."""
+        """Write a consistent copy of the store, which can be opened like the store itself. Raises
+        `Unsupported` if the engine cannot."""
         ...
 
     def upkeep(self) -> None:
-        """Begin what the engine has to do by itself, such as giving back the room of what was deleted.
+        """Begin the engine's own background work, such as giving back the disk space of deleted records.
 
-        To be called every second or so, while records are deleted more often. Returns soon; nothing waits
-        for what it begins but `close`, which cuts it short.
+        It is to be called about once a second, more often while records are deleted. It returns soon. Only
+        `close` waits for the work that it began, and cuts it short.
         """
         ...
 
     def close(self) -> None:
-        """Wait for what is under way, then release everything. Idempotent."""
+        """Wait for the bodies and commits under way, then release everything. Idempotent."""
         ...
 
 
@@ -226,11 +228,12 @@ class StoreClosed(StorageError):
 
 
 class CommitFailed(StorageError):
-    """The engine could not make a batch durable; none of it is visible."""
+    """The engine could not make a batch durable; none of its writes is visible."""
 
 
 class Stopped(StorageError):
-    """`pace` stopped a submitted body that had to wait before it ran; it left nothing behind."""
+    """`pace` stopped a submitted body that the engine had kept and ran later; the body has written
+    nothing."""
 
 
 class DataDirectoryLocked(StorageError):
@@ -242,7 +245,7 @@ class UnknownFormat(StorageError):
 
 
 class StoreDamaged(StorageError):
-    """Files of the store are missing, or do not hold what was written; they were left as they are."""
+    """Files of the store are missing or damaged. They were left as they are."""
 
 
 class Unsupported(StorageError):

@@ -1,13 +1,14 @@
-"""Write bodies that take long: they run on a view of the store first, and are committed if nothing changed.
+"""Runs long write bodies without making other writes wait.
 
-A body that runs in `Engine.write` keeps all other writes waiting. `write_aside` runs the body on a view,
-notes what the body read and wrote (`Draft`), and then submits a short body that compares the notes with the
-store and writes what the long one wrote. If a record that was read has changed, the long body runs again.
+A body in `Engine.write` makes all other writes wait. `write_aside` runs the body on a view of the store and
+notes the records that the body reads and writes (`Draft`). Then a short body in `Engine.write` compares the
+records that were read with the store, and writes. If one of them has changed, the long body runs again.
 
-Only gets can be compared. A body that scans, or asks for totals or positions, runs as `Engine.write` does,
-and so does one that was overtaken too often; both are rare: no write of items scans.
+Only gets can be compared. A body that scans, or asks for totals or positions, runs in `Engine.write` after
+all. So does a body whose records changed again in each of `ATTEMPTS_MAX` tries. Both are rare: no write of
+items scans.
 
-Works on any engine, by the contract. Refuses to know: what bodies do.
+Works on any engine that keeps the contract. Refuses to know: what bodies do.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ATTEMPTS_MAX: Final = 8
 
 
 class _NotByGets(BaseException):
-    """The body reads in a way that cannot be compared later."""
+    """The body reads by other methods than gets, so its reads cannot be compared with the store."""
 
 
 class _Overtaken(Exception):
@@ -32,7 +33,7 @@ class _Overtaken(Exception):
 
 
 class Draft:
-    """A `Transaction` over a reader: nothing is written until `commit`."""
+    """A `Transaction` over a reader. Its writes are kept here until `commit`."""
 
     __slots__ = ("_appended", "_counted", "_own", "_read", "_reader")
 
@@ -98,15 +99,16 @@ class Draft:
         self._counted.append((space, records, bytes_))
 
     def wrote(self) -> bool:
-        """Whether there is anything to commit."""
+        """Whether the body wrote anything."""
         return bool(self._own or self._appended or self._counted)
 
     def end(self) -> None:
-        """Let go of the reader, which is valid within its own body only."""
+        """Drop the reader, because it is valid only while its own body runs."""
         self._reader = None
 
     def commit(self, txn: Transaction) -> None:
-        """The body that writes the draft. Raises `_Overtaken` if what was read has changed."""
+        """The short body, which writes the draft. Raises `_Overtaken` if a record that was read has
+        changed."""
         for (space, partition, sort), seen in self._read.items():
             if txn.get(space, partition, sort) != seen:
                 raise _Overtaken
@@ -115,7 +117,7 @@ class Draft:
                 txn.delete(space, partition, sort)
             else:
                 txn.put(space, partition, sort, value)
-        # The engine numbers and stamps them now, behind all that was committed meanwhile.
+        # The engine numbers and stamps these records now, after all that were committed in the meantime.
         for space, partition, content, stamp_at in self._appended:
             txn.append(space, partition, content, stamp_at)
         for space, records, bytes_ in self._counted:
@@ -127,7 +129,7 @@ def _not_by_gets() -> NoReturn:
 
 
 def write_aside(engine: Engine, body: Callable[[Transaction], T]) -> T:
-    """As `Engine.write`, for a body that takes long, on a thread that nobody waits for."""
+    """As `Engine.write`, for a body that takes long. Called on a worker thread, not on the event loop."""
 
     def draft(reader: Reader) -> tuple[T, Draft]:
         made = Draft(reader)

@@ -1,13 +1,14 @@
-"""The engine that keeps everything in this process, sorted: for tests and for `--memory`.
+"""The engine that keeps all records in the memory of this process: for tests and for `--memory`.
 
 Rules:
 
-- One lock around every body, so bodies run one after the other and a reader never sees half of one.
-- A write goes into the store at once and its opposite into an undo list; a body that raises is undone.
-- A batch holds one body: `write` and `submit` are the same thing, and `done` is called before `submit`
-  returns.
-- A read on a worker thread, which may take long, holds no lock: it reads a `_Snapshot`, for which every write
-  meanwhile keeps what it replaces.
+- One lock is held around every body, so bodies run one after the other and a reader never sees half of a
+  body's writes.
+- A write changes the store at once, and adds its opposite to an undo list. If the body raises, its writes are
+  undone.
+- A batch holds one body: `submit` does the work of `write`, and calls `done` before it returns.
+- A read on a worker thread may take long, so it holds no lock: it reads a `_Snapshot`. While a snapshot is in
+  use, every write first copies the record that it replaces into the snapshot.
 
 Refuses to know: durability, formats, files.
 """
@@ -50,7 +51,7 @@ _NO_TOTALS = Totals(0, 0)
 
 class MemoryEngine:
     """The store in memory. `commit_fault` is for tests: it is called before each body's writes become
-    visible, and what it raises fails that commit."""
+    visible. If it raises, that commit fails."""
 
     name = "memory"
 
@@ -60,7 +61,7 @@ class MemoryEngine:
         self._spaces: dict[int, Any] = {}
         self._totals: dict[int, Totals] = {}
         self._sequence = 0
-        self._stamps: dict[tuple[int, bytes], bytes] = {}  # the last one of each log
+        self._stamps: dict[tuple[int, bytes], bytes] = {}  # the last stamp of each log
         self._closed = False
         self._reader = _Reader(self)
         self._snapshots: list[_Snapshot] = []
@@ -119,7 +120,7 @@ class MemoryEngine:
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
-        """Nothing to do: outcomes are never late."""
+        """Nothing to do: `submit` delivers each outcome before it returns."""
 
     def refusing(self) -> str | None:
         return None
@@ -128,7 +129,7 @@ class MemoryEngine:
         raise Unsupported("The memory engine has no checkpoint; use a data directory instead.")
 
     def upkeep(self) -> None:
-        """Nothing to do: what is deleted is gone."""
+        """Nothing to do: a deleted record takes no memory."""
 
     def close(self) -> None:
         with self._lock:
@@ -220,7 +221,7 @@ class _Reader:
         reverse: bool,
     ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
         """The next records of a walk: fewer than `_SCAN_CHUNK` only at its end."""
-        # Looked up anew each time: the body may have removed the space, or made it.
+        # Looked up for each chunk, because the body may have deleted or created the space since the last one.
         records = self._spaces.get(space)
         if records is None:
             return []
@@ -229,9 +230,10 @@ class _Reader:
 
 
 class _Snapshot(_Reader):
-    """The records as they were when it was made, for a body that runs without the lock.
+    """The records as they were when the snapshot was made, for a body that runs without the lock.
 
-    It begins with the engine's own records; every write keeps here what it replaces, before it replaces it.
+    It shares the records of the engine. Each write first calls `keep` with the value that it is about to
+    replace (its image).
     """
 
     __slots__ = ("_images", "_totals")
@@ -243,7 +245,7 @@ class _Snapshot(_Reader):
         self._images: dict[int, Any] = {}
 
     def keep(self, space: int, key: tuple[bytes, bytes], value: bytes | None) -> None:
-        """Remember that `value` was at `key` (None: nothing); the first one told is the right one."""
+        """Remember that `value` was at `key` (None: no record). Only the first call for a key counts."""
         images = self._images.get(space)
         if images is None:
             images = self._images[space] = SortedDict()
@@ -253,7 +255,7 @@ class _Snapshot(_Reader):
         pace.point()
         key = (partition, sort)
         records: _Space | None = self._spaces.get(space)
-        # The record first and its image second: a write does it the other way round.
+        # Read the record first and the image second: a write stores the image first and the record second.
         value = None if records is None else records.get(key)
         images = self._images.get(space)
         if images is not None and key in images:
@@ -277,7 +279,7 @@ class _Snapshot(_Reader):
             images = self._images.get(space)
             if images is None:
                 return found
-            # Only as far as this chunk goes: what lies behind it belongs to the next.
+            # Take the images in the range of this chunk only; later images belong to the next chunk.
             start, end, inclusive = low, high, (low_included, False)
             if len(found) >= _SCAN_CHUNK:
                 last = found[-1][0]
@@ -330,7 +332,7 @@ class _Transaction(_Reader):
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
 
     def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
-        """The value with the log's last stamp, if its own is smaller."""
+        """The value; with the log's last stamp in it, if its own stamp is smaller."""
         stamps, log, end = self._engine._stamps, (space, partition), start + STAMP_BYTES
         last = stamps.get(log)
         stamp = value[start:end]
@@ -361,7 +363,7 @@ class _Transaction(_Reader):
 
 
 def _set(mapping: dict[Any, Any], key: Any, value: Any) -> None:
-    """Make `mapping` hold `value` at `key` again; None: nothing."""
+    """Put `value` back into `mapping` at `key`; None removes the key."""
     if value is None:
         mapping.pop(key, None)
     else:

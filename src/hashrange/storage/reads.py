@@ -1,4 +1,4 @@
-"""Reading for an engine whose `read` never waits for anything: what its `submit_read` is."""
+"""`submit_read` for engines whose `read` never waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashrange.storage.api import Done, Engine, Reader
 
 
 def read_at_once(engine: Engine, body: Callable[[Reader], Any], done: Done) -> None:
-    """Tell `done` the outcome of `engine.read(body)` before this returns."""
+    """Call `engine.read(body)`, and call `done` with the outcome before returning."""
     try:
         result = engine.read(body)
     except Exception as error:

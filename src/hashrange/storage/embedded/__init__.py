@@ -2,22 +2,23 @@
 
     engine       `EmbeddedEngine`: the life of a write, from body to commit
     gathering    when a deferred commit begins
-    outcomes     a batch, and who waits for it
-    bodies       what bodies are given: a reader of one moment, or a transaction of layered writes
+    outcomes     a batch, and the callers that wait for it
+    bodies       the readers and transactions that bodies get: of one moment, or with layered writes
     view         the committed records of one moment; apart from `bodies` because it cannot be compiled
     keys         the layout of keys on disk
-    batches      what RocksDB is handed in one call
-    upkeep       what deletions leave behind, and how it goes away
+    batches      the write batches that RocksDB gets
+    upkeep       how the disk space of deleted records is given back
     room         whether the disk has room for a batch
     reopening    the store opened again when RocksDB takes no more writes
     disk         RocksDB's settings
 
-    directory    a data directory: what it is, and whether all of it is there
-    mark         STORE, which says how far acknowledged writes came
-    manifest     which files make up a store, and `logs`, RocksDB's log format
-    damage       whether the files are all there and whole
-    reading      a damaged directory read as far as that goes
-    repair       a sound store made of what can be read
+    directory    a data directory: its format, its lock, its files
+    mark         the file STORE, which names the last acknowledged write
+    manifest     reads from RocksDB's MANIFEST which files make up a store
+    logs         reads and writes RocksDB's log format
+    damage       finds out whether files of a store are missing or damaged
+    reading      reads all records of a damaged directory that can be read
+    repair       makes a sound store of the records that can be read
 """
 
 from hashrange.storage.embedded.engine import EmbeddedEngine

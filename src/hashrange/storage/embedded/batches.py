@@ -1,6 +1,6 @@
-"""What the embedded engine hands to RocksDB in one call, and what it asks it at the start.
+"""Builds the write batches of the embedded engine and hands them to RocksDB; lists keys at the start.
 
-Refuses to know: when, and whether it is durable.
+Refuses to know: when a batch is written, and whether it is durable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _OPTIONS: Final = _write_options()
 
 
 def write(db: Rdict, make: Callable[[], WriteBatch]) -> None:
-    """Hand a batch to RocksDB, in one atomic write, made anew for each try: one uses it up."""
+    """Hand the batch that `make` builds to RocksDB, in one atomic write.
+
+    A try uses its batch up, so `make` is called again for each further try.
+    """
     while True:
         try:
             db.write(make(), _OPTIONS)
@@ -36,7 +39,7 @@ def write(db: Rdict, make: Callable[[], WriteBatch]) -> None:
         except Exception as error:
             if not str(error).startswith("Result incomplete"):
                 raise
-        time.sleep(_PAUSE_SECONDS)  # flushes and compactions are behind
+        time.sleep(_PAUSE_SECONDS)  # gives RocksDB time for the flushes and compactions that it waits for
 
 
 def writing(records: Mapping[bytes, bytes | None]) -> WriteBatch:
@@ -51,7 +54,7 @@ def writing(records: Mapping[bytes, bytes | None]) -> WriteBatch:
 
 
 def clearing(spaces: Iterable[int]) -> WriteBatch:
-    """The batch that drops all records of some spaces. The notes that they are to be dropped stay."""
+    """The batch that drops all records of `spaces`. Their notes under CLEARING stay (`upkeep`)."""
     writes = WriteBatch(raw_mode=True)
     for space in spaces:
         writes.delete_range(*space_range(space))

@@ -1,16 +1,16 @@
-"""What bodies of the embedded engine see: committed views for reads, layered writes for transactions.
+"""The readers and transactions that bodies of the embedded engine get.
 
-Reads. After each durable batch the engine publishes a `View` (`view`). An iterator cannot show one
-(rocksdict 0.3.29 gives a snapshot's iterators the newest data), so a scan runs over the newest data, and
-corrects it by what the view knows of later batches.
+Reads. After each durable batch the engine publishes a `View` (`view`). An iterator cannot show a view (in
+rocksdict 0.3.29 a snapshot's iterators show the newest data), so a scan runs over the newest data, and
+corrects the keys that later batches wrote.
 
 Transactions. Bodies run one after the other, each over
 
     its own writes > the collecting batch > the committing batch > what was committed last > RocksDB
 
-RocksDB may hold the committing batch already; its layer then says the same.
+RocksDB may hold the committing batch already; its layer then shows the same records.
 
-Spaces that were deleted are masked until their records are dropped (`cleared`).
+Deleted spaces are masked until their records are dropped (`cleared`).
 
 Refuses to know: threads, commits, outcomes.
 """
@@ -49,13 +49,13 @@ from hashrange.storage.embedded.view import KEPT_SPACE, View, unreadable
 _Record = tuple[bytes, bytes]
 
 Stamps = dict[tuple[int, bytes], bytes]
-# The last stamps of so many logs are kept in memory: where there are more, they are read again.
+# The last stamps of this many logs are kept in memory; those of further logs are read from the store.
 _STAMPS_MAX: Final = 10_000
 
 NO_TOTALS: Final = Totals(0, 0)
 NO_SPACES: Final[frozenset[int]] = frozenset()
 
-# What a record takes in memory beside its own bytes: two objects and a place in a dict, about.
+# A record takes about this much memory beside its own bytes: two objects and a place in a dict.
 _RECORD_OVERHEAD_BYTES: Final = 200
 
 class ViewReader:
@@ -164,11 +164,11 @@ class Layer:
 
 
 class Recent:
-    """The records that were committed last (None: deleted), so that a read-modify-write, which mostly finds
-    its record here, need not ask RocksDB.
+    """The records that were committed last (None: deleted). A read-modify-write mostly finds its record
+    here, and then need not ask RocksDB.
 
-    Two generations: when the young one is full it becomes the old one, and what was the old one is forgotten.
-    Together they take about `bytes_max`.
+    There are two generations. When the young one is full, it becomes the old one, and the former old one is
+    forgotten. Together they take about `bytes_max`.
     """
 
     __slots__ = ("_bytes", "_bytes_max", "old", "young")
@@ -180,14 +180,14 @@ class Recent:
         self.old: dict[bytes, bytes | None] = {}
 
     def add(self, records: Mapping[bytes, bytes | None], bytes_: int) -> None:
-        """Note a batch of `bytes_` bytes that is committed now."""
+        """Add a batch of `bytes_` bytes that was committed."""
         self.young.update(records)
         self._bytes += bytes_ + len(records) * _RECORD_OVERHEAD_BYTES
         if self._bytes * 2 > self._bytes_max:
             self.old, self.young, self._bytes = self.young, {}, 0
 
     def clear(self) -> None:
-        """Forget all: the store may hold something else now."""
+        """Forget all records, because the store may hold other ones now."""
         self.young, self.old, self._bytes = {}, {}, 0
 
 
@@ -250,7 +250,7 @@ class LayeredTransaction:
         if key in records:
             return records[key]
         if space == KEPT_SPACE:
-            # What no layer holds is in RocksDB as it is in the view.
+            # A record that is in no layer is the same in RocksDB and in the view.
             value = self._view.kept.get(key)
             if value is not None:
                 return value
@@ -293,7 +293,7 @@ class LayeredTransaction:
     def totals(self, space: int) -> Totals:
         if space in self._cleared:
             return NO_TOTALS
-        # Not from RocksDB's newest data: that may hold the committing batch, whose counts come below.
+        # Not from RocksDB's newest data: it may hold the committing batch, whose counts are added below.
         records, bytes_ = stored_totals(self._view, space)
         for layer in (*self._lower, self.own):
             more = layer.counts.get(space, NO_TOTALS)
@@ -334,7 +334,7 @@ class LayeredTransaction:
         return value[:start] + last + value[end:]
 
     def keep_stamps(self) -> None:
-        """Have the next bodies know the stamps that this one gave."""
+        """Let the next bodies know the stamps that this body gave."""
         if self._stamps:
             if len(self._known) > _STAMPS_MAX:
                 self._known.clear()
@@ -377,11 +377,11 @@ class LayeredTransaction:
 
 
 class _Range:
-    """The records of RocksDB between two keys, as of now.
+    """The records of RocksDB between two keys, as they are now.
 
-    The bound spares RocksDB a walk over what was deleted above the range. rocksdict 0.3.29 has no working
-    lower bound, and its iterators point into the options without keeping them: this object does.
-    """
+    The upper bound spares RocksDB a walk over deleted records above the range. rocksdict 0.3.29 has no
+    working lower bound. Its iterators point into the options without keeping them alive, so this object
+    keeps them. """
 
     __slots__ = ("_db", "_high", "_items", "_low", "_options", "reverse")
 
@@ -406,8 +406,11 @@ class _Range:
         self._verify(key)
 
     def _verify(self, last: bytes) -> None:
-        """An iterator ends at damage as it does at the end of the data, and only its status tells. `items`
-        is the fast way but does not show its status: go on from the last key by the slow one."""
+        """Find out whether the walk ended at damage: raises an error if it did.
+
+        An iterator stops at damage as it does at the end of the data; only its status tells the two apart.
+        The fast `items` does not show its status, so a slow iterator goes on from the last key.
+        """
         iterator = self._db.iter(self._options)
         if self.reverse:
             iterator.seek_for_prev(last)
@@ -424,7 +427,7 @@ class _Range:
 
 
 def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
-    """The records of a range with `changes` (None: no record) put over them."""
+    """The records of a range, with `changes` (None: no record) in the place of theirs."""
     for key, value in _merge(found.records(0), changes, found.reverse):
         yield key[start:], value
 
@@ -458,11 +461,11 @@ def stored_totals(view: View, space: int) -> Totals:
 def with_totals(
     batch: Layer, known: dict[int, Totals], view: View
 ) -> tuple[dict[bytes, bytes | None], dict[int, Totals]]:
-    """All records of a batch, those of totals included, and the totals that it changes.
+    """All records of a batch, including the new totals, and these totals.
 
-    `known` are the totals that need not be looked up in the view, which is the newest one.
+    `known` are totals that need not be looked up in `view`, which is the newest one.
     """
-    records = batch.records.copy()  # bodies read the batch's own meanwhile
+    records = batch.records.copy()  # a copy, because bodies read `batch.records` while this runs
     totals: dict[int, Totals] = {}
     for space, (more, more_bytes) in batch.counts.items():
         before = known.get(space) or stored_totals(view, space)

@@ -1,17 +1,19 @@
-"""Whether the files of a store are all there and whole: looked at before RocksDB opens them, which would drop
-what it cannot read and carry on.
+"""Finds out whether files of a store are missing or damaged, before RocksDB opens them.
+
+RocksDB itself would drop the records that it cannot read, and carry on without a word.
 
 RocksDB gives each record a sequence number, without gaps. The MANIFEST says up to which number they are in
-SST files; the write-ahead logs go on from there; the mark (`mark`) says up to where writes were
+SST files; the write-ahead logs go on from there; the mark (`mark`) says up to which number writes were
 acknowledged. Therefore:
 
-- a number missing between two records, or before the first, is a hole: written, and lost;
-- a log that ends, or becomes unreadable, at or behind the mark has a torn tail, as a killed process or a
-  crashed machine leaves it: the engine never begins a batch before the one before it is durable, so only the
-  last can be torn, and nobody was told of it;
-- logs that end before the mark have lost acknowledged writes.
+- A number that is missing between two records, or before the first, is a hole: its record was written and
+  is lost.
+- A log that ends, or becomes unreadable, at or behind the mark has a torn tail, as a killed process or a
+  crashed machine leaves it. This is no damage: the engine begins a batch only when the batch before it is
+  durable, so only the last batch can be torn, and no client was told that it succeeded.
+- Logs that end before the mark have lost acknowledged writes.
 
-All of it reads only.
+Nothing here changes a file.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _BATCH_NOTE: Final = bytes((1, len(BATCH_KEY))) + BATCH_KEY + bytes((16,))
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that is not as it was left. `message` names the file, and what is lost with it."""
+    """A file that is missing or damaged. `message` names the file, and the records that are lost with it."""
 
     message: str
     file: str = ""
@@ -48,7 +50,7 @@ class Damage:
 
 @dataclass(slots=True)
 class Examined:
-    """What was found in the files of a store."""
+    """The result of `examine`: the damage, and how far the logs can be read."""
 
     damage: list[Damage] = field(default_factory=list)
     manifest: Manifest | None = None
@@ -59,7 +61,7 @@ class Examined:
 
 
 def examine(rocks: Path, mark: Mark | None) -> Examined:
-    """What is wrong with the files of a store. Raises OSError."""
+    """Look at the files of the store in the folder `rocks`. Raises OSError."""
     found = Examined()
     if not rocks.is_dir():
         found.damage.append(Damage("the folder rocks is missing, with all records", "rocks"))
@@ -91,7 +93,7 @@ def examine(rocks: Path, mark: Mark | None) -> Examined:
 
 
 def live_logs(rocks: Path, manifest: Manifest) -> list[Path]:
-    """The write-ahead logs that hold what the SST files do not, the oldest first."""
+    """The write-ahead logs with records that no SST file holds yet, the oldest first."""
     numbered = [(int(path.stem), path) for path in rocks.glob("*.log") if path.stem.isdigit()]
     return [path for number, path in sorted(numbered) if number >= manifest.log_number]
 
@@ -130,7 +132,7 @@ def _examine_sst(rocks: Path, sst: Sst, found: Examined) -> None:
 
 @dataclass(slots=True)
 class _Reached:
-    """How far the logs were read."""
+    """How far `_examine_logs` has read the logs."""
 
     sequence: int
     batch: int = 0
@@ -196,7 +198,8 @@ def _end(log: str, reached: _Reached, batch: int, mark: Mark) -> Damage:
 
 
 def _lost(sequence: int, last: int, batch: int, last_batch: int) -> str:
-    """Words for what lies behind a sequence number and a batch, up to two others."""
+    """Words for the writes that are lost: those after `sequence` and `batch`, up to `last` and
+    `last_batch`."""
     writes = max(last - sequence, 0)
     if last_batch and batch < last_batch:
         first_batch = f"{batch + 1}" if batch else "?"

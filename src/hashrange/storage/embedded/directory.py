@@ -1,19 +1,18 @@
-"""A data directory: what it is, whose it is, and whether all of it is there.
+"""A data directory: its format, its lock, and whether all of its files are there.
 
     DIRECTORY/FORMAT    "hashrange data 2"
-    DIRECTORY/STORE     the mark of the store: which one, and how far its writes came (`mark`)
+    DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
 
-A directory is ours if it has FORMAT or STORE; an empty one becomes ours; any other is refused, so that a
-mistyped path never mixes a database into somebody's files. Format 1, of version 0.1.0, has no STORE, and gets
-one when it is opened; otherwise the formats are the same.
+A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
+refused, so that a mistyped path never mixes a database into somebody's files. Format 1, of version 0.1.0, has
+no STORE; opening such a directory writes STORE. Otherwise the formats are the same.
 
-RocksDB may create files only where STORE says `creating`, which it does from the first moment of a directory
-until the new store is durable: a crash in between leaves a directory in which the creation is done again.
-From then on STORE says `made`, and a directory in which anything is missing or damaged is refused, unchanged,
-as often as somebody tries.
+While a new store is made, STORE says `creating`. Only then may RocksDB create its files, and a crash leaves a
+directory in which the next start makes the store again. When the new store is durable, STORE says `made`.
+From then on a directory in which a file is missing or damaged is refused and left unchanged.
 
-The directory itself is locked while a store is open in it, and is for its owner only (mode 0700).
+The directory is locked while a store is open in it, and only its owner may enter it (mode 0700).
 
 Refuses to know: records and commits.
 """
@@ -50,14 +49,14 @@ _FORMAT_PREFIX: Final = "hashrange data "
 _DIRECTORY_MODE: Final = 0o700
 _OTHERS: Final = 0o077
 
-# What an otherwise empty directory may hold: a file system's own folder, and our own unfinished start.
+# Names that an empty directory may hold: a file system's own folder, and the files of an unfinished creation.
 _HARMLESS_NAMES: Final = frozenset({"lost+found", "FORMAT.new", NAME, NEW_NAME})
 
 
 def open_directory(
     directory: Path, *, cache_bytes: int, write_buffer_bytes: int
 ) -> tuple[DataDirectory, Rdict]:
-    """Take a directory into use, and open the store in it; raises what `DataDirectory.open` does."""
+    """Lock a directory, and open the store in it; raises the errors of `DataDirectory.open`."""
     taken = DataDirectory(directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
     try:
         return taken, taken.open()
@@ -84,7 +83,7 @@ class DataDirectory:
             raise _unusable(directory, error) from error
 
     def open(self) -> Rdict:
-        """The store of the directory; made where there has never been one.
+        """Open the store of the directory; make it if the directory never had one.
 
         Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError.
         """
@@ -112,7 +111,8 @@ class DataDirectory:
             raise _unusable(directory, error) from error
 
     def _create(self, version: int | None) -> Rdict:
-        """Make a new store, or go on with the making of one. Raises OSError and what `open` does."""
+        """Make a new store, also where a crash cut an earlier try off. Raises OSError and the errors of
+        `open`."""
         directory = self._directory
         write_mark(directory, Mark(False, "", 0, 0))
         if version != FORMAT_VERSION:
@@ -142,7 +142,7 @@ class DataDirectory:
         )
 
     def advance(self, batch: int, sequence: int) -> None:
-        """Note that everything up to this batch is durable."""
+        """Note in STORE that everything up to this batch is durable."""
         if self._mark is not None:
             self._mark.advance(batch, sequence)
 
@@ -166,7 +166,7 @@ class DataDirectory:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
 
     def close(self) -> None:
-        """Let go of the directory; the store in it is closed."""
+        """Unlock the directory. The store in it must be closed before."""
         self._close_mark()
         if self._lock is not None:
             os.close(self._lock)
@@ -178,13 +178,14 @@ class DataDirectory:
             self._mark = None
 
     def _make_private(self) -> None:
-        """Close the directory to others, where this process may; another owner's is his to decide."""
+        """Take the rights of other users away, if this process owns the directory; else leave them as they
+        are."""
         with contextlib.suppress(PermissionError):
             make_private(self._directory)
 
 
 def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
-    """What is wrong with the files of a directory in which a store was made. Raises OSError."""
+    """Look at the files of a directory in which a store was made. Raises OSError."""
     rocks = directory / "rocks"
     if version is None or (mark is None and version != _FORMAT_UNMARKED):
         name = "FORMAT" if version is None else NAME
@@ -204,7 +205,7 @@ def examine_directory(directory: Path, version: int | None, mark: Mark | None) -
 
 
 def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
-    """What a start is refused with."""
+    """The error that a start on a damaged directory ends with."""
     more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
     return StoreDamaged(
         f"The store in {directory} is damaged: {damage[0].message}{more}. Nothing was changed. "
@@ -232,8 +233,11 @@ def read_format(directory: Path) -> int | None:
 
 
 def lock(directory: Path, *, shared: bool = False) -> int | None:
-    """Lock a directory for this process, until the descriptor is closed; None where the system cannot, and
-    RocksDB's own lock has to do. Raises DataDirectoryLocked, OSError."""
+    """Lock a directory for this process, until the returned descriptor is closed.
+
+    None where the system has no such locks; RocksDB's own lock protects the store there. Raises
+    DataDirectoryLocked, OSError.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -251,14 +255,14 @@ def lock(directory: Path, *, shared: bool = False) -> int | None:
 
 
 def make_private(directory: Path) -> None:
-    """Take all rights of others away from a directory and what is in it."""
+    """Take all rights of other users away from a directory and the files in it."""
     if os.name == "nt":  # rights are inherited there
         return
     folders = [path for path in (directory, directory / "rocks") if path.is_dir()]
     if not any(path.stat().st_mode & _OTHERS for path in folders):
-        return  # whatever is in it is out of reach
+        return  # other users cannot reach the files in it any more
     for path in (*folders, *directory.rglob("*")):
-        with contextlib.suppress(FileNotFoundError):  # RocksDB deletes files meanwhile
+        with contextlib.suppress(FileNotFoundError):  # RocksDB may delete files while this runs
             mode = path.stat().st_mode
             if mode & _OTHERS:
                 path.chmod(mode & ~_OTHERS & 0o7777)
@@ -272,7 +276,7 @@ def _mark(directory: Path) -> Mark | None:
 
 
 def _make_directory(directory: Path, mode: int = _DIRECTORY_MODE) -> None:
-    """Make a directory, and those above it, where missing, so that a crash of the machine leaves them."""
+    """Make a directory and its missing parents durably: a crash of the machine does not remove them."""
     if not directory.is_dir():
         _make_directory(directory.parent, 0o777)
         directory.mkdir(mode=mode, exist_ok=True)

@@ -1,6 +1,6 @@
-"""RocksDB as the embedded engine has it: how it is opened, and with which settings.
+"""Opens RocksDB for the embedded engine, and chooses its settings.
 
-Refuses to know: what else is in the data directory (`directory`), records and commits.
+Refuses to know: the other files of the data directory (`directory`), records and commits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def open_rocks(
     read_only: bool = False,
     compact: bool = True,
 ) -> Rdict:
-    """Open the RocksDB of a directory that was found sound, or make it with `create`.
+    """Open the RocksDB of a directory that `directory` found sound; with `create`, make it.
 
     Raises DataDirectoryLocked, StorageError.
     """
@@ -45,8 +45,8 @@ def open_rocks(
     options.set_disable_auto_compactions(not compact)
     access = AccessType.read_only(False) if read_only else AccessType.read_write()
     try:
-        # The column family is named, for rocksdict 0.3.29 takes the options of one that is not from the file
-        # that RocksDB wrote, which knows neither the cache nor the filters.
+        # The column family "default" is named here because rocksdict 0.3.29 would otherwise take its options
+        # from a file that RocksDB wrote, and that file records neither the cache nor the filters.
         return Rdict(str(directory / "rocks"), options, {"default": options}, access)
     except Exception as error:  # rocksdict raises plain Exception for everything
         text = str(error)
@@ -63,11 +63,12 @@ def locked(directory: Path) -> DataDirectoryLocked:
 
 
 def open_for_reading(directory: Path) -> Rdict:
-    """Open the RocksDB of a directory for reading only, as it is now, beside whoever has it open.
+    """Open the RocksDB of a directory for reading only, while the engine may have it open as well.
 
-    It opens all of its files now, and so can read those that are deleted later. Raises StorageError.
+    It shows the store as it is now: it opens all files now, so it can read files that are deleted later.
+    Raises StorageError.
     """
-    if not (directory / "rocks/CURRENT").exists():  # rocksdict would make the directory
+    if not (directory / "rocks/CURRENT").exists():  # rocksdict would create a missing directory
         raise StorageError(f"The store in {directory} cannot be opened: rocks/CURRENT is missing")
     options = _options(_READING_CACHE_BYTES, _MIB)
     options.set_max_open_files(-1)
@@ -91,23 +92,23 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
 
     options = Options(raw_mode=True)
-    # What a crash may leave at the end of the log is not an error. Whether that is all that is wrong with the
-    # log was found out before (`damage`): RocksDB would stop at a hole without a word.
+    # A torn record at the end of the log is no error: a crash leaves one. `damage` has looked for all other
+    # damage before, because RocksDB in this mode stops reading at a hole without a word.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
-    # It is read as a whole before each start.
+    # `manifest` reads the whole MANIFEST before each start.
     options.set_max_manifest_file_size(16 * _MIB)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())
     # A crash replays at most the log of the buffers: this bounds both memory and the time of the next start.
     options.set_write_buffer_size(write_buffer_bytes)
-    # Bursts are taken into buffers rather than held up: the bodies that wait for a commit are bounded anyway.
+    # Many buffers take in a burst of writes without a stall; the engine bounds how many bodies wait anyway.
     options.set_max_write_buffer_number(6)
     options.set_level_zero_slowdown_writes_trigger(40)
     options.set_level_zero_stop_writes_trigger(64)
     options.set_max_total_wal_size(4 * write_buffer_bytes)
-    # A scan walks over every tombstone in its way: files in which they gather are compacted, though nothing
-    # else would make RocksDB do it. Half of 4,096 records in a row, or of a whole file.
+    # A scan walks over every tombstone in its range. So RocksDB compacts a file when half of 4,096 records
+    # in a row, or half of the whole file, are tombstones, even if it has no other reason to.
     options.add_compact_on_deletion_collector_factory(4_096, 2_048, 0.5)
     options.set_max_background_jobs(max(2, min(4, os.cpu_count() or 2)))
     options.set_bytes_per_sync(_MIB)

@@ -2,27 +2,29 @@
 
 The life of a write:
 
-1. `submit` (or `write`) runs the body on the caller's thread, under the one lock, so bodies run one after
-   the other. What it wrote is put over the collecting batch (`Batch`); a body that raised adds nothing.
-2. When no commit is in flight the collecting batch becomes the committing one (`_begin`), and a new one
-   collects. The commit thread does this once the batch is released: by an event loop that submits, when it
-   has nothing more to add (`_start_commit`). A thread in `write` does it at once, which spares two switches.
+1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, so bodies run one
+   after the other. The body's writes are added to the collecting batch (`Batch`); a body that raised adds
+   nothing.
+2. When no commit is in flight, the collecting batch becomes the committing batch (`_begin`), and a new batch
+   collects. The commit thread does this once the batch is released. An event loop that submits releases the
+   batch when it has no more bodies to submit (`_start_commit`). A thread in `write` commits by itself at
+   once, which spares two switches between threads.
 3. `_store` hands the whole batch to RocksDB in one call, then makes its log durable in another. rocksdict
    0.3.29 keeps the GIL during the first (memory and page cache) and releases it during the second (the
    fsync): a write with `sync` would hold every other thread up for as long as the disk takes.
 4. `_publish` makes the batch visible to readers, and the outcomes of its bodies are delivered in one call.
 
-A body that wrote nothing, or raised, may have acted on what a batch under way wrote: its outcome waits for
-that batch; with none under way it is delivered at once.
+A body that wrote nothing, or raised, may have read records of a batch that is not committed yet: its outcome
+waits for that batch. If there is no such batch, its outcome is delivered at once.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
-broken: RocksDB refuses everything after a log error, and the log may or may not hold the batch. The commit
-thread repairs it (`_repair`, `reopening`), at once, or later when the disk allows it; until then
-writes are refused, and reads go on. If the process dies before that, a restart may find the failed batch.
-A batch that the disk has no room for fails before RocksDB sees it (`room`).
+broken: RocksDB refuses every write after a log error, and the log may or may not hold the batch. The commit
+thread repairs the store (`_repair`, `reopening`) at once, or as soon as the disk allows it. Until then writes
+are refused, and reads go on. If the process dies before the repair, a restart may find the failed batch.
+A batch that the disk has no room for fails before RocksDB gets it (`room`).
 
-While the collecting batch is full, bodies that are submitted queue, in order, and run when the next batch
-collects: `submit` never waits. `write` does, or commits the full batch by itself.
+While the collecting batch is full, submitted bodies wait in a queue, in order, and run when the next batch
+collects. So `submit` never waits; `write` waits, or commits the full batch by itself.
 
 Refuses to know: what records mean.
 """
@@ -61,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
 
-# Between two tries to make a store take writes again.
+# The pause between two tries to repair a store.
 _REPAIR_PAUSE_SECONDS_MIN: Final = 0.05
 _REPAIR_PAUSE_SECONDS_MAX: Final = 2.0
 
@@ -72,10 +74,10 @@ _Records = dict[bytes, bytes | None]
 
 
 class EmbeddedEngine:
-    """The store in `directory`, made where missing.
+    """The store in `directory`, which is made if it is missing.
 
-    `commit_fault` is for tests: it is called after a batch was written and before it is durable, and what
-    it raises fails that commit.
+    `commit_fault` is for tests: the engine calls it after a batch was written and before the batch is
+    durable. If it raises, that commit fails.
     """
 
     name = "embedded"
@@ -100,24 +102,24 @@ class EmbeddedEngine:
 
         self._lock = Lock()
         self._work = Condition(self._lock)  # the commit thread waits for a batch
-        self._idle = Condition(self._lock)  # others wait for the end of a commit
+        self._idle = Condition(self._lock)  # other threads wait for the end of a commit
         self._deliver: Callable[[Callable[[], None]], None] = call
         self._gathering = Gathering()
         self._defer: Callable[[Callable[[], None]], object] | None = None
         self._collecting = Batch()
         self._committing: Batch | None = None
         self._released = False  # the collecting batch may be committed
-        self._starting = False  # the event loop has `_start_commit` before it
-        self._queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()  # until a batch has room
+        self._starting = False  # the event loop was asked to call `_start_commit`
+        self._queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()  # wait for room in a batch
         self._closed = False
         self._broken: str | None = None  # why writes are refused
-        self._refused = 0  # how many bodies heard of that
+        self._refused = 0  # how many bodies were refused since it is broken
         self._repairing: Reopening | None = None  # None: RocksDB itself is sound
-        self._failed: list[Batch] = []  # who is still to hear of the failure
-        self._unsynced = False  # whether something was written that is not durable yet
+        self._failed: list[Batch] = []  # their bodies are still to be told of the failure
+        self._unsynced = False  # whether RocksDB got a batch that is not durable yet
         self._batch_number = 0
         self._sequence = 0
-        self._stamps: Stamps = {}  # the last ones of logs
+        self._stamps: Stamps = {}  # the last stamp of each log
         self._totals: dict[int, Totals] = {}
         self._recent = Recent(recent_bytes)
         self._upkeep = Upkeep()
@@ -191,7 +193,7 @@ class EmbeddedEngine:
     ) -> None:
         with self._lock:
             self._deliver, self._defer = deliver, defer
-            # What the loop before was to start.
+            # An earlier loop may have been asked to start a commit, and will not do it any more.
             self._starting = False
             self._release()
 
@@ -203,7 +205,7 @@ class EmbeddedEngine:
             while self._committing is not None:
                 self._idle.wait()
             self._check_usable()
-            # An empty batch in flight: bodies go on collecting, and nothing is written meanwhile.
+            # An empty batch takes the place of a commit: bodies go on collecting, but nothing is written now.
             token = self._committing = Batch()
         try:
             self._disk.checkpoint(self._db, Path(directory))
@@ -243,11 +245,11 @@ class EmbeddedEngine:
         finally:
             self._disk.close()
 
-    # Bodies; all under the lock.
+    # Running bodies. All of these methods need the lock, unless they say otherwise.
 
     def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, Batch | None]:
-        """Run a body: its result, what it raised, the batch that its outcome waits for (None: nothing to
-        wait for)."""
+        """Run a body. Returns its result, the exception that it raised, and the batch that its outcome has to
+        wait for (None: it need not wait)."""
         transaction = self._transaction()
         try:
             result = body(transaction)
@@ -259,7 +261,7 @@ class EmbeddedEngine:
             transaction.end()
 
     def _take(self, body: Callable[[Transaction], Any], done: Done) -> Outcome | None:
-        """Run a submitted body; return its outcome if that need not wait for a batch."""
+        """Run a submitted body; return its outcome if the outcome need not wait for a batch."""
         result, raised, batch = self._perform(body)
         if batch is None:
             return done, result, raised
@@ -268,8 +270,10 @@ class EmbeddedEngine:
         return None
 
     def _run_queued(self) -> None:
-        """Run the bodies that found the collecting batch full, as many as the next one holds; without the
-        lock. On an event loop a few at a time, so that it gets to its other work."""
+        """Run queued bodies, as many as the collecting batch now has room for; without the lock.
+
+        On an event loop it runs a few of them at a time, so that the loop gets to its other work.
+        """
         outcomes: list[Outcome | None] = []
         turn = pace.turn()
         with self._lock:
@@ -295,7 +299,8 @@ class EmbeddedEngine:
             raise commit_failed(self._broken)
 
     def _admit(self) -> None:
-        """Return when a body of a thread may run. Raises StorageError, CommitFailed."""
+        """Wait until the collecting batch has room for a body of `write`. Raises StorageError,
+        CommitFailed."""
         while True:
             self._check_usable()
             if not self._collecting.full(self._batch_bodies_max):
@@ -324,7 +329,7 @@ class EmbeddedEngine:
         return LayeredTransaction(self._view, lower, self._recent, cleared, self._sequence, self._stamps)
 
     def _collect(self, transaction: LayeredTransaction) -> Batch | None:
-        """Take over what a body wrote; return the batch that its outcome waits for."""
+        """Add a body's writes to the collecting batch; return the batch that its outcome waits for."""
         own = transaction.own
         self._sequence = transaction.sequence
         if not own.wrote():
@@ -349,7 +354,7 @@ class EmbeddedEngine:
         return batch
 
     def _ask(self) -> None:
-        """See to it that the collecting batch is released: at once, or by the event loop that submits."""
+        """Release the collecting batch, or ask the event loop that submits to release it soon."""
         if self._committing is not None or not self._collecting.bodies:
             return
         if self._defer is None or self._closed:
@@ -359,7 +364,7 @@ class EmbeddedEngine:
             self._defer(self._start_commit)
 
     def _start_commit(self) -> None:
-        """Release what was collected, once nothing more comes in; on the event loop, without the lock."""
+        """Release the collecting batch once no more bodies come in; on the event loop, without the lock."""
         with self._lock:
             defer = self._defer
             gathered = defer is None or self._committing is not None
@@ -376,7 +381,7 @@ class EmbeddedEngine:
             self._released = True
             self._work.notify()
 
-    # Commits; one at a time, without the lock but where noted.
+    # Commits: one at a time. These methods are called without the lock, unless they say otherwise.
 
     def _run(self) -> None:
         """The commit thread."""
@@ -393,7 +398,8 @@ class EmbeddedEngine:
                 self._run_queued()  # the event loop that would do it may have gone
 
     def _next(self) -> Batch | None:
-        """Wait for what the commit thread is to do: commit this batch, or (None) repair the store or end."""
+        """Wait for the next work of the commit thread: a batch to commit; None to repair the store or to
+        end."""
         while not self._broken and (self._committing or not (self._released or self._closed)):
             self._work.wait()
         if self._broken is not None or not (self._collecting.bodies or self._queued):
@@ -402,7 +408,8 @@ class EmbeddedEngine:
         return self._begin()
 
     def _commit(self, batch: Batch) -> None:
-        """Make a batch durable and visible, and deliver its outcomes; or fail it."""
+        """Make a batch durable and visible, and deliver its outcomes. If that does not work, fail the
+        batch."""
         if self._queued:
             self._hand_over(self._run_queued)
         records: _Records = {}
@@ -450,13 +457,16 @@ class EmbeddedEngine:
         return view
 
     def _sync(self) -> None:
-        """Make the log durable, and note outside of it how far it goes. No batch is written while another is
-        not durable: a crash of the machine could lose the earlier of two, and that would look like damage."""
+        """Make RocksDB's log durable, and note in STORE how far it goes.
+
+        A batch is written only when the batch before it is durable: a crash of the machine could otherwise
+        lose the earlier of the two only, and that would look like damage.
+        """
         self._db.flush_wal(True)
         self._disk.advance(self._batch_number, self._db.latest_sequence_number())
 
     def _publish(self, batch: Batch, view: View) -> None:
-        """Show a batch, which is durable: whatever goes wrong here, it counts, and the next one goes on."""
+        """Make a durable batch visible. The batch counts as committed even if an error occurs here."""
         with self._lock:
             old, self._view = self._view, view
             try:
@@ -471,9 +481,12 @@ class EmbeddedEngine:
             self._unsynced |= self._upkeep.drop(self._db, view)
 
     def _end_commit(self, batch: Batch | None = None) -> None:
-        """Let the next batch go; under the lock. Where outcomes are delivered to a loop that defers commits,
-        the loop releases it: the answers bring new requests, which it can hold as well. A thread that waits
-        for the next batch, or for room in it, does not depend on that loop."""
+        """Let the next batch be committed; under the lock.
+
+        If outcomes go to an event loop that defers commits, the loop releases the next batch: the answers
+        bring new requests, and the batch can hold these as well. If a thread waits for the next batch, or
+        for room in it, the batch is released at once.
+        """
         self._committing = None
         self._idle.notify_all()
         collecting = self._collecting
@@ -484,9 +497,11 @@ class EmbeddedEngine:
             self._work.notify()
 
     def _fail(self, batch: Batch, records: _Records | None, cause: str) -> None:
-        """Refuse writes from now on, and leave the rest to the commit thread; `records` may have come to
-        RocksDB. It tells of the failure when it has tried a repair once, so that mostly nobody hears of a
-        failure that a crash could still undo."""
+        """Refuse writes from now on; the commit thread repairs the store. RocksDB may have got `records`.
+
+        The commit thread tells the callers of the failure after its first try of a repair. A crash before the
+        repair could still bring the failed batch back, so mostly no caller is told before it cannot come
+        back. """
         cause = cause or "the cause is not known"
         _log.error("the store refuses writes: %s", cause)
         with self._lock:
@@ -502,7 +517,7 @@ class EmbeddedEngine:
             self._work.notify()
 
     def _repair(self) -> None:
-        """Make a broken store take writes again, unless it is closed; on the commit thread."""
+        """Make a broken store take writes again, unless it was closed; on the commit thread."""
         pause_seconds, cause = _REPAIR_PAUSE_SECONDS_MIN, self._broken
         while cause is not None:
             still, closed = "", self._closed
@@ -528,7 +543,8 @@ class EmbeddedEngine:
             pause_seconds = min(2 * pause_seconds, _REPAIR_PAUSE_SECONDS_MAX)
 
     def _try_repair(self) -> None:
-        """Raises whatever is in the way. Without the lock: others only read from a broken RocksDB."""
+        """Try once; raises the error that prevents it. Without the lock: a broken RocksDB is only read
+        from."""
         repair = self._repairing
         if repair is None:
             find_room(self._directory, MARGIN_BYTES, self._log_bytes_max)
@@ -546,7 +562,8 @@ class EmbeddedEngine:
         self._repairing = None
 
     def _settle(self, batch: Batch, cause: str | None) -> None:
-        """Tell everybody who waits for a batch; without the lock, for they may submit again."""
+        """Deliver all outcomes that wait for a batch; without the lock, because their receivers may
+        submit."""
         for waiter in batch.waiters:
             if cause is not None:
                 waiter.failed = commit_failed(cause)
@@ -566,19 +583,19 @@ class EmbeddedEngine:
         self._hand_over(deliver)
 
     def _hand_over(self, callback: Callable[[], None]) -> None:
-        """Have something done where outcomes are delivered; without the lock."""
+        """Call `callback` on the thread that outcomes are delivered on; without the lock."""
         try:
             self._deliver(callback)
-        except Exception:  # a closed event loop: nobody is left to hear, but the store goes on
+        except Exception:  # the event loop is closed: no receiver is left, but the store goes on
             _log.exception("outcomes could not be delivered")
             with self._lock:
                 self._release()
 
     def _start(self, db: Rdict) -> None:
-        """Take up a RocksDB that was just opened, while nobody writes."""
+        """Begin to use a RocksDB that was just opened, while no body writes."""
         stored = db.get(BATCH_KEY)
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
-        # Numbers that were given, even in vain, are not given again.
+        # A number that was given to a batch is never given again, also if that batch failed.
         self._batch_number = max(number, self._batch_number)
         self._sequence = max(sequence, self._sequence)
         self._db = db

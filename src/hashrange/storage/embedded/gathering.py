@@ -1,7 +1,7 @@
 """When a deferred commit of the embedded engine begins.
 
-A commit costs nearly the same for few bodies as for many. While each round of the submitting loop brings
-more of them, a commit that was deferred to the next round waits for one more, a bounded number of times.
+A commit of many bodies costs hardly more than a commit of few. So while each round of the event loop submits
+more bodies, the commit waits for one more round, up to a fixed number of rounds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ROUNDS_MAX: Final = 8
 
 
 class Gathering:
-    """Counts the rounds of one batch."""
+    """Counts the rounds of the event loop in which one batch collects."""
 
     __slots__ = ("_bodies", "_rounds")
 

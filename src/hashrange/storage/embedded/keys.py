@@ -60,8 +60,8 @@ def space_range(space: int) -> tuple[bytes, bytes]:
 
 
 def space_bound(space: int, partition: bytes, sort: bytes, partition_bytes: int) -> bytes:
-    """The lowest key of a space, whose partitions are `partition_bytes` long, that is not below
-    `(partition, sort)`, even where the bound's partition has another length."""
+    """The lowest key that a record at or above `(partition, sort)` can have, in a space whose partitions are
+    `partition_bytes` long. The bound's own partition may have another length."""
     length = len(partition)
     if length == partition_bytes:
         return pack(space, partition, sort)
@@ -81,10 +81,10 @@ unpack_totals = _two_signed.unpack
 
 
 def totals_key(space: int) -> bytes:
-    """Where the totals of a space are kept."""
+    """The key of the totals of a space."""
     return _TOTALS + _space(space)
 
 
 def clearing_key(space: int) -> bytes:
-    """Where it is noted that a deleted space may still take room."""
+    """The key of the note that a deleted space may still take disk space."""
     return CLEARING + _space(space)

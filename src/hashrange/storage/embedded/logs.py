@@ -1,13 +1,14 @@
-"""RocksDB's log format, which its write-ahead logs and its MANIFEST share: read, and written.
+"""Reads and writes RocksDB's log format, which its write-ahead logs and its MANIFEST share.
 
     file    blocks of 32 KiB, the last one shorter
     block   physical records; fewer than 7 bytes at its end are zeros
     record  crc32c of type and payload, masked: 4 bytes | length: 2 | type: 1 | payload; little-endian
     type    1 the whole of a logical record; 2, 3, 4 its first part, a middle one, its last
 
-A reader that met bytes which are no record goes on where a record can begin: behind the length that the bad
-one names, if a sound record lies there, and else at the next block, which always begins with a record. It
-never looks for records inside payloads, which may hold anything.
+After bytes that are no record, reading goes on where the next record can begin: at the end that the bad
+record's length gives, if a sound record begins there; otherwise at the next block, because a block always
+begins with a record. It never searches inside payloads, because a payload may hold bytes that look like a
+record.
 
 Source: RocksDB's wiki, "Write Ahead Log File Format". Refuses to know: files, and what the payloads mean.
 """
@@ -128,7 +129,7 @@ def _physical(data: bytes, position: int, left: int) -> tuple[bytes | None, int,
 
 
 def _resume(data: bytes, position: int, left: int) -> int:
-    """Where to go on reading behind a bad record."""
+    """The position at which reading goes on after a bad record."""
     if position + _HEADER_BYTES <= len(data):
         _, length, _ = _header.unpack_from(data, position)
         behind: int = position + _HEADER_BYTES + length
@@ -139,6 +140,7 @@ def _resume(data: bytes, position: int, left: int) -> int:
 
 
 def _masked(crc: int) -> int:
-    """RocksDB stores a checksum so that the checksum of a record that holds one differs from it."""
+    """The form in which RocksDB stores a checksum. It differs from the checksum itself, so that a record
+    which holds a checksum does not get a misleading one."""
     rotated = (crc >> 15) | ((crc << 17) & _WORD)
     return (rotated + _MASK_DELTA) & _WORD

@@ -1,11 +1,12 @@
-"""RocksDB's MANIFEST: which files make up a store, read without opening it.
+"""Reads from RocksDB's MANIFEST which files make up a store, without opening the store.
 
 CURRENT names the MANIFEST, a log (`logs`) of edits. Each edit is a sequence of a tag and its fields,
-all numbers varints. Together they say which SST files are live, and how far the write-ahead logs are in them:
-logs numbered below `log_number` are not needed any more, and `last_sequence` is the highest sequence number
-of any record in an SST.
+all numbers varints. Together they say which SST files are live, and which records of the write-ahead logs the
+SST files hold already: logs numbered below `log_number` are not needed any more, and `last_sequence` is the
+highest sequence number of any record in an SST.
 
-A torn last edit is normal: RocksDB was killed while it wrote it, and reads past it as well.
+A torn last edit is no damage: RocksDB was killed while it wrote this edit, and ignores it when it opens the
+store.
 
 Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 """
@@ -19,7 +20,7 @@ from typing import Final
 
 from hashrange.storage.embedded.logs import CUT_SHORT, BadBytes, LogRecord, read_log, write_log
 
-# Tags of an edit: those with what follows them.
+# The tags of an edit that are read here, and the layout of their fields.
 _COMPARATOR, _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 1, 2, 3, 4
 _COMPACT_CURSOR, _DELETED_FILE, _PREVIOUS_LOG, _LOG_TO_KEEP = 5, 6, 9, 10
 _NEW_FILE: Final = 103
@@ -35,12 +36,12 @@ _SEQUENCE_BYTES: Final = 8  # at the end of each key: sequence number and type
 
 
 class UnreadableManifest(Exception):
-    """Why the files of a store are not known."""
+    """The MANIFEST cannot be read, so the files of the store are not known; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sst:
-    """A live SST file, and what it holds: keys between two, written by some sequence numbers."""
+    """A live SST file, with the lowest and the highest key and sequence number in it."""
 
     number: int
     level: int
@@ -57,7 +58,7 @@ class Sst:
 
 @dataclass(slots=True)
 class Manifest:
-    """What a MANIFEST says."""
+    """The contents of a MANIFEST."""
 
     name: str
     store_id: str = ""
@@ -94,13 +95,13 @@ def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
 
 
 def newest_manifest(rocks: Path) -> str | None:
-    """The name of the newest MANIFEST, which CURRENT named if it is lost; None if there is none."""
+    """The name of the newest MANIFEST, for a store whose CURRENT is lost; None if there is no MANIFEST."""
     names = [path.name for path in rocks.glob("MANIFEST-*") if path.suffix != ".new"]
     return max(names, default=None)
 
 
 def without_ssts(rocks: Path, manifest: Manifest, numbers: set[int]) -> bytes:
-    """The bytes of a MANIFEST that says the same, but for some SST files."""
+    """The bytes of a MANIFEST like `manifest`, without the SST files that have these `numbers`."""
     kept = [
         found.payload
         for found in read_log((rocks / manifest.name).read_bytes())
@@ -128,7 +129,7 @@ def _damaged(name: str, bad: BadBytes) -> UnreadableManifest:
 
 
 class _Fields:
-    """An edit, read from its beginning."""
+    """Reads the fields of an edit, one after the other."""
 
     __slots__ = ("at", "data")
 

@@ -1,19 +1,19 @@
 """The mark of a store: the file STORE of a data directory, outside RocksDB's reach.
 
-One line of fixed length says that a store was made here, which one, and how far its acknowledged writes came:
+One line of fixed length says whether a store was made here, its id, and its last acknowledged write:
 
     hashrange store made     rocks 3b0bf30b-... batch 0000...0326 sequence 0000...1304 crc 89abcdef
 
-- `creating` or `made`. Only while it says `creating` may RocksDB create its files; nobody was told of a write
-  then.
-- RocksDB's own random id of the store, which its MANIFEST holds as well: another store in this place is
-  noticed.
-- The last batch that was acknowledged, and its last sequence number in RocksDB. It is written over after each
-  sync of the log and before the answers, without a sync of its own: the page cache outlives the process, and
-  after a crash of the machine the mark is a few seconds old. So it is never ahead of the log, and a log that
-  ends before it has lost acknowledged writes.
+- `creating` or `made`. RocksDB may create its files only while the mark says `creating`; no write has been
+  acknowledged then.
+- RocksDB's own random id of the store. The MANIFEST holds this id as well, so the files of another store in
+  this place are noticed.
+- The last batch that was acknowledged, and its last sequence number in RocksDB. The engine writes them after
+  each sync of the log and before the answers, without a sync of the mark itself: a killed process leaves the
+  mark in the page cache, and after a crash of the machine the mark is a few seconds old. So the mark is never
+  ahead of the log, and a log that ends before the mark has lost acknowledged writes.
 
-Refuses to know: RocksDB, and what follows from the mark.
+Refuses to know: RocksDB, and the conclusions from the mark (`damage`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _LINE: Final = re.compile(
 
 
 class DamagedMark(Exception):
-    """Why the file STORE does not say what it should."""
+    """The file STORE cannot be read as a mark."""
 
 
 class Mark(NamedTuple):
-    """What the file STORE says."""
+    """The contents of the file STORE."""
 
     made: bool
     store_id: str
@@ -74,12 +74,12 @@ def read_mark(directory: Path) -> Mark | None:
 
 
 def write_mark(directory: Path, mark: Mark) -> None:
-    """Put a mark in the place of the one before, durably: a crash leaves the one or the other."""
+    """Replace the mark durably: a crash leaves either the old mark or the new one."""
     write_durably(directory / NAME, mark.line())
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file so that a crash leaves either all of it or what was there."""
+    """Write a file so that a crash leaves either the whole new file or the old one."""
     new = path.with_name(path.name + ".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
@@ -101,7 +101,7 @@ def sync_directory(directory: Path) -> None:
 
 
 class OpenMark:
-    """The mark of an open store, moved on with each batch."""
+    """The mark of an open store. The engine moves it on with each batch."""
 
     __slots__ = ("_descriptor", "_store_id", "batch")
 
@@ -112,14 +112,14 @@ class OpenMark:
         self.batch = 0
 
     def advance(self, batch: int, sequence: int) -> None:
-        """Note that all up to this batch is durable. A mark that cannot be written stays behind: it says less
-        then, but nothing wrong."""
+        """Note that everything up to this batch is durable. If the mark cannot be written, the old mark
+        stays: it claims less then, but still nothing wrong."""
         self.batch = batch
         with contextlib.suppress(OSError):
             _overwrite(self._descriptor, Mark(True, self._store_id, batch, sequence).line())
 
     def close(self) -> None:
-        """Make the mark durable, and let go of it."""
+        """Make the mark durable, and close its file."""
         try:
             with contextlib.suppress(OSError):
                 os.fsync(self._descriptor)
@@ -128,10 +128,10 @@ class OpenMark:
 
 
 def _overwriter() -> Callable[[int, bytes], object]:
-    """What writes bytes over the beginning of a file.
+    """A function that writes bytes over the beginning of a file.
 
-    On POSIX it is the system's own `pwrite`, called without letting go of the GIL: it takes 2 µs, but
-    `os.pwrite` would have to wait for the GIL again, behind an event loop that is busy.
+    On POSIX it is the system's own `pwrite`, called without releasing the GIL: the call takes 2 µs, whereas
+    `os.pwrite` releases the GIL and then waits for it behind a busy event loop.
     """
     try:
         pwrite = ctypes.PyDLL(None).pwrite

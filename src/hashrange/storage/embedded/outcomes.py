@@ -1,6 +1,6 @@
-"""A batch of the embedded engine, and who waits for the outcomes of its bodies.
+"""A batch of the embedded engine, and the callers that wait for the outcomes of its bodies.
 
-Refuses to know: when it is committed, and whether that works.
+Refuses to know: when the batch is committed, and whether the commit works.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Waiter:
 
 
 class Batch(Layer):
-    """What some bodies wrote, and who waits until it is durable."""
+    """The writes of some bodies, and the callers that wait until these writes are durable."""
 
     __slots__ = ("bodies", "bytes", "outcomes", "waiters")
 
@@ -48,16 +48,16 @@ class Batch(Layer):
 
 
 def tell(outcomes: list[Outcome]) -> None:
-    """Deliver outcomes, on the thread that is here."""
+    """Deliver outcomes, on the calling thread."""
     for done, result, error in outcomes:
         try:
             done(result, error)
-        except Exception:  # the others are to hear of theirs all the same
+        except Exception:  # the other receivers get their outcomes all the same
             _log.exception("the receiver of an outcome failed")
 
 
 def commit_failed(cause: str) -> CommitFailed:
-    """What everybody hears who waits for a batch that failed."""
+    """The error for all callers that wait for a failed batch."""
     return CommitFailed(
         f"The write could not be made durable and was not applied: {cause}. Check the disk's free space and "
         "health; the store takes writes again as soon as the disk does."
@@ -65,5 +65,5 @@ def commit_failed(cause: str) -> CommitFailed:
 
 
 def call(callback: Callable[[], None]) -> None:
-    """Deliver on the thread that is here, where nobody said otherwise."""
+    """Deliver on the calling thread: how outcomes are delivered before `deliver_on` says otherwise."""
     callback()

@@ -1,12 +1,13 @@
-"""A data directory read as far as that goes, for the checker and the repair: nothing in it is changed.
+"""Reads all records of a damaged data directory that can be read, for the checker and the repair.
 
-RocksDB is opened, to read only, on a scratch folder elsewhere: links to the files of the store, beside a
-MANIFEST and logs without what is missing or damaged. So it works on a disk that cannot be written to, and for
-a store that RocksDB would refuse.
+Nothing in the directory is changed. RocksDB is opened, for reading only, on a scratch folder elsewhere. This
+folder holds links to the sound files of the store, and a MANIFEST and logs without the missing and damaged
+parts. So reading works on a disk that cannot be written to, and for a store that RocksDB would refuse.
 
-A walk that comes to damage goes on behind it. RocksDB does not say where a damaged block ends: the next key
-that can be read is searched for, from near to far, which takes some hundred reads of the block. Where several
-blocks of one neighbourhood are damaged, a sound one between them can be taken for a part of the damage.
+A walk that meets damage goes on after it. RocksDB does not say where a damaged block ends, so the next
+readable key is searched for, first near the damage and then further away; this takes some hundred reads of
+the block. Where several blocks near each other are damaged, a sound block between them may be taken for
+damaged.
 
 Refuses to know: what records mean.
 """
@@ -55,7 +56,7 @@ _BITE_RECORDS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class BadRange:
-    """Keys, from the first up to the last without it, between which some records cannot be read."""
+    """A range of keys, the last one excluded, in which some records cannot be read."""
 
     low: bytes
     high: bytes
@@ -69,7 +70,7 @@ class BadRange:
 
 
 class StoredRecords:
-    """What can be read of the store in a directory."""
+    """The records of the store in a directory, as far as they can be read."""
 
     def __init__(self, directory: Path, *, locked: bool = False) -> None:
         """`locked`: the caller holds the directory's lock.
@@ -114,7 +115,8 @@ class StoredRecords:
         return body(SkippingReader(self._db, self._cleared))
 
     def verify(self, progress: Callable[[str, int], None]) -> Iterator[Damage | BadRange]:
-        """Read every record once, and yield what was found in the files, then what cannot be read."""
+        """Read every record once. Yields the damage of the files first, then the ranges that cannot be
+        read."""
         yield from self.found.damage
         while self._db is not None:
             self.bad_ranges = []
@@ -129,11 +131,11 @@ class StoredRecords:
         yield from self.bad_ranges
 
     def without(self, numbers: set[int]) -> Rdict:
-        """The store as it would be without some SST files; the caller closes it."""
+        """Open the store as it would be without some SST files; the caller closes it."""
         return self._open_without(self.unusable_ssts | numbers, f"without-{len(numbers)}")
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Unlock the directory, and remove the scratch folders."""
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -171,7 +173,7 @@ class StoredRecords:
         self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
 
     def _covers(self, bad: BadRange) -> bool:
-        """Whether nothing of the file that a bad range lies in can be read."""
+        """Whether a bad range lies in a file of which nothing can be read."""
         sst = self.found.manifest.ssts.get(bad.sst) if self.found.manifest is not None else None
         return sst is not None and bad.low <= sst.first_key and bad.high > sst.last_key
 
@@ -205,7 +207,7 @@ def _examine(directory: Path, version: int | None) -> Examined:
 
 
 def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> None:
-    """Make `scratch/rocks` a view of the sound files of a store, by links to them."""
+    """Fill `scratch/rocks` with links to the sound files of a store."""
     view = scratch / "rocks"
     view.mkdir(parents=True)
     (view / "CURRENT").write_text(f"{manifest.name}\n")
@@ -218,12 +220,13 @@ def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> N
 
 
 def sound_part(log: Path) -> bytes:
-    """A log that holds the sound records of another."""
+    """The bytes of a log that holds only the sound records of `log`."""
     return write_log(found.payload for found in read_log(log.read_bytes()) if isinstance(found, LogRecord))
 
 
 class SkippingReader:
-    """The `Reader` of a damaged store: scans pass over what cannot be read, gets raise StoreDamaged."""
+    """The `Reader` of a damaged store: scans leave out records that cannot be read, gets raise
+    StoreDamaged."""
 
     __slots__ = ("_cleared", "_db")
 
@@ -288,11 +291,11 @@ class SkippingReader:
 
 
 def _nobody(bad: BadRange) -> None:
-    """Who hears of damage that was told of before."""
+    """The receiver of damage that was reported before."""
 
 
 def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]) -> Iterator[_Record]:
-    """The records between two keys, as far as they can be read; `damaged` hears of what cannot."""
+    """The readable records between two keys; calls `damaged` for each range that cannot be read."""
     options = ReadOptions()
     options.set_iterate_upper_bound(high)
     while True:
@@ -315,9 +318,9 @@ def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]
 
 
 def _first(db: Rdict, options: ReadOptions, key: bytes) -> tuple[bytes | None, str]:
-    """The first key at or behind another one; and why it cannot be read, or nothing.
+    """The first key at or after `key`, and the error if it cannot be read ("" if it can).
 
-    Each time with a new iterator: one that failed to seek can fail at sound blocks from then on.
+    It makes a new iterator each time, because an iterator that failed to seek may fail at sound blocks later.
     """
     iterator = db.iter(options)
     iterator.seek(key)
@@ -329,7 +332,7 @@ def _first(db: Rdict, options: ReadOptions, key: bytes) -> tuple[bytes | None, s
 
 
 def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> bytes | None:
-    """The first readable key behind an unreadable one, as far as it can be found; None: there is none."""
+    """The first readable key found after the unreadable key `low`; None if none is found."""
     width = max(len(low), len(high), _PROBE_BYTES)
     start, end = (int.from_bytes(key.ljust(width, b"\0"), "big") for key in (low, high))
 

@@ -1,14 +1,15 @@
-"""The repair of a store whose RocksDB takes no more writes: it is opened again, while readers read on.
+"""Repairs a store whose RocksDB takes no more writes: opens it again, while readers go on reading.
 
-A RocksDB cannot be opened twice, but a second time for reading only, beside the first. So:
+A RocksDB cannot be opened for writing twice, but it can be opened for reading beside the first. So:
 
-1. Open it for reading, and give new readers a view of that (`Reopening.stand_in`). The failed batch may be in
-   the log; the view shows what was there before it.
-2. When nobody reads from the broken one any more, close it, and open it anew (`Reopening.open_again`). If
-   that fails, the readers have their stand-in, and it is tried again later.
-3. If the failed batch is there, put back what its keys held.
+1. Open the store for reading only, and give new readers a view of it (`Reopening.stand_in`). RocksDB's log
+may
+   hold the failed batch; this view shows the records as they were before that batch.
+2. When no reader uses the broken RocksDB any more, close it and open the store anew (`Reopening.open_again`).
+   If this fails, readers keep the view of step 1, and the engine tries again later.
+3. If the failed batch is in the store, write back the records that it replaced.
 
-Not compiled, because it waits for the end of a view by a weak reference. Refuses to know: threads, who waits
+Not compiled, because it learns of the end of a view by a weak reference. Refuses to know: threads, who waits
 for the failed batch, when to try again.
 """
 
@@ -29,7 +30,7 @@ from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
 from hashrange.storage.embedded.room import reserved
 from hashrange.storage.embedded.view import StandIn, View
 
-# How long a try waits for readers that began before.
+# How long one try waits for readers of the broken RocksDB to end.
 _READERS_END_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.002
 
@@ -47,11 +48,11 @@ class Reopening:
         self._readers: weakref.ref[View] | None = None  # of the broken RocksDB
 
     def stand_in(self, view: View, open_for_reading: Callable[[], Rdict]) -> View:
-        """What readers are to be given instead of `view`, the last one that was published."""
+        """The view that new readers get instead of `view`, the last published one."""
         if self._readers is not None:
             return view
         before = {key: view.get(key) for key in self._keys}
-        # Or a compaction would delete files between their being listed and being opened.
+        # A compaction could otherwise delete a file after it was listed and before it is opened.
         self._broken.cancel_all_background(True)
         db = open_for_reading()
         stored = db.get(BATCH_KEY)
@@ -64,7 +65,8 @@ class Reopening:
         return StandIn(db, view.cleared, before)
 
     def open_again(self, directory: Path, open_anew: Callable[[], Rdict]) -> Rdict:
-        """RocksDB, without the failed batch. Raises OSError, StorageError, and whatever rocksdict does."""
+        """Open RocksDB, without the failed batch. Raises OSError, StorageError, and any error of
+        rocksdict."""
         self._await_readers()
         with reserved(directory), contextlib.suppress(Exception):
             self._broken.close()  # it reports the old error once more
@@ -72,18 +74,18 @@ class Reopening:
         try:
             stored = db.get(BATCH_KEY)
             if stored is not None and unpack_batch(stored)[0] == self._batch_number:
-                # It made it to the disk after all.
+                # The failed batch is on the disk after all.
                 db.write(writing(self._before))
                 db.flush_wal(True)
         except BaseException:
-            # If it cannot be closed either, it cannot be opened, and the next try tells.
+            # If closing fails as well, the next try to open it fails, and reports why.
             with contextlib.suppress(Exception):
                 db.close()
             raise
         return db
 
     def _await_readers(self) -> None:
-        """Wait until nobody reads from the broken RocksDB, for a reader keeps it open."""
+        """Wait until no reader uses the broken RocksDB, because a reader keeps it open."""
         deadline = time.monotonic() + _READERS_END_SECONDS
         while self._readers is not None and self._readers() is not None:
             if time.monotonic() > deadline:

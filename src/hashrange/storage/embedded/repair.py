@@ -1,17 +1,18 @@
-"""Accept what is lost of a damaged store, and make a sound store of the rest.
+"""Makes a sound store of the readable records of a damaged one; the rest is lost.
 
 In this order, so that a repair which is cut off can be done again:
 
-1. What is about to change is kept in the folder `damaged-N` of the data directory: links to the files, or
-copies. 2. Logs are rewritten with their sound records. RocksDB then plays back those behind a hole as well.
-3. The records of a damaged SST file that can still be read are written once more. They are found by comparing
-the
-   store with what it would be without that file, so deletions are kept too.
+1. The files that are about to change are kept in the folder `damaged-N` of the data directory, as links or
+   copies.
+2. Logs are rewritten with their sound records only, so that RocksDB plays back the records after a hole too.
+3. The readable records of a damaged SST file are written once more. They are found by comparing the store
+with
+   the store as it would be without that file, so deletions are kept too.
 4. The MANIFEST is rewritten without the SST files that are missing or damaged.
 5. RocksDB opens the store, and the mark is set to what it holds.
 
-Between the keys where nothing could be read, older states of records that the damaged file had replaced come
-back, if older files hold them.
+In a range of keys that cannot be read, old versions of records may come back: those that the damaged file had
+replaced, if older files still hold them.
 
 Refuses to know: what records mean, and so whether they still fit together.
 """
@@ -46,7 +47,7 @@ _BATCH_RECORDS: Final = 1_000
 
 
 def repair(directory: Path) -> Iterator[str]:
-    """Make the store in a directory sound, and yield what is done.
+    """Make the store in a directory sound; yields a line for each thing that was done.
 
     Raises DataDirectoryLocked, UnknownFormat, StorageError.
     """
@@ -110,7 +111,7 @@ class _Repair:
     def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
         names = ["CURRENT", manifest.name, *(log.name for log in logs)]
         names += [manifest.ssts[number].name for number in ssts]
-        # What a damaged MANIFEST does not name any more, RocksDB deletes.
+        # RocksDB deletes the files that a MANIFEST does not name, and a damaged one may name too few.
         known = {sst.name for sst in manifest.ssts.values()}
         names += [path.name for path in self._rocks.glob("*.sst") if path.name not in known]
         kept = self._aside / "rocks"
@@ -120,7 +121,7 @@ class _Repair:
                 continue
             if name.endswith(".sst"):
                 try:
-                    os.link(self._rocks / name, kept / name)  # RocksDB never writes to one again
+                    os.link(self._rocks / name, kept / name)  # RocksDB never changes an SST file
                     continue
                 except OSError:  # a file system without links
                     pass
@@ -133,7 +134,7 @@ class _Repair:
         sync_directory(self._directory)
 
     def _name_manifest(self, manifest: Manifest) -> bool:
-        """Have CURRENT name the MANIFEST; whether it did not."""
+        """Make CURRENT name the MANIFEST; returns whether it named another file before."""
         current, line = self._rocks / "CURRENT", f"{manifest.name}\n".encode()
         if current.exists() and current.read_bytes() == line:
             return False
@@ -148,9 +149,9 @@ class _Repair:
             write_durably(self._rocks / manifest.name, without_ssts(self._rocks, manifest, ssts))
 
     def _save_readable(self, store: StoredRecords, ssts: set[int]) -> int:
-        """Write what the readable parts of damaged SST files say once more."""
+        """Write the readable records of damaged SST files once more; returns how many."""
         written = 0
-        # It is opened to write while the damaged files are still part of it, so nothing may compact them.
+        # The damaged files are still a part of the store while it is opened for writing: do not compact them.
         without = store.without(ssts)
         db = disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES, compact=False)
         try:
@@ -192,7 +193,7 @@ def _is_damaged(log: Path) -> bool:
 
 
 def _differences(whole: Rdict, less: Rdict, bad: list[BadRange]) -> Iterator[tuple[bytes, bytes | None]]:
-    """What a store says otherwise than another one, between the ranges that cannot be read."""
+    """The records of `whole` that differ in `less` (None: deleted in `whole`), outside the `bad` ranges."""
     low = b""
     for high, after in [*((one.low, one.high) for one in bad), (b"\xff" * 40, b"")]:
         if low < high:

@@ -1,10 +1,10 @@
-"""Whether the disk has room for a batch, and for opening the store again after it.
+"""Finds out whether the disk has room for a batch, and for opening the store again after it.
 
-RocksDB that meets the end of the disk takes no write until it is opened again, and opening takes room
-itself: it writes what its log holds into tables. So no batch is begun that would leave less than that. The
-room belongs to everybody on the disk, so it can be gone all the same: `reopening` deals with that.
+When the disk is full, RocksDB takes no write until it is opened again, and opening needs disk space itself:
+it writes the records of its log into tables. So the engine begins no batch that would leave less than this
+space. Other programs may still use the space up; `reopening` deals with that.
 
-Refuses to know: RocksDB but for its folder, batches but for their size.
+Refuses to know: everything of RocksDB but its folder, and of batches but their size.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def find_room(
 ) -> None:
     """Raise NoRoom unless the disk takes `bytes_` more, and the store can be opened again then.
 
-    `flush` has RocksDB put the content of its log into tables, where it takes less, and need not be written
-    once more when the store is opened: it is called before giving up.
+    Before it gives up, it calls `flush`, which makes RocksDB write the records of its log into tables. Tables
+    are smaller than the log, and opening the store then need not write those records again.
     """
     free = shutil.disk_usage(directory).free
     need = OPENING_BYTES + _COPIES * bytes_
@@ -63,16 +63,16 @@ def log_bytes(directory: Path) -> int:
     with os.scandir(directory / "rocks") as entries:
         for entry in entries:
             if entry.name.endswith(".log"):
-                with contextlib.suppress(FileNotFoundError):  # RocksDB deletes it when it is done with it
+                with contextlib.suppress(FileNotFoundError):  # RocksDB deletes a log that it needs no more
                     total += entry.stat().st_size
     return total
 
 
 @contextlib.contextmanager
 def reserved(directory: Path) -> Iterator[None]:
-    """Hold what opening the store again takes, so that nobody else can take it, until the context ends.
+    """Reserve the disk space that opening the store again needs, until the context ends.
 
-    Raises OSError where the disk does not take it durably.
+    Raises OSError if the disk has not that much.
     """
     path = directory / _PROBE_NAME
     try:
@@ -91,7 +91,7 @@ def _allocate(descriptor: int, bytes_: int) -> None:
         try:
             os.posix_fallocate(descriptor, 0, bytes_)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # a file system that cannot
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # the file system has no fallocate
                 raise
 
 

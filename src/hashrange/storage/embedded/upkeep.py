@@ -1,16 +1,16 @@
-"""What deletions leave behind in RocksDB, and how the embedded engine gets rid of it.
+"""Gives back the disk space of deleted records.
 
-A deleted record is a tombstone over the record until both meet in a compaction; until then every scan walks
-over the two. Three things see to it that they meet soon:
+A deleted record stays in RocksDB, beside a tombstone, until a compaction removes both; until then every scan
+walks over the two. Three things make a compaction happen soon:
 
 - `disk` has RocksDB compact files in which tombstones gather (its deletion collector);
 - `Upkeep.step` flushes the write buffer when many tombstones are in it, since only files are compacted;
-- a deleted space is compacted as a whole, on a thread of its own: dropping its range alone would leave its
-  files where they are.
+- a deleted space is compacted as a whole, on a thread of its own, because dropping its range of keys alone
+  would leave its files on the disk.
 
-A note under CLEARING stays until the space is compacted, so that a restart goes on with it.
+A note under CLEARING stays until the space is compacted, so that the work goes on after a restart.
 
-Not compiled, because it waits for the end of views by weak references. Refuses to know: who reads, and how a
+Not compiled, because it learns of the end of views by weak references. Refuses to know: who reads, and how a
 batch is committed.
 """
 
@@ -44,7 +44,7 @@ def count_nothing(txn: Transaction) -> None:
 
 
 class Upkeep:
-    """The upkeep of one open RocksDB after another. Deleted spaces go through five stages:
+    """The upkeep of a store, whose RocksDB may be opened again. Deleted spaces go through five stages:
 
     1. Their records are there, and a view masks them (`add`).
     2. Nobody reads a view from before the deletion: the records are dropped (`drop`).
@@ -65,7 +65,7 @@ class Upkeep:
         self._thread: Thread | None = None
 
     def start(self, db: Rdict) -> None:
-        """Begin anew, for a RocksDB that was just opened: what was under way is done again."""
+        """Begin anew with a RocksDB that was just opened; work that was under way is done again."""
         spaces = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
         if spaces:
             write(db, lambda: clearing(spaces))
@@ -82,12 +82,12 @@ class Upkeep:
     def drop(self, db: Rdict, view: View) -> bool:
         """Drop the records of deleted spaces that no reader can see any more; `view` is the current one.
 
-        Whether something was written. It is not durable: the notes under CLEARING have it done again after a
-        crash.
+        Returns whether it wrote anything. This write is not durable: after a crash it is done again, because
+        the notes under CLEARING are still there.
         """
         if not self._clearing:
             return False
-        with self._lock, contextlib.suppress(Exception):  # the store is broken then, and its repair does it
+        with self._lock, contextlib.suppress(Exception):  # a broken store: its repair begins anew
             ready = {space for last, space in self._clearing if last() is None}
             if not ready:
                 return False
@@ -98,7 +98,7 @@ class Upkeep:
         return True
 
     def take_done(self) -> list[int]:
-        """The spaces whose notes are to be dropped with the next batch: nothing is left of them."""
+        """The spaces whose notes the next batch drops, because nothing is left of these spaces."""
         if not self._done:
             return []
         with self._lock:
@@ -106,8 +106,8 @@ class Upkeep:
         return done
 
     def masked(self, before: AbstractSet[int], deleted: AbstractSet[int]) -> AbstractSet[int]:
-        """The spaces that a new view masks: those of the view before it and those just deleted, less those
-        whose records are gone."""
+        """The spaces that a new view masks: those that the view before it masks and those just deleted,
+        without those whose records are gone."""
         if not deleted and not self._dropped:
             return before
         with self._lock:
@@ -116,11 +116,11 @@ class Upkeep:
 
     @property
     def stale(self) -> bool:
-        """Whether a commit is needed for going on with deleted spaces."""
+        """Whether the work on deleted spaces needs a commit to go on."""
         return bool(self._clearing or self._dropped or self._done)
 
     def step(self, db: Rdict) -> None:
-        """Begin what is due; nothing here takes long."""
+        """Begin the work that is due; returns soon."""
         with self._lock:
             if self._stopped:
                 return
@@ -141,10 +141,11 @@ class Upkeep:
             thread.join()
 
     def stop(self, db: Rdict) -> bool:
-        """End what is under way, for RocksDB cannot be closed before; whether there was something.
+        """End a compaction that is under way, because RocksDB cannot be closed before; returns whether there
+        was one.
 
-        `db` is only good for closing then, and complains about that, too: it may not flush its write buffer,
-        whose records are in its log.
+        After that `db` can only be closed, and reports an error even then: it may not flush its write
+        buffer. No record is lost by this, because the records of the buffer are in the log.
         """
         with self._lock:
             self._stopped = True
@@ -157,14 +158,15 @@ class Upkeep:
         return True
 
     def _compact(self, db: Rdict, spaces: list[int]) -> None:
-        """The thread. rocksdict gives the GIL back while RocksDB compacts."""
+        """Compact deleted spaces; on a thread of its own. rocksdict releases the GIL while RocksDB
+        compacts."""
         try:
             for space in spaces:
                 db.compact_range(*space_range(space))
                 with self._lock:
                     self._done.append(space)
         except Exception as error:
-            # The notes are still there: the next start does it.
+            # The notes are still there, so the next start compacts these spaces.
             if not self._stopped:
                 _log.warning("the files of deleted tables could not be compacted: %s", error)
         finally:

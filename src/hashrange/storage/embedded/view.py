@@ -1,13 +1,15 @@
 """The committed records of the embedded engine as they were at one moment.
 
-A view's `get` goes to a RocksDB snapshot. An iterator cannot (rocksdict 0.3.29 gives a snapshot's iterators
-the newest data), so each view links to the batches written after it, and the keys that those touched are
-taken from the snapshot instead (`corrections`). A batch is linked before it is written, so an iterator never
-sees one that its view does not know of. With no batch under way there is nothing to correct.
+A view's `get` reads from a RocksDB snapshot. A scan cannot: in rocksdict 0.3.29 the iterators of a snapshot
+show the newest data. So each view links to the batches written after it, and a scan takes the values of the
+keys that those batches wrote from the snapshot (`corrections`). A batch is linked before it is written, so an
+iterator never shows a batch that its view does not know of. While no batch is under way, there is nothing to
+correct.
 
-Space 0, where almost every body reads and few write, is kept in memory as it is read (`View.kept`).
+Almost every body reads space 0, and few write to it. So its records are kept in memory once they were read
+(`View.kept`).
 
-Not compiled, because the engine waits for the end of a view by a weak reference, which compiled classes do
+Not compiled, because the engine learns of the end of a view by a weak reference, which compiled classes do
 not have. Refuses to know: threads, commits, who reads.
 """
 
@@ -43,7 +45,7 @@ class View:
     def follow(self, touched: list[bytes], cleared: AbstractSet[int]) -> View:
         """The view of the next batch, which writes the keys `touched`.
 
-        What it keeps is its own copy: somebody who still reads this view must not put there what he finds.
+        The new view copies `kept`, because a reader of this view may go on adding the old values to it.
         """
         view = self.following = View(self.db, touched, cleared)
         view.kept = self.kept.copy()
@@ -77,7 +79,7 @@ class View:
         return keys[bisect_left(keys, low) : bisect_left(keys, high)]
 
     def corrections(self, low: bytes, high: bytes) -> dict[bytes, bytes | None]:
-        """What this view holds at the keys of a range that later batches wrote."""
+        """The values that this view holds at those keys of a range that later batches wrote."""
         images: dict[bytes, bytes | None] = {}
         later = self.following
         while later is not None:
@@ -89,8 +91,8 @@ class View:
 
 
 class StandIn(View):
-    """A view of a RocksDB that was opened for reading only, and in which some keys hold something else than
-    they are to: `before` says what (None: no record)."""
+    """A view of a RocksDB that was opened for reading only and may hold a failed batch. For the keys of that
+    batch, the view shows the values in `before` (None: no record)."""
 
     __slots__ = ("_before",)
 
@@ -106,7 +108,7 @@ class StandIn(View):
 
 
 def unreadable(error: Exception) -> Exception:
-    """What to raise for an error that rocksdict raised while reading."""
+    """The error of ours for an error that rocksdict raised while reading."""
     if isinstance(error, (DbClosedError, StorageError)):
         return error
     return StorageError(f"The store cannot be read: {error}. Check the disk; restore a backup if needed.")
