@@ -1,11 +1,11 @@
-"""What a table is, and the two funnels that everything goes through.
+"""Tables over the storage contract: every change of an item and every ordered read passes through here.
 
-    definitions  a table's definition, the catalog of all of them, their states, their replicas
+    definitions  a table's definition, the catalog of all definitions, their states, their replicas
     data         keys, records, index entries: `items.apply` changes items, `ranges.read_page` reads pages
-    background   queues by time, builds, and the sweeps that do what is due
+    background   queues by time, builds, and the sweeps that do the background work
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has
-    inspection   the integrity checker, and what operators see
+    inspection   the integrity checker, and the tables' sizes and states for operators
 
 Knows nothing of expressions, request shapes or sockets: conditions and updates arrive as functions.
 """

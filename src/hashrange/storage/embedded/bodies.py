@@ -381,7 +381,8 @@ class _Range:
 
     The upper bound spares RocksDB a walk over deleted records above the range. rocksdict 0.3.29 has no
     working lower bound. Its iterators point into the options without keeping them alive, so this object
-    keeps them. """
+    keeps them.
+    """
 
     __slots__ = ("_db", "_high", "_items", "_low", "_options", "reverse")
 

@@ -501,7 +501,8 @@ class EmbeddedEngine:
 
         The commit thread tells the callers of the failure after its first try of a repair. A crash before the
         repair could still bring the failed batch back, so mostly no caller is told before it cannot come
-        back. """
+        back.
+        """
         cause = cause or "the cause is not known"
         _log.error("the store refuses writes: %s", cause)
         with self._lock:

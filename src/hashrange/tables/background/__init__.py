@@ -1,14 +1,14 @@
-"""The work that is due by time, or too much for one request.
+"""Background work: work that is due at a later time, or is too much for one request.
 
-    queues       what is due when: queues by time, with marks from which they are read
-    expiry       time to live: the queue by time, and the deletion of what has expired
-    lag          the queue of a global index that lags behind
-    builds       what new indexes and queues make of the items that were there before
+    queues       queues by time, with marks from which they are read
+    expiry       time to live: the queue of items by expiry time, and the deletion of expired items
+    lag          the queue of changes for global indexes that lag behind
+    builds       the build of an index or a queue from the items that exist already
     backfill     the build of a new global index
-    sweeps       all of the background work that may be due
-    units        runs it: each unit fails alone
-    bites        how much of it is done at a time
+    sweeps       lists all background work that may be due
+    units        runs the background work in units; when one unit fails, the others go on
+    bites        how much background work is done in one transaction
 
-What changes an item (`tables.data.items`) leaves work here; the sweeps do it later, and change items by the
-same way as requests do.
+A change of an item (`tables.data.items`) adds work to the queues. The sweeps do this work later; they change
+items by `items.apply`, as requests do.
 """

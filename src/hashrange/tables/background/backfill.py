@@ -1,4 +1,4 @@
-"""Fills a new global index with the items that were there before; a build, as `builds` has it.
+"""Fills a new global index with entries of the items that exist already; this is a build (see `builds`).
 
 Items whose key attributes are absent or of the wrong type are left out, as in DynamoDB. A record that cannot
 be decoded is left out too, and reported.
@@ -23,7 +23,7 @@ def build_of(index: Index) -> Build:
 
 
 def look(reader: Reader, table: Table, index: Index, low: bytes, limit: Limit) -> Found:
-    """The missing entries of a bite of the items from the address `low` on."""
+    """The missing entries of a bite of items, from the address `low` on."""
     return builds.look(reader, table.space, low, limit, partial(_missing_entry, reader, table, index))
 
 
@@ -31,14 +31,18 @@ def _missing_entry(
     reader: Reader, table: Table, index: Index, partition: bytes, sort: bytes, record: bytes
 ) -> indexes.Entry | None:
     entry = indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
-    # A build that an earlier version began noted nothing: what items have put there is left as it is.
+    # A build that version 0.1.0 began has no notes of changed items. So an entry that is there already is
+    # newer than this one, and stays.
     if entry is None or reader.get(index.space, entry.partition, entry.sort) is not None:
         return None
     return entry
 
 
 def write(txn: Transaction, index: Index, found: Found) -> bool:
-    """Write the entries of a bite, but those of items that changed meanwhile; False if somebody else did."""
+    """Write the entries of a bite, except those of items that changed since `look`.
+
+    Returns False if another transaction wrote this bite already.
+    """
     changed = builds.advance(txn, build_of(index), found.low, found.high)
     if changed is None:
         return False
@@ -53,7 +57,7 @@ def write(txn: Transaction, index: Index, found: Found) -> bool:
 
 
 def at_once(txn: Transaction, table: Table, index: Index) -> bool:
-    """Fill an index now, if its table is small and nothing there is damaged; whether that was done."""
+    """Fill an index now, if its table is small and no record of it is damaged; returns whether it did."""
     if not builds.fit_at_once(txn, table.space):
         return False
     found = look(txn, table, index, b"", AT_ONCE)

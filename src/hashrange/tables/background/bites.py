@@ -1,26 +1,28 @@
-"""How much of the background work is done at a time, and what it had to leave out."""
+"""How much background work is done in one transaction (a bite), and the records that it left out."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 BYTES_MAX: Final = 512 * 1024
-"""What a bite reads or writes: an item may have 400 KB, so the number of items alone bounds nothing."""
+"""The most bytes that a bite reads or writes. The number of items is no bound by itself: one may have 400
+KB."""
 
 
 class Limit(NamedTuple):
-    """The most of one bite."""
+    """The most items and bytes of one bite."""
 
     items: int
     bytes: int = BYTES_MAX
 
 
 AT_ONCE: Final = Limit(1_000)
-"""What a request does by itself of a build that it begins; larger ones are left to the sweep."""
+"""A request that begins a build does the whole build if it is not larger than this; else the sweep does
+it."""
 
 
 class Damage(NamedTuple):
-    """A record that the work passed over, and why."""
+    """A damaged record that the background work skipped, and the reason."""
 
     partition: bytes
     sort: bytes
@@ -28,7 +30,7 @@ class Damage(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a bite of a queue came to: how many of its members it dealt with, those that it passed over, and
+    """The result of a bite of a queue: how many members were done, which damaged ones were skipped, and
     whether more may be due."""
 
     handled: int

@@ -1,13 +1,14 @@
-"""Builds over the items that were there before: the entries of a new index, the places in an expiry queue.
+"""Builds: the entries of a new index, or the places in an expiry queue, for the items that exist already.
 
     (space, name, "")      → the cursor: the address of the next item to look at
-    (space, name, address) → "", for an item before which the cursor is, and of which something else is to be
-                             built since the build began
+    (space, name, address) → "", a note: the cursor has not reached this item yet, but the item changed since
+    the
+                             build began
 
-A bite of items is looked at on a snapshot, so that no write waits meanwhile; one transaction then writes what
-was derived from them and moves the cursor. An item for which that changed in between, or any time since the
-build began, was noted by `note` in the transaction that changed it, and that transaction wrote what is being
-built for it. So the bite leaves noted items alone, and a step may run again, or go on after a crash.
+`look` reads a bite of items on a snapshot, so that no write waits for it. One transaction then writes the
+entries that were derived from these items, and moves the cursor. A transaction that changes an item before
+the cursor reaches it writes the item's entry itself, and notes the item (`note`). The build leaves noted
+items alone. So a step of the build may run again, and the build goes on after a crash.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class Build(NamedTuple):
 
 
 Derive = Callable[[bytes, bytes, bytes], Any]
-"""What is to be built of the record at a partition and sort; None: nothing."""
+"""Derives the thing to build (an entry, a time) from the record at a partition and sort; None: nothing."""
 
 
 class Found(NamedTuple):
-    """What was derived from the items between two addresses (`high` None: the end), by the item's address."""
+    """The derived things by the item's address, for the items from `low` to `high` (None: the end)."""
 
     low: bytes
     high: bytes | None
@@ -47,9 +48,9 @@ def cursor(reader: Reader, build: Build) -> bytes:
 
 
 def look(reader: Reader, space: int, low: bytes, limit: Limit, derive: Derive) -> Found:
-    """Derive what is to be built of the items of `space` from the address `low` on.
+    """Call `derive` for a bite of the items of `space`, from the address `low` on.
 
-    A record of which nothing can be derived, because it is damaged, is passed over and reported.
+    A damaged record, of which nothing can be derived, is skipped and reported.
     """
     derived: list[tuple[bytes, Any]] = []
     damages: list[Damage] = []
@@ -75,27 +76,29 @@ def look(reader: Reader, space: int, low: bytes, limit: Limit, derive: Derive) -
 
 
 def fit_at_once(reader: Reader, space: int) -> bool:
-    """Whether the items of `space` are so few that a request may build what it asks for by itself."""
+    """Whether the items of `space` are so few that the request which begins a build may do the whole
+    build."""
     records, bytes_ = reader.totals(space)
     return records <= AT_ONCE.items and bytes_ <= AT_ONCE.bytes
 
 
 def joined(first: Found, second: Found) -> Found:
-    """Two bites, of which the second goes on where the first ends."""
+    """One bite out of two; the second begins where the first ends."""
     derived, damages = first.derived + second.derived, first.damages + second.damages
     return Found(first.low, second.high, derived, damages, first.bytes + second.bytes)
 
 
 def note(txn: Transaction, build: Build, partition: bytes, sort: bytes) -> None:
-    """Note that the transaction writes itself what is built of an item, if the cursor is not past it."""
+    """Note that this transaction writes the built entry of an item itself, unless the cursor has passed the
+    item."""
     address = partition + sort
     if address >= cursor(txn, build):
         txn.put(build.space, build.name, address, b"")
 
 
 def advance(txn: Transaction, build: Build, low: bytes, high: bytes | None) -> set[bytes] | None:
-    """Move the cursor from `low` to `high` (None: to the end). The addresses of the items between them that
-    changed meanwhile; None if the cursor is not at `low` any more, because somebody else took the step."""
+    """Move the cursor from `low` to `high` (None: to the end). Returns the addresses of the noted items
+    between them; None if the cursor is not at `low` any more, because another transaction took this step."""
     if cursor(txn, build) != low:
         return None
     changed = {place for place, _ in txn.scan(build.space, build.name, low or b"\x00", high)}

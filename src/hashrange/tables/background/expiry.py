@@ -1,11 +1,11 @@
-"""Time to live: the queue of items by expiry time, and the sweep that deletes what has expired.
+"""Time to live: the queue of items by expiry time, and the sweep that deletes expired items.
 
-Each table with time to live has a space of its own, so that switching it off is one `delete_space`. It holds
-a queue by time (`queues`), whose names are addresses, and while the queue is being built of the items that
-were there before, the state of that build (`builds`), under "cursor".
+Each table with time to live has a space of its own for this, so that switching it off is one `delete_space`.
+The space holds a queue by time (`queues`), whose names are the addresses of items. While this queue is being
+built from the items that exist already, it also holds the state of that build (`builds`), under "cursor".
 
-`items.apply` keeps the queue; the sweep reads it from its mark and never scans the table. An item is
-deleted only if it still expires at the time that the queue says.
+`items.apply` keeps the queue up to date. The sweep reads the queue from its mark and never scans the table.
+It deletes an item only if the item still expires at the time in the queue.
 
 Source: Developer Guide, "Using time to live (TTL)": a Number of epoch seconds; other types, and times more
 than five years ago, never expire.
@@ -45,7 +45,7 @@ def requeue(
     old_item: Item | None,
     new_item: Item | None,
 ) -> None:
-    """Move an item's place in the queue as the item changes from one version to the next."""
+    """Move the item at `(partition, sort)` in the queue, when it changes from `old_item` to `new_item`."""
     before = expires_at(ttl.attribute, old_item)
     after = expires_at(ttl.attribute, new_item)
     if before == after:
@@ -68,7 +68,7 @@ def due(reader: Reader, ttl: TimeToLive, now: float) -> Iterator[tuple[int, byte
 def queued(
     reader: Reader, ttl: TimeToLive, after: tuple[int, bytes, bytes] | None = None
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """The whole queue in its order, behind the place `after`: for the checker."""
+    """All places of the queue after the place `after`, in order: for the checker."""
     behind = queues.place(after[0], after[1] + after[2]) if after is not None else None
     for seconds, address in queues.walk(reader, ttl.space, behind):
         yield seconds, address[:PARTITION_BYTES], address[PARTITION_BYTES:]
@@ -81,13 +81,13 @@ def is_queued(reader: Reader, ttl: TimeToLive, place: tuple[int, bytes, bytes]) 
 
 
 def forget(txn: Transaction, ttl: TimeToLive, place: tuple[int, bytes, bytes]) -> None:
-    """Take a place out of the queue whose item no longer expires then."""
+    """Remove a place from the queue, because its item does not expire at that time any more."""
     seconds, partition, sort = place
     queues.remove(txn, ttl.space, seconds, partition + sort)
 
 
 def done(txn: Transaction, ttl: TimeToLive, now: float, place: tuple[int, bytes, bytes]) -> None:
-    """Begin behind a place from now on: the transaction dealt with all that was due up to there."""
+    """Let the queue begin after `place` from now on: this transaction has dealt with all places up to it."""
     seconds, partition, sort = place
     queues.done(txn, ttl.space, now, seconds, partition + sort)
 
@@ -103,7 +103,7 @@ def cursor(reader: Reader, ttl: TimeToLive) -> bytes:
 
 
 def look(reader: Reader, table: Table, ttl: TimeToLive, low: bytes, limit: Limit) -> Found:
-    """When the items of a bite from the address `low` on expire."""
+    """The expiry times of a bite of items, from the address `low` on."""
 
     def derive(partition: bytes, sort: bytes, record: bytes) -> int | None:
         return expires_at(ttl.attribute, records.item_of(record))
@@ -112,7 +112,10 @@ def look(reader: Reader, table: Table, ttl: TimeToLive, low: bytes, limit: Limit
 
 
 def write(txn: Transaction, ttl: TimeToLive, found: Found) -> bool:
-    """Queue the items of a bite, but those that changed meanwhile; False if somebody else did."""
+    """Add the items of a bite to the queue, except those that changed since `look`.
+
+    Returns False if another transaction wrote this bite already.
+    """
     changed = builds.advance(txn, build_of(ttl), found.low, found.high)
     if changed is None:
         return False
@@ -123,7 +126,7 @@ def write(txn: Transaction, ttl: TimeToLive, found: Found) -> bool:
 
 
 def at_once(txn: Transaction, table: Table, ttl: TimeToLive) -> bool:
-    """Build the queue now, if the table is small and nothing there is damaged; whether that was done."""
+    """Build the queue now, if the table is small and no record of it is damaged; returns whether it did."""
     if not builds.fit_at_once(txn, table.space):
         return False
     found = look(txn, table, ttl, b"", AT_ONCE)

@@ -1,12 +1,12 @@
 """Global indexes that lag behind, so that programs can be tested against eventual consistency.
 
-With `Settings.gsi_delay_seconds` a change of an index entry goes into a queue first, and the sweep takes it
-to the index when its time has come, in the order in which the items changed:
+With `Settings.gsi_delay_seconds` a change of an index entry goes into a queue first. The sweep makes the
+change in the index when its time has come, in the order in which the items changed:
 
     ("change", sequence) → a `Change`, packed by msgspec
-    ("mark", "")         → the sequence below which no change waits any more, where the sweep begins
+    ("mark", "")         → the sequence at which the sweep begins: no change below it waits any more
 
-Sequences only grow, so the mark does too.
+Sequences only grow, so the mark only grows.
 """
 
 from __future__ import annotations
@@ -46,20 +46,22 @@ _DECODE = msgspec.msgpack.Decoder(Change)
 def enqueue(
     txn: Transaction, index: Index, before: Entry | None, after: Entry | None, due: float
 ) -> None:
-    """Have one entry replaced by another at the time `due`."""
+    """Queue the replacement of the entry `before` by `after`, for the time `due`."""
     txn.append(LAG_SPACE, _CHANGE, _ENCODE.encode(Change(due, index.space, before, after)))
 
 
 def arrive(
     txn: Transaction, spaces: dict[int, Index], now: float, delay_seconds: float, limit: Limit
 ) -> Done:
-    """Take a bite of the changes that are due to their indexes.
+    """Make a bite of the changes that are due in their indexes.
 
-    `spaces` are indexes that existed a while ago; others are looked up. Changes of indexes that do not exist
-    are dropped. So are those that cannot be decoded: the checker finds the entry that lacks its change. None
-    waits for much longer than `delay_seconds`, or one of a time when the clock was ahead would hold up all
-    that came after it. For that reason a change also takes those before it along, whose time may be later
-    than its own.
+    `spaces` are the indexes that existed a while ago; other indexes are looked up. A change of an index that
+    does not exist any more is dropped. So is a change that cannot be decoded; the checker will find the
+    entry that lacks it.
+
+    A change whose time is further away than `delay_seconds` is made now: it was queued while the clock was
+    ahead, and would make all changes behind it wait. When a change is due, the changes before it are made as
+    well, even if their times are later.
     """
     left, bytes_left = limit
     found: list[tuple[bytes, Change | str]] = []
@@ -108,7 +110,7 @@ def spaces_of_indexes(tables: Iterable[Table]) -> dict[int, Index]:
 
 
 def drop_first(txn: Transaction) -> bytes:
-    """Drop the first change that waits, which cannot be taken to its index; its place."""
+    """Drop the first change that waits, because it cannot be made; returns its place."""
     place = next(iter(txn.scan(LAG_SPACE, _CHANGE, _mark(txn))))[0]
     txn.delete(LAG_SPACE, _CHANGE, place)
     txn.put(LAG_SPACE, _MARK, b"", place + b"\x00")

@@ -1,12 +1,14 @@
-"""Queues by time: what is to happen when, in the order of the times. One space holds one queue.
+"""Queues by time: names with the times at which they are due, in the order of the times. A space holds one
+queue.
 
     ("queue", time as 8 bytes big-endian + name) → ""
-    ("mark", "") → the time at which it was set (8 bytes), and the place below which nothing is due any more
+    ("mark", "") → the time at which the mark was set (8 bytes), and the place where the queue begins
 
-What was taken out of a queue lies at its front as deletions, and a scan from the beginning would walk over
-all of them: it begins at the mark instead. The mark moves in the transaction that empties what is below it,
-and goes back in the transaction that puts something there, such as a time in the past. It does not count
-for a clock that was set back: what was too old then need not be now.
+A removed name leaves a tombstone at the front of the queue, and a scan from the beginning would walk over all
+tombstones. So a scan begins at the mark. A transaction that removes all names up to a place moves the mark
+there; one that adds a name below the mark, such as one due in the past, moves the mark back. If the clock
+shows an earlier time than the one at which the mark was set, the mark is ignored: names below it may count
+again.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ TIME_MAX: Final = 2**63 - 1
 
 
 def place(seconds: int, name: bytes) -> bytes:
-    """Where a name lies that is due at `seconds` (epoch)."""
+    """The place of a name that is due at `seconds` (epoch)."""
     return seconds.to_bytes(_TIME_BYTES, "big") + name
 
 
 def add(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
-    """Have `name` be due at `seconds` (epoch)."""
+    """Add `name` to the queue, due at `seconds` (epoch)."""
     where = place(seconds, name)
     txn.put(space, _QUEUE, where, b"")
     stored = txn.get(space, _MARK, b"")
@@ -38,24 +40,25 @@ def add(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
 
 
 def remove(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
-    """Take a name out, wherever in the queue it is."""
+    """Remove a name that is due at `seconds` (epoch)."""
     txn.delete(space, _QUEUE, place(seconds, name))
 
 
 def holds(reader: Reader, space: int, seconds: int, name: bytes) -> bool:
-    """Whether `name` is due at `seconds`."""
+    """Whether the queue holds `name`, due at `seconds`."""
     return reader.get(space, _QUEUE, place(seconds, name)) is not None
 
 
 def walk(reader: Reader, space: int, after: bytes | None = None) -> Iterator[tuple[int, bytes]]:
-    """The whole queue behind the place `after`, as `(seconds, name)`: for the checker."""
+    """All members of the queue after the place `after`, as `(seconds, name)`: for the checker."""
     low = after + b"\x00" if after is not None else b""
     for where, _ in reader.scan(space, _QUEUE, low):
         yield int.from_bytes(where[:_TIME_BYTES], "big"), where[_TIME_BYTES:]
 
 
 def due(reader: Reader, space: int, now: float, oldest: int = 0) -> Iterator[tuple[int, bytes]]:
-    """What is due at `now` and was not before `oldest`, as `(seconds, name)`, the earliest first."""
+    """The names whose time is at most `now` and at least `oldest`, as `(seconds, name)`, the earliest
+    first."""
     low = place(max(0, oldest), b"")
     stored = reader.get(space, _MARK, b"")
     if stored is not None and int.from_bytes(stored[:_TIME_BYTES], "big") <= int(now):
@@ -65,11 +68,11 @@ def due(reader: Reader, space: int, now: float, oldest: int = 0) -> Iterator[tup
 
 
 def ahead(reader: Reader, space: int, latest: int) -> Iterator[tuple[int, bytes]]:
-    """What is due after `latest` only, as `(seconds, name)`."""
+    """The names whose time is after `latest`, as `(seconds, name)`."""
     for where, _ in reader.scan(space, _QUEUE, place(latest + 1, b"")):
         yield int.from_bytes(where[:_TIME_BYTES], "big"), where[_TIME_BYTES:]
 
 
 def done(txn: Transaction, space: int, now: float, seconds: int, name: bytes) -> None:
-    """Move the mark behind a place: the transaction took everything out that `due` gave up to there."""
+    """Move the mark behind a place: this transaction removed all names that `due` gave up to there."""
     txn.put(space, _MARK, b"", place(int(now), b"") + place(seconds, name) + b"\x00")

@@ -1,8 +1,9 @@
-"""The background work: what becomes due by time, done in small transactions.
+"""The sweep: does the background work that is due, in small transactions.
 
-`units` lists it, `background.Background` runs it. A sweep may be stopped at any point, and the next one goes
-on: every step is one transaction that leaves the store whole, and is bounded by the number of its items and
-by their bytes. Nobody waits for a sweep but the things that it does.
+`units` lists the work, and `units.Background` runs it. Each step is one transaction that leaves the store
+consistent, and has a bounded number of items and bytes. So a sweep may be stopped at any point, and the next
+sweep goes on. No request waits for a sweep: only expiries, index builds and the like come later if it is
+late.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from hashrange.tables.definitions.table import Index, Table, TimeToLive
 from hashrange.tables.inspection import overview
 from hashrange.tables.streams import logs
 
-# The most items of a bite.
+# The most items of a transaction.
 BITE_ITEMS = 1_000
 
 # A build looks at so many items before it lets others run.
 _LOOK_ITEMS = 100
 
-# 0 means that more is due, so it is never the answer when nothing is.
+# `sweep` returns 0 if more is due, so it returns at least this if nothing is due.
 _WAIT_SECONDS_MIN = 0.001
 
-# A long build is logged as often as this as it goes on.
+# The progress of a long build is logged this many times.
 _PROGRESS_STEPS = 10
 
 _log = logging.getLogger("hashrange")
 
 
 def sweep(engine: Engine, occasion: Occasion, background: Background) -> float:
-    """Do one bite of everything that is due; the seconds until the next sweep, 0 while more is due."""
+    """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due."""
     settings = occasion.settings
     wait = settings.sweep_seconds
     if background.run(partial(units, engine), occasion, BITE_ITEMS):
@@ -51,7 +52,7 @@ def sweep(engine: Engine, occasion: Occasion, background: Background) -> float:
 
 
 def units(engine: Engine) -> Iterator[Unit]:
-    """Everything that may be due, each to fail alone."""
+    """All background work that may be due; a unit that fails does not stop the others."""
     definitions = engine.read(lambda reader: list(catalog.every_definition(reader)))
     tables: list[Table] = []
     for name, table in definitions:
@@ -92,7 +93,10 @@ def _upkeep(engine: Engine, bite: Bite) -> bool:
 
 
 def _log_progress(event: str, fields: dict[str, str], before: float, after: float) -> None:
-    """Log how far a build is whenever another tenth of it is done; its shares before and after a bite."""
+    """Log the progress of a build each time that another tenth of it is done.
+
+    `before` and `after` are the shares that were done before and after a bite.
+    """
     tenths_before, tenths = int(before * _PROGRESS_STEPS), int(after * _PROGRESS_STEPS)
     if tenths > tenths_before:
         percent = tenths * 100 // _PROGRESS_STEPS
@@ -102,7 +106,8 @@ def _log_progress(event: str, fields: dict[str, str], before: float, after: floa
 def _look(
     engine: Engine, bite: Bite, low: bytes, look: Callable[[Reader, bytes, Limit], builds.Found]
 ) -> builds.Found:
-    """Look at a bite of items from the address `low` on, in parts: others run in between."""
+    """Look at a bite of items from the address `low` on, in parts, so that other threads can run in
+    between."""
     items_left, bytes_left = bite.limit
     whole = builds.Found(low, low, [], [], 0)
     while items_left > 0 and bytes_left > 0 and whole.high is not None:
@@ -122,7 +127,7 @@ def _part(
 
 
 def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
-    """One bite of filling a new index; the last one makes it ACTIVE."""
+    """Fill a new index with one bite of entries; the last bite makes the index ACTIVE."""
 
     def index_of(reader: Reader) -> tuple[Table, Index, bytes] | None:
         table = catalog.find(reader, name)
@@ -163,7 +168,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
 
 
 def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
-    """One bite of queueing the items that were there before time to live was switched on."""
+    """Add one bite of the items that existed before time to live was switched on to the expiry queue."""
 
     def table_of(reader: Reader) -> tuple[Table, bytes] | None:
         table = catalog.find(reader, name)
@@ -196,7 +201,7 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     if progress is not None:
         bite.damaged(found.damages)
         _log_progress("queueing items to expire", {"table": name, "attribute": ttl.attribute}, *progress)
-    return True  # at its end, the queue itself may have something to do
+    return True  # when the build has ended, items in the queue may be due at once
 
 
 def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
@@ -223,7 +228,7 @@ def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
 def _expire_bite(
     txn: Transaction, name: str, ttl: TimeToLive, occasion: Occasion, limit: Limit
 ) -> Done:
-    """Delete the items that are due and still expire at the time that the queue says."""
+    """Delete the items that are due and still expire at the time in the queue."""
     table = catalog.find(txn, name)
     if table is None or table.ttl != ttl:
         return Done(0, [], False)
@@ -244,7 +249,7 @@ def _expire_bite(
             item = records.item_of(record) if record is not None else None
             expires = expiry.expires_at(ttl.attribute, item)
         except Exception as error:
-            # It cannot expire, and would be in the way for good.
+            # The item cannot be deleted, and its place would stay at the front of the queue for ever.
             damages.append(Damage(partition, sort, repr(error)))
             expires = None
         if record is None or expires != seconds:
@@ -257,7 +262,7 @@ def _expire_bite(
 
 
 def _arrive(engine: Engine, tables: list[Table], bite: Bite) -> bool:
-    """Take a bite of the changes that are due to their lagging indexes."""
+    """Make a bite of the changes that are due in lagging indexes."""
     if engine.read(lag.next_due) is None:
         return False
     now, delay = bite.occasion.now, bite.occasion.settings.gsi_delay_seconds
@@ -278,7 +283,10 @@ def _one_by_one_if_need_be(
     work: Callable[[Limit], Callable[[Transaction], Done]],
     pass_over: Callable[[Transaction, str], list[Damage]],
 ) -> bool:
-    """Do a bite of a queue; whether more is due. A member that cannot be done is passed over."""
+    """Do a bite of a queue; returns whether more is due.
+
+    If the bite fails, its members are done one by one, and a member that fails is skipped by `pass_over`.
+    """
     try:
         done = bite.write(engine, work(bite.limit))
     except StorageError:
@@ -307,7 +315,7 @@ def _passing_over(
 
 
 def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
-    """Trim a stream, roll its shards over when they are old, forget it when it is long off."""
+    """Trim a stream, replace its shards when they are old, and remove it a day after it was switched off."""
     occasion = bite.occasion
     now = occasion.now
     stream = engine.read(lambda reader: logs.find(reader, name, label))
@@ -336,7 +344,7 @@ def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) ->
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
-    """Let a stream go on at the time `now`, which is earlier than times that it holds."""
+    """Let a stream go on after the clock was set back to `now`, which is earlier than times in the stream."""
     stream = logs.find(txn, name, label)
     if stream is not None:
         logs.save(txn, logs.brought_back(stream, now))
@@ -354,7 +362,7 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
 
 
 def _let_go(engine: Engine, bite: Bite) -> bool:
-    """Let go of items whose transactions are over."""
+    """Remove the holds on items whose transactions are over."""
     now, held, limit = bite.occasion.now, bite.occasion.settings.transaction_seconds, bite.limit.items
     if not engine.read(partial(holds.any_due, now=now, hold_seconds=held)):
         return False
@@ -363,7 +371,7 @@ def _let_go(engine: Engine, bite: Bite) -> bool:
 
 
 def _forget_tokens(engine: Engine, bite: Bite) -> bool:
-    """Forget tokens that are no longer valid, and see that none is valid for too long."""
+    """Remove tokens that are no longer valid, and shorten those that are valid for too long."""
     now, limit = bite.occasion.now, bite.limit.items
     more = False
     if engine.read(partial(tokens.any_expired, now=now)):

@@ -1,14 +1,14 @@
-"""Runs the background work: units that fail alone.
+"""Runs the background work in units, so that an error in one unit does not stop the others.
 
-A unit is one table's expiry, one index that is being filled, one stream, one queue: `sweeps` says which there
-are. What one of them raises stops that one only. It is logged once with the unit's name, shown by `failing`
-until the unit works again, and the unit is tried again after a second, after two, after four, up to five
-minutes. A single record that a unit had to pass over is counted and logged.
+A unit is one table's expiry, one index that is being filled, one stream, or one queue; `sweeps` lists them.
+If a unit raises an error, the error is logged once with the unit's name, `failing` shows it until the unit
+works again, and the unit is tried again after a second, after two, after four, up to five minutes. If a unit
+had to skip a damaged record, the record is counted and logged.
 
-A unit that has more to do is run again at once, in bites: how many items a bite has follows from how long the
-last one took, since nobody else writes meanwhile.
+A unit that has more to do runs again at once, in bites. No other write can run during a bite, so the time
+that the last bite took decides how many items the next one has.
 
-Time is that of a steady clock, not the database's: that one may stand still or jump.
+All times here are those of a steady clock, because the database's clock may stand still or jump.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRY_SECONDS_MIN: Final = 1.0
 RETRY_SECONDS_MAX: Final = 300.0
 
 BITE_SECONDS: Final = 0.003
-"""How long the body of a bite should take: requests that write wait for it."""
+"""How long the body of a bite should take. Requests that write wait for it."""
 
 _ITEMS_FIRST: Final = 100
 _ITEMS_MIN: Final = 10
@@ -39,14 +39,15 @@ _DAMAGES_LOGGED_MAX: Final = 100
 
 
 class Unit(NamedTuple):
-    """A piece of background work: its name, and what does a bite of it and answers whether more is due."""
+    """A piece of background work: its name, and a function that does a bite and returns whether more is
+    due."""
 
     name: str
     step: Callable[[Bite], bool]
 
 
 class Failure(NamedTuple):
-    """A unit that fails: the error of the last try, how many there were, when the next one is."""
+    """The failure of a unit: the error of the last try, the number of tries, and the time of the next try."""
 
     error: str
     tries: int
@@ -54,7 +55,7 @@ class Failure(NamedTuple):
 
 
 class Bite:
-    """What a unit is given for one bite."""
+    """The limits, time and settings that a unit gets for one bite."""
 
     __slots__ = ("_background", "_unit", "limit", "occasion", "seconds")
 
@@ -66,7 +67,7 @@ class Bite:
         self.seconds = 0.0
 
     def write(self, engine: Engine, body: Callable[[Transaction], T]) -> T:
-        """`engine.write`; the time that the body takes decides how large the next bite is."""
+        """As `engine.write`. The time that the body takes decides how large the next bite is."""
         steady = self._background.steady
 
         def timed(txn: Transaction) -> T:
@@ -78,11 +79,11 @@ class Bite:
         return engine.write(timed)
 
     def pause(self) -> None:
-        """Let others run, between two parts of a bite."""
+        """Let other threads run, between two parts of a bite."""
         self._background.pause()
 
     def damaged(self, damages: Iterable[Damage]) -> None:
-        """Report records that were passed over."""
+        """Report damaged records that were skipped."""
         for damage in damages:
             self._background.report(self._unit, damage)
 
@@ -90,7 +91,7 @@ class Bite:
 class Background:
     """The state of the background work of one database.
 
-    `failures` counts what units raised, `damages` the records passed over; both since the start.
+    `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     """
 
     def __init__(
@@ -112,13 +113,14 @@ class Background:
 
     @property
     def failing(self) -> dict[str, str]:
-        """The units that fail, and their errors."""
+        """The names of the units that fail at present, with their errors."""
         return {name: failure.error for name, failure in list(self._failing.items())}
 
     def run(self, units: Callable[[], Iterable[Unit]], occasion: Occasion, items_max: int) -> bool:
-        """Do one bite of everything that is due; whether more is due.
+        """Do one bite of each unit that is due; returns whether more is due.
 
-        While units have more to do, `units` is asked for all there are only as often as sweeps are wanted.
+        While some units have more to do, only these run; `units` is called for the whole list only as often
+        as sweeps are due anyway.
         """
         self._occasion, self._items_max = occasion, items_max
         list_seconds = occasion.settings.sweep_seconds
@@ -131,11 +133,11 @@ class Background:
         for unit in list(self._unfinished.values()):
             if not self._attempt(unit):
                 self._unfinished.pop(unit.name, None)
-        # What was not looked at may have become due meanwhile.
+        # A unit that did not run this time may have become due.
         return bool(self._unfinished) or not whole
 
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
-        """Do a step as a unit of its own, which fails alone; its result, `otherwise` where it has none."""
+        """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
         results: list[float] = []
 
         def keep(bite: Bite) -> bool:
@@ -155,7 +157,7 @@ class Background:
         return False
 
     def _attempt(self, unit: Unit) -> bool | None:
-        """Do a bite of a unit; whether more is due, None if it failed or has to wait."""
+        """Do a bite of a unit. Returns whether more is due; None if the unit failed or has to wait."""
         failure = self._failing.get(unit.name)
         if failure is not None and self.steady() < failure.retry_at:
             return None
@@ -178,15 +180,16 @@ class Background:
         wait = min(RETRY_SECONDS_MIN * 2.0 ** (tries - 1), RETRY_SECONDS_MAX)
         text = f"{type(error).__name__}: {error}"
         self._failing[name] = Failure(text, tries, self.steady() + wait)
-        # The engine itself tells of commits that fail, once for all that it refuses.
+        # The engine logs a failed commit itself, once for all the writes that it refuses.
         if not isinstance(error, CommitFailed) and (before is None or before.error != text):
-            # The store's own errors say all; anything else is a mistake of ours.
+            # The text of a StorageError is enough; any other error is a mistake in the code: log its
+            # traceback.
             fields = {"unit": name, "error": text}
             trace = None if isinstance(error, StorageError) else error
             _log.error("background work failed and is tried again", extra={"fields": fields}, exc_info=trace)
 
     def report(self, unit: str, damage: Damage) -> None:
-        """Count and log a record that a unit passed over."""
+        """Count and log a damaged record that a unit skipped."""
         self.damages += 1
         if self.damages <= _DAMAGES_LOGGED_MAX:
             address = f"{damage.partition.hex()}/{damage.sort.hex()}"
@@ -195,7 +198,7 @@ class Background:
 
 
 def _next_items(items: int, seconds: float, items_max: int) -> int:
-    """How many items the next bite has, after one of `items` whose body took `seconds`."""
+    """How many items the next bite has, if the body of a bite of `items` took `seconds`."""
     if seconds > BITE_SECONDS:
         items = max(int(items * BITE_SECONDS / seconds), _ITEMS_MIN)
     elif seconds * 2 < BITE_SECONDS:

@@ -1,4 +1,4 @@
-"""The data path: the one way to change an item, and the one way to read them in order.
+"""The data path: the one way to change an item, and the one way to read items in order.
 
     keys         an item's key: its rules and its address
     records      the stored form of an item
@@ -6,8 +6,8 @@
     items        `apply`: the only way an item changes
     writes       one read-modify-write: put, update, delete, check
     ranges       `read_page`: the only ordered read
-    sources      what may be read, what it shows and what that costs
+    sources      which table or index a read uses, which attributes it shows, and what the read costs
     capacity     read and write units, and the ConsumedCapacity of an answer
-    tokens       answers to ClientRequestToken
+    tokens       ClientRequestToken: a repeated transaction has no second effect
     holds        transactions that stay in flight, so that programs can be tested against conflicts
 """

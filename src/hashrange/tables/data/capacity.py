@@ -1,13 +1,13 @@
 """Read and write units, and the ConsumedCapacity of an answer.
 
 A read unit is 4 KB read strongly consistent; eventually consistent reads cost half, transactions double.
-A write unit is 1 KB of the larger of the item before and after; transactions cost double on the table, not
-on its indexes (measured on the service: dynoxide pull request 188). An index entry
-that is written costs on the index too: one write for an entry that appears, goes or changes, two for one
-that moves. Units are reported as float, as DynamoDB does.
+A write unit is 1 KB of the larger of the item before and after. In a transaction, writes cost double on the
+table, but not on its indexes (measured on the service: dynoxide pull request 188). A change of an index entry
+costs on the index too: one write for an entry that is added, removed or changed, two for an entry that moves
+to another key. Units are reported as float, as DynamoDB does.
 
-Source: Developer Guide, "DynamoDB read and write operations" and SEMANTICS of indexes in "Global
-Secondary Indexes: provisioned throughput considerations".
+Source: Developer Guide, "DynamoDB read and write operations", and "Global Secondary Indexes: provisioned
+throughput considerations".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_INDEXES: dict[str, int] = {}
 
 
 class WriteUnits(msgspec.Struct, frozen=True):
-    """What a write costs: units on the table and on each index that it changed."""
+    """The cost of a write: units on the table, and on each index that it changed."""
 
     table: int
     indexes: dict[str, int]
@@ -61,7 +61,7 @@ class Consumed:
         indexes[name] = indexes.get(name, 0.0) + units
 
     def add_write(self, table: Table, units: WriteUnits, factor: int = 1) -> None:
-        """Add a write; `factor` is 2 in a transaction, whose indexes cost what they always do."""
+        """Add a write. `factor` is 2 in a transaction; it applies to the table, not to its indexes."""
         self._table += units.table * factor
         for name, index_units in units.indexes.items():
             index = table.index(name)

@@ -1,11 +1,11 @@
 """Transactions that stay in flight, so that programs can be tested against conflicts.
 
-Bodies run one after another, so no two transactions ever meet on their own. With
-`Settings.transaction_seconds` a transaction holds its items for that time after it ran: another write of
-such an item, or a transaction that reads it, is then refused as DynamoDB refuses a conflict.
+Bodies run one after another, so two transactions never conflict by themselves. With
+`Settings.transaction_seconds` a transaction holds its items for that time after it ran. Another write of
+such an item, or a transaction that reads it, is then refused with DynamoDB's error for a conflict.
 
-    (HOLD_SPACE, digest of the item's address, "") → until when, in microseconds (8 bytes)
-    and a queue by time of the digests (`queues`), so that the sweep finds what to let go of
+    (HOLD_SPACE, digest of the item's address, "") → the end of the hold, in microseconds (8 bytes)
+    and a queue by time of the digests (`queues`), in which the sweep finds the holds that are over
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _name(space: int, partition: bytes, sort: bytes) -> bytes:
 def check(
     reader: Reader, space: int, partition: bytes, sort: bytes, now: float, hold_seconds: float
 ) -> None:
-    """Raise `TransactionConflictException` if a transaction holds the item; it does for `hold_seconds`."""
+    """Raise `TransactionConflictException` if a transaction holds the item. Holds last `hold_seconds`."""
     until = reader.get(HOLD_SPACE, _name(space, partition, sort), b"")
     if until is not None and not _is_over(until, now, hold_seconds):
         raise TransactionConflictException(CONFLICT)
@@ -49,7 +49,7 @@ def hold(txn: Transaction, space: int, partition: bytes, sort: bytes, until: flo
 
 
 def forget_expired(txn: Transaction, now: float, hold_seconds: float, limit: int) -> int:
-    """Let go of up to `limit` items that are not held any more; how many were looked at."""
+    """Remove up to `limit` holds that are over; returns how many places of the queue were looked at."""
     due = list(islice(queues.due(txn, HOLD_SPACE, now), limit))
     ahead = list(islice(queues.ahead(txn, HOLD_SPACE, _latest(now, hold_seconds)), limit - len(due)))
     for seconds, name in due + ahead:
@@ -63,13 +63,13 @@ def forget_expired(txn: Transaction, now: float, hold_seconds: float, limit: int
 
 
 def any_due(reader: Reader, now: float, hold_seconds: float) -> bool:
-    """Whether there is anything to let go of."""
+    """Whether any hold is over."""
     due = queues.due(reader, HOLD_SPACE, now)
     ahead = queues.ahead(reader, HOLD_SPACE, _latest(now, hold_seconds))
     return next(due, None) is not None or next(ahead, None) is not None
 
 
 def _latest(now: float, hold_seconds: float) -> int:
-    """The last second that a hold of the time `now` can end in: later ones are of before the clock was set
-    back."""
+    """The last second in which a hold that began at `now` can end. A hold with a later end began before the
+    clock was set back."""
     return ceil(now + hold_seconds + BEHIND_SECONDS_MAX)

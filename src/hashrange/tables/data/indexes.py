@@ -4,8 +4,8 @@ An entry lies at `(index space, partition, sort)`: for a GSI the partition of it
 an LSI that of the base table; its sort is the index's sort key and the tie-break of `encoding`. Its value is
 the projected item in stored form, so an index read never touches the table unless it has to fetch.
 
-An item that lacks any key attribute of an index has no entry in it. A key attribute of the wrong type, empty
-or too long rejects the write, also where it lay there before the index did.
+An item that lacks any key attribute of an index has no entry in it. A write is refused if a key attribute has
+the wrong type, is empty or too long, even if the item had this attribute before the index existed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _EMPTY_UPDATED_INDEX_KEY = (
     "index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an "
     "empty {what} value."
 )
-# Of what lay there before the index. [docs] TransactionCanceledException, [report] stackoverflow 58032718
+# For attributes that the item had before the index existed. [docs] TransactionCanceledException, [report]
+# stackoverflow 58032718
 _UNSUPPORTED_INDEX_KEY = (
     "The update expression attempted to update the secondary index key to unsupported type"
 )
@@ -70,8 +71,11 @@ def check_item(table: Table, item: Item) -> None:
 
 
 def check_update(table: Table, before: Item, after: Item) -> None:
-    """As `check_item` for what an update made of an item. Where the item was in the way of an index before
-    and still is, the words are others, and an index that is being filled takes it."""
+    """As `check_item`, for an item that an update changed from `before` to `after`.
+
+    If the item had an unsuitable key attribute before already, the error has other words, and an index that
+    is being filled accepts the item.
+    """
     _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY)
 
 
@@ -80,7 +84,7 @@ def _check(table: Table, item: Item, before: Item | None, empty: str) -> None:
         for index in table.indexes:
             _check_keys(index, item, before, empty)
     except ValidationException:
-        # DynamoDB names the first index by name that does not take the item.
+        # DynamoDB's error names the index that does not accept the item; of several, the first by name.
         for index in sorted(table.indexes, key=lambda one: one.name):
             _check_keys(index, item, before, empty)
 
@@ -151,7 +155,8 @@ def fits(index: Index, item: Item) -> bool:
 
 
 def position(index: Index, item: Item, partition: bytes, sort: bytes) -> tuple[bytes, bytes]:
-    """Where the entry of an item lies that `fits`; `partition` and `sort` are the base item's."""
+    """The address of an item's entry; the item must fit. `partition` and `sort` are those of the base
+    item."""
     if index.is_global:
         index_partition = encoding.partition_of([item[name] for name, _ in index.key.partition])
     else:
@@ -200,8 +205,8 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
 
 
 def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
-    """As `replace`, where the index may lack `before` (its item is still to be looked at) or hold `after`
-    already: the totals then follow what is there."""
+    """As `replace`, for an index that may lack the entry `before`, because it is still being filled, or may
+    hold `after` already. The totals count the entries that are really there."""
     places = {(entry.partition, entry.sort) for entry in (before, after) if entry is not None}
     found = [stored for place in places if (stored := txn.get(index.space, *place)) is not None]
     if before is not None:

@@ -27,7 +27,7 @@ _COLLECTION_TOO_LARGE = "Collection size exceeded."
 
 
 class Occasion(msgspec.Struct, frozen=True):
-    """When and why items change: the time (epoch seconds), the settings in force, who does it."""
+    """The circumstances of a change: the time (epoch seconds), the settings, and whether expiry makes it."""
 
     now: float
     settings: Settings
@@ -47,9 +47,9 @@ def apply(
 ) -> WriteUnits:
     """Change the item at `(partition, sort)` from the stored record `old` to `new` (None: absent).
 
-    The items are the decoded records; `old_item` may be None for a plain table, which does not need it.
-    Returns the write units. Raises `ValidationException` for an item that its local index entries make too
-    large, and `ItemCollectionSizeLimitExceededException`; nothing is written then.
+    `old_item` and `new_item` are the decoded records; `old_item` may be None for a plain table, which does
+    not need it. Returns the write units. Raises `ValidationException` if the item with its local index
+    entries is too large, and `ItemCollectionSizeLimitExceededException`; nothing is written then.
     """
     old_size = records.size_of(old) if old is not None else 0
     new_size = records.size_of(new) if new is not None else 0
@@ -57,7 +57,7 @@ def apply(
     if table.indexes:
         moves = _moves(table, partition, sort, old, old_item, new, new_item)
         if table.has_local_indexes:
-            # Everything that can be refused is refused before the first write: a batch of statements goes on.
+            # Refuse before the first write, because a batch of statements goes on after a refused statement.
             _fit_collection(txn, table, partition, old_size, new_size, moves, occasion)
     if new is not None:
         txn.put(table.space, partition, sort, new)
@@ -129,7 +129,8 @@ def _fit_collection(
     moves: list[_Move],
     occasion: Occasion,
 ) -> None:
-    """Change an item collection's size by an item and its local entries; refused where it is too large."""
+    """Add the growth of an item and its local entries to the size of its collection; refuse what is too
+    large."""
     before = sum(move.before.size for move in moves if move.before and not move.target.is_global)
     after = sum(move.after.size for move in moves if move.after and not move.target.is_global)
     if new_size + after > ITEM_BYTES_MAX:
@@ -147,7 +148,7 @@ def _move_entry(
     sort: bytes,
     occasion: Occasion,
 ) -> int:
-    """Replace one index entry by another, now or after the lag; the write units that it costs.
+    """Replace one index entry by another, now or after the lag; returns the write units that this costs.
 
     The item is at `(partition, sort)`.
     """
@@ -167,7 +168,8 @@ def _move_entry(
 
 
 def _same(before: indexes.Entry, after: indexes.Entry) -> bool:
-    """Whether two entries differ in the order of attributes or set members only, which costs nothing.
+    """Whether two entries differ at most in the order of attributes or set members; such a change costs
+    nothing.
 
     [report] dynoxide, changes after version 0.13.0.
     """
@@ -177,7 +179,7 @@ def _same(before: indexes.Entry, after: indexes.Entry) -> bool:
 
 
 def _grow_collection(txn: Transaction, table: Table, partition: bytes, growth: int, bytes_max: int) -> None:
-    """Add `growth` bytes to the size of an item collection; refused where it would grow past the limit."""
+    """Add `growth` bytes to the size of an item collection; refuse growth past the limit."""
     if not growth:
         return
     size = collection_size(txn, table, partition) + growth
@@ -187,7 +189,7 @@ def _grow_collection(txn: Transaction, table: Table, partition: bytes, growth: i
 
 
 def set_collection_size(txn: Transaction, table: Table, partition: bytes, size: int) -> None:
-    """Note the bytes of an item collection."""
+    """Store the size of an item collection in bytes."""
     if size:
         txn.put(table.collection_space, partition, b"", str(size).encode())
     else:

@@ -1,7 +1,7 @@
-"""An item's primary key: its rules, and the address that it gives.
+"""An item's primary key: its rules, and the storage address that follows from it.
 
-Two views: `address_of_key` for a request's `Key`, which holds the key and nothing else, and
-`address_of_item` for a whole item. Their errors differ, as DynamoDB's do.
+`address_of_key` takes a request's `Key`, which holds the key and nothing else; `address_of_item` takes a
+whole item. Their errors differ, as DynamoDB's do.
 """
 
 from __future__ import annotations

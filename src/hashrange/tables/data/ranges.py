@@ -28,7 +28,7 @@ INVALID_START = "The provided starting key is invalid"
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What is read: a table, or one of its indexes."""
+    """The table, or the index of it, that a read uses."""
 
     table: Table
     index: Index | None
@@ -73,8 +73,9 @@ def sort_bounds(
     `equal` are the leading sort key components bound by `=`, then one condition on the next component:
     "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with", or None.
     """
-    # A base table's sort is its one component and nothing behind it: what follows k is k + 00.
-    # An index entry goes on behind its components: what follows k is the successor of all with prefix k.
+    # In a base table the sort is its one component and nothing else: the next possible sort after k is k +
+    # 00. In an index other bytes follow the components: the next sort after k is the lowest one above all
+    # sorts with the prefix k.
     prefix = b"".join(map(encoding.pack_component, equal))
     end = encoding.successor(prefix) if prefix else None
     if operator is None:
@@ -106,8 +107,8 @@ def sort_bounds(
 def start_position(source: Source, key: Item, *, misfit: str = INVALID_START) -> tuple[bytes, bytes]:
     """The `(partition, sort)` of the record that an exclusive start key names.
 
-    Raises `ValidationException` where the key does not fit the table or index; `misfit` is its text where
-    the key has other attributes than it must, or of other types.
+    Raises `ValidationException` if the key does not fit the table or index. `misfit` is the text of this
+    error if the key has the wrong attributes, or attributes of the wrong types.
     """
     if key.keys() != set(source.start_names()):
         raise ValidationException(misfit)
@@ -124,7 +125,8 @@ def start_position(source: Source, key: Item, *, misfit: str = INVALID_START) ->
 
 
 _RECORD = itemgetter(1)
-"""The record of what a scan yields: a function in C, because it runs for every item of a page."""
+"""Takes the record out of the tuple that a scan yields. It is a C function, as it runs for each item of a
+page."""
 
 
 def query_records(
@@ -137,7 +139,7 @@ def query_records(
     reverse: bool,
     start: bytes | None,
 ) -> Iterator[bytes]:
-    """The records of one partition between the bounds, in order, those after `start` only."""
+    """The records of one partition between `low` and `high`, in order; with `start`, only those after it."""
     if start is not None:
         if reverse:
             high = start if high is None or start < high else high
@@ -149,7 +151,10 @@ def query_records(
 def scan_records(
     reader: Reader, source: Source, segment: int, segments: int, start: tuple[bytes, bytes] | None
 ) -> Iterator[bytes]:
-    """The records of one of `segments` equal ranges of the hash, in hash order, those after `start` only."""
+    """The records of a segment, one of `segments` equal ranges of the hash, in the order of the hash.
+
+    With `start`, only those after it.
+    """
     low = (_segment_start(segment, segments), b"")
     high = None if segment + 1 == segments else (_segment_start(segment + 1, segments), b"")
     if start is not None:
@@ -159,7 +164,7 @@ def scan_records(
 
 
 def _segment_start(segment: int, segments: int) -> bytes:
-    # Ceiling: every hash belongs to exactly one segment, also where 2**64 does not divide evenly.
+    # Round up, so that every hash belongs to exactly one segment, also if 2**64 does not divide evenly.
     return (-(-(segment << 64) // segments)).to_bytes(8) if segment else b""
 
 
@@ -169,13 +174,13 @@ def segment_of(partition: bytes, segments: int) -> int:
 
 
 _UNTESTED_MASK = 15
-"""Records that no filter looks at are so cheap that only one of 16 asks whether the turn is over."""
+"""Without a filter a record costs so little that only every 16th asks whether the turn is over."""
 
 
 def read_page(
     found: Iterator[bytes], *, limit: int | None, test: Callable[[Item], bool] | None
 ) -> Page:
-    """Walk `found` until `limit` records or 1 MB; keep those that pass `test`."""
+    """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`."""
     kept: list[bytes] = []
     items: list[Item] | None = None if test is None else []
     scanned = total = 0

@@ -4,7 +4,7 @@
     4 bytes   item size as DynamoDB counts it, big-endian
     rest      the item as JSON
 
-An answer splices the JSON in without decoding it; that is worth most of a read's speed.
+An answer gets this JSON spliced in without decoding, which makes reads several times as fast.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def size_of(record: bytes) -> int:
 
 
 def item_of(record: bytes) -> Item:
-    """The item of a stored record: a fresh dict, the caller's to change."""
+    """The item of a stored record, as a new dict that the caller may change."""
     return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
 
 

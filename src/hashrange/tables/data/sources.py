@@ -1,7 +1,8 @@
-"""What a read may read from: a table or one of its indexes, what it shows there, and what that costs.
+"""The source of a read: a table or one of its indexes, the attributes that it shows, and the cost of the
+read.
 
-Query, Scan and SELECT share these rules. A global index shows what it projects and nothing else; a local
-index fetches from the table what it does not project.
+Query, Scan and SELECT share these rules. A read of a global index shows only projected attributes. A read of
+a local index fetches the other attributes from the table.
 
 Source: Developer Guide, "Attribute projections", for both kinds of index.
 """
@@ -19,7 +20,7 @@ _GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexe
 
 
 def open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
-    """The table, or its index of that name. Raises `ValidationException` where it cannot be read so."""
+    """The table, or its index of that name. Raises `ValidationException` if it cannot be read in this way."""
     if index_name is None:
         return Source(table, None)
     index = table.index(index_name)
@@ -51,11 +52,12 @@ def check_projected(source: Source, attributes: frozenset[str]) -> None:
 
 
 def check_filter(source: Source, attributes: frozenset[str]) -> None:
-    """Raise `ValidationException` if `source` is an index, of either kind, that does not project what a
-    filter uses.
+    """Raise `ValidationException` if `source` is a global or local index that does not project the
+    `attributes` of a filter.
 
-    So it is for reads of one partition only; a filter on all of an index finds nothing where there is
-    nothing. [report] dynoxide, statements that read an index; DynamoDB Local says the same of a Query.
+    This rule is for reads of one partition only. A filter on a scan of an index is allowed, and treats
+    attributes that are not projected as absent. [report] dynoxide, statements that read an index; DynamoDB
+    Local refuses such a Query with the same words.
     """
     missing = missing_attributes(source, attributes)
     if missing and source.index is not None:
@@ -68,7 +70,10 @@ def check_filter(source: Source, attributes: frozenset[str]) -> None:
 def fetch(
     reader: Reader, source: Source, found: list[bytes], *, consistent: bool
 ) -> tuple[list[bytes], float]:
-    """The table's records of index entries, and the units that fetching them costs: each item rounds up."""
+    """The table's records that belong to index entries, and the units that fetching them costs.
+
+    The cost of each item is rounded up by itself.
+    """
     table = source.table
     addresses = []
     for record in found:
@@ -80,7 +85,8 @@ def fetch(
 
 
 def consumed(given_name: str, source: Source, units: float, fetched_units: float = 0.0) -> capacity.Consumed:
-    """The capacity of a read that cost `units` where it read, and `fetched_units` on the table behind."""
+    """The capacity of a read that cost `units` on the table or index that it read, and `fetched_units` on the
+    table for what a local index does not project."""
     total = capacity.Consumed(given_name)
     if source.index is None:
         total.add(units)

@@ -1,12 +1,12 @@
-"""Answers to ClientRequestToken: the same token and request within ten minutes have no second effect.
+"""ClientRequestToken: a request that is repeated with its token within ten minutes has no second effect.
 
     ("token", digest of account and token) → expiry time (8 bytes), digest of the request, and the sizes of
                                              the items written (4 bytes each)
-    and a queue by time of the digests (`queues`), so that the sweep finds what to forget
+    and a queue by time of the digests (`queues`), in which the sweep finds the tokens that are over
 
-A token counts until the sweep has forgotten it or its time is over, also one of a time that has not come: to
-forget it early would run its request twice. After the clock was set back the sweep gives such tokens ten more
-minutes from now on, so none lives longer than that.
+A token is valid until its time is over or the sweep has removed it. After the clock was set back, a token
+may be valid for longer than ten minutes. It is not removed at once, because a repeated request would then
+run twice: the sweep makes it valid for ten minutes from the present time.
 
 Source: API reference, TransactWriteItems, ClientRequestToken.
 """
@@ -37,7 +37,7 @@ def _name(account_id: str, token: str) -> bytes:
 def claim(
     txn: Transaction, account_id: str, token: str, request: bytes, now: float, in_flight_seconds: float
 ) -> bool:
-    """Whether this request is the first with its token; it is remembered if so.
+    """Whether this request is the first one with its token. If it is, the token is stored.
 
     `in_flight_seconds` is how long a transaction counts as still running. Raises
     `IdempotentParameterMismatchException` if the token came with another request before, and
@@ -63,7 +63,8 @@ def claim(
 
 
 def keep_sizes(txn: Transaction, account_id: str, token: str, sizes: Iterable[int]) -> None:
-    """Keep with a claimed token the sizes of the items written: a repetition costs reading them."""
+    """Store the sizes of the written items with a token, because a repeated request costs reading these
+    items."""
     name = _name(account_id, token)
     stored = txn.get(TOKEN_SPACE, _TOKEN, name)
     if stored is not None:
@@ -72,7 +73,7 @@ def keep_sizes(txn: Transaction, account_id: str, token: str, sizes: Iterable[in
 
 
 def sizes(reader: Reader, account_id: str, token: str) -> list[int]:
-    """The sizes kept with a token."""
+    """The sizes that were stored with a token."""
     stored = reader.get(TOKEN_SPACE, _TOKEN, _name(account_id, token)) or b""
     starts = range(_TIME_BYTES + _DIGEST_BYTES, len(stored), _SIZE_BYTES)
     return [int.from_bytes(stored[start : start + _SIZE_BYTES]) for start in starts]
@@ -84,7 +85,7 @@ def any_expired(reader: Reader, now: float) -> bool:
 
 
 def forget_expired(txn: Transaction, now: float, limit: int) -> int:
-    """Forget up to `limit` tokens that are no longer valid; how many were forgotten."""
+    """Remove up to `limit` tokens that are no longer valid; returns how many."""
     expired = list(islice(queues.due(txn, TOKEN_SPACE, int(now) - 1), limit))
     for seconds, name in expired:
         stored = txn.get(TOKEN_SPACE, _TOKEN, name)
@@ -97,12 +98,12 @@ def forget_expired(txn: Transaction, now: float, limit: int) -> int:
 
 
 def any_ahead(reader: Reader, now: float) -> bool:
-    """Whether any token is valid for longer than tokens are: the clock was set back since it came."""
+    """Whether any token is valid for longer than ten minutes, because the clock was set back."""
     return next(queues.ahead(reader, TOKEN_SPACE, _latest(now)), None) is not None
 
 
 def shorten(txn: Transaction, now: float, limit: int) -> int:
-    """Let up to `limit` tokens that are valid for too long end ten minutes from now; how many there were."""
+    """Make up to `limit` tokens that are valid for too long end ten minutes from `now`; returns how many."""
     found = list(islice(queues.ahead(txn, TOKEN_SPACE, _latest(now)), limit))
     expires = int(now) + CLIENT_REQUEST_TOKEN_SECONDS
     for seconds, name in found:
@@ -115,5 +116,5 @@ def shorten(txn: Transaction, now: float, limit: int) -> int:
 
 
 def _latest(now: float) -> int:
-    """The last second until which a token of the time `now` can be valid."""
+    """The last second in which a token that came at `now` can be valid."""
     return int(now) + CLIENT_REQUEST_TOKEN_SECONDS + int(BEHIND_SECONDS_MAX)

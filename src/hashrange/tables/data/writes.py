@@ -1,8 +1,8 @@
-"""One read-modify-write: put, update, delete and condition check are this one thing.
+"""`perform`: the one read-modify-write behind put, update, delete and condition check.
 
-A `Write` is made from a request by an operation, before any storage is touched; `perform` runs it in a
-transaction, as often as the engine likes. The single-item operations, batches, transactions and statements
-all go through it, and it ends in `items.apply`.
+An operation makes a `Write` from a request, before any storage is touched. `perform` runs the `Write` in a
+transaction, and may run again if the engine repeats the transaction. The single-item operations, batches,
+transactions and statements all call it. It reads the item, tests the condition, and ends in `items.apply`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hashrange.values import Item, item_size, size_within
 
 
 class Update(Protocol):
-    """An update of an item: an expression's or a legacy parameter's."""
+    """An update of an item, from an update expression or from the legacy parameter AttributeUpdates."""
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -42,25 +42,26 @@ class Update(Protocol):
         ...
 
     def changed_paths(self, item: Item) -> Item:
-        """A sparse copy of what the update touches in `item`, the item before it or after it."""
+        """A sparse copy of `item`, which is the item before or after the update, with only the paths that the
+        update changes."""
         ...
 
     def create(self, key: Item) -> Item:
-        """The item that the update makes where there is none; the key alone if it only removes."""
+        """The item that the update makes if there is none yet; only the key if the update only removes."""
         ...
 
     def charge(self, item: Item) -> int:
-        """The bytes that the text of the update is charged for an update of `item`."""
+        """The size that DynamoDB charges for the text of the update when it changes `item`."""
         ...
 
 
 class Write(msgspec.Struct, frozen=True):
-    """What one write asks for.
+    """One write of a request.
 
-    `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
-    tests the item as it is (empty if absent). `update` is None for an update that changes nothing; where
-    `is_charged`, its text may have no more bytes than an item. `nested` are the attributes that paths of its
-    expressions go into.
+    `key` is the request's Key; for a put it is the whole item, and `record` is its stored form. `condition`
+    tests the present item (empty if absent). `update` is None for an update that changes nothing; with
+    `is_charged`, the charge of its text may not exceed the limit of an item's size. `nested` are the
+    top-level attributes of paths in its expressions that have more than one part.
     """
 
     action: Literal["put", "update", "delete", "check"]
@@ -75,9 +76,9 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What one write did: the item before and after (None: absent), and its cost.
+    """The result of one write: the item before and after (None: absent), and its cost.
 
-    `old_item` is decoded only where the write needed it; `old` is always the stored record.
+    `old` is the stored record; `old_item` is decoded only if the write needed it.
     """
 
     table: Table
@@ -91,14 +92,17 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
-    """Where the item of a write lies. Raises `ValidationException` where its key does not fit the table."""
+    """The address of a write's item. Raises `ValidationException` if its key does not fit the table."""
     if write.action == "put":
         return keys.address_of_item(table.key, write.key)
     return keys.address_of_key(table.key, write.key)
 
 
 def check_paths(table: Table, write: Write) -> None:
-    """Raise `ValidationException` if an expression goes into a key; `perform` refuses updates of the key."""
+    """Raise `ValidationException` if a path of an expression leads into a key attribute.
+
+    Updates of a whole key attribute are refused by `perform`.
+    """
     nested = write.nested
     if nested:
         if write.update is not None:
@@ -113,7 +117,7 @@ def perform(
     occasion: Occasion,
     address: tuple[bytes, bytes] | None = None,
 ) -> Outcome:
-    """Run `write` on `table`; `address` is its item's, where the caller knows it already.
+    """Run `write` on `table`. `address` is the address of its item, if the caller knows it already.
 
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
     `TransactionConflictException`.
@@ -121,7 +125,7 @@ def perform(
     pace.point()
     partition, sort = address or address_of(table, write)
     if table.indexes and write.action == "put":
-        # What the request alone shows comes before its condition.
+        # DynamoDB checks the rules that the request alone can break before it tests the condition.
         indexes.check_item(table, write.key)
     if write.update is not None and not table.key_names.isdisjoint(write.update.attributes):
         raise ValidationException(_key_update_message(table, write.update))
@@ -166,7 +170,7 @@ def perform(
 
 
 def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
-    """Delete the item at an address, without condition: what the expiry sweep does."""
+    """Delete the item at an address, without condition: for the expiry sweep."""
     old = txn.get(table.space, partition, sort)
     if old is not None:
         items.apply(txn, table, partition, sort, old, records.item_of(old), None, None, occasion)
@@ -186,7 +190,7 @@ def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[by
     after = write.update.apply(before) if old is not None else write.update.create(before)
     if old is None and changed and len(after) == len(before):
         return None, None
-    # Only what changed is measured again: most updates touch one attribute of many.
+    # Measure only the changed attributes again, because most updates touch one attribute of many.
     grown = _size_of(after, changed)
     if grown <= ITEM_BYTES_MAX:
         size += grown - _size_of(before, changed)
@@ -196,9 +200,10 @@ def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[by
 
 
 def _size_of(item: Item, names: frozenset[str]) -> int:
-    """The bytes of the attributes with these names, or enough of them to be more than an item may have.
+    """The bytes of the attributes with these names. It stops counting when the sum is above the limit of an
+    item.
 
-    An update may put one large value in hundreds of places, and is refused before all of it is measured.
+    An update may put one large value in hundreds of places; it is refused before all of them are measured.
     """
     size = 0
     for name in names:

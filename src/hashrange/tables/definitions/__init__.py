@@ -1,7 +1,7 @@
-"""What a table is.
+"""The definitions of tables.
 
     table        the definition of a table and of its indexes, as it is stored
     catalog      tables by name: create, open, change, remove
     states       how CREATING, UPDATING and DELETING end
-    replicas     what one table is in each of its regions
+    replicas     a global table, as the clients of each of its regions see it
 """

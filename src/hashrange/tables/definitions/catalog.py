@@ -1,7 +1,8 @@
 """Tables by name.
 
-The catalog is a space like any other, read and written in the caller's transaction, so a table can never
-be half there. Definitions are decoded once per stored form: opening a table costs one `get`.
+The catalog is a space like any other, read and written in the caller's transaction, so a table is never
+created or removed by half. Decoded definitions are cached by their stored form: opening a table costs one
+`get`.
 
     space 0: ("table", name) → definition     ("next-space", "") → the next free space number
 """
@@ -25,12 +26,12 @@ from hashrange.tables.streams import logs
 _TABLE = b"table"
 _NEXT_SPACE = b"next-space"
 
-# Large enough for the sweep, which reads all definitions, to find them decoded.
+# Large enough to keep the definitions of all tables, because each sweep reads all of them.
 _decode = lru_cache(maxsize=16_384)(tables.decode)
 
 
 def find(reader: Reader, name: str) -> Table | None:
-    """The table called `name`, in whatever state, or None."""
+    """The table called `name`, in any state, or None."""
     stored = reader.get(CATALOG_SPACE, _TABLE, name.encode())
     return _decode(stored) if stored is not None else None
 
@@ -38,7 +39,7 @@ def find(reader: Reader, name: str) -> Table | None:
 def open_active(reader: Reader, name: str) -> Table:
     """The table called `name`, for the data plane.
 
-    Raises `ResourceNotFoundException` if there is none or it is not ACTIVE (or UPDATING) yet.
+    Raises `ResourceNotFoundException` if there is no such table, or if it is neither ACTIVE nor UPDATING.
     """
     table = find(reader, name)
     if table is None or table.creating_until or table.gone_at is not None:
@@ -49,7 +50,7 @@ def open_active(reader: Reader, name: str) -> Table:
 def open_any(reader: Reader, name: str, region: str | None = None) -> Table:
     """The table called `name` in any state, for the control plane.
 
-    Raises `ResourceNotFoundException` if there is none, or if its replica in `region` was deleted.
+    Raises `ResourceNotFoundException` if there is no such table, or if its replica in `region` was deleted.
     """
     table = find(reader, name)
     if table is None or not replicas.is_in(table, region):
@@ -58,30 +59,33 @@ def open_any(reader: Reader, name: str, region: str | None = None) -> Table:
 
 
 def names(reader: Reader, after: str | None = None, region: str | None = None) -> Iterator[str]:
-    """The names of all tables in order, those above `after` only, and not of deleted replicas in `region`."""
+    """The names of all tables above `after`, in order; without tables whose replica in `region` was
+    deleted."""
     low = b"" if after is None else after.encode() + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         pace.point()
         try:
             table = _decode(stored)
         except (msgspec.MsgspecError, ValueError):
-            yield sort.decode(errors="backslashreplace")  # its name is all that is known
+            yield sort.decode(errors="backslashreplace")  # the damaged definition's name
             continue
         if replicas.is_in(table, region):
             yield sort.decode()
 
 
 def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
-    """The definitions above `after` in the order of their names, those on the way out included; none that
-    cannot be decoded."""
+    """The definitions of the tables above `after`, in the order of their names, DELETING tables included.
+
+    Definitions that cannot be decoded are left out.
+    """
     for _, table in every_definition(reader, after):
         if isinstance(table, Table):
             yield table
 
 
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
-    """As `definitions`, by the names they are stored under; in the place of those that cannot be decoded, the
-    errors."""
+    """As `definitions`, with the names that they are stored under. A definition that cannot be decoded comes
+    as the error."""
     low = after.encode() + b"\x00" if after else b""
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
         pace.point()
@@ -93,13 +97,13 @@ def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Tab
 
 
 def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:
-    """Names and stored definitions as they are, undecoded: for the checker."""
+    """The names and the stored, undecoded definitions of all tables: for the checker."""
     for sort, stored in reader.scan(CATALOG_SPACE, _TABLE):
         yield sort.decode(errors="backslashreplace"), stored
 
 
 def spaces_end(reader: Reader) -> int:
-    """The number above all space numbers that were ever given."""
+    """The next space number: it is above all space numbers that were ever given."""
     stored = reader.get(CATALOG_SPACE, _NEXT_SPACE, b"")
     return int(stored) if stored else FIRST_TABLE_SPACE
 

@@ -1,12 +1,13 @@
-"""Global tables: what one table is in each of its regions.
+"""Global tables: one table, as the clients of each of its regions see it.
 
-All regions share the items, the indexes and the stream of a global table: a replica is the same table, seen
-by the clients of another region, so it never lags and no two writes conflict. What a replica has of its own
-is its definition: identifier, times and state, deletion protection, key, class, and read capacity.
+All regions share the items, the indexes and the stream of a global table. A replica is the same table under
+another region, so it never lags and writes in two regions never conflict. Only a part of the definition
+belongs to each replica: identifier, times and state, deletion protection, KMS key, table class, and read
+capacity.
 
-Members are equal, as on AWS; the first is that of the region whose client added the first replica. A client
-of a region without a replica sees the table as the first region does. `settled` ends the states of members
-whose time has come; a global table with one member left is none any more.
+Members are equal, as on AWS. The first member is that of the region whose client added the first replica. A
+client of a region without a replica sees the table as the first region does. `settled` ends the states of
+members whose time has come. A global table with one member left becomes an ordinary table.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _Member = TypeVar("_Member", Replica, Witness)
 
 
 def local(table: Table, region: str) -> Replica | None:
-    """The replica that clients of `region` see; None of a table that is no global one."""
+    """The replica that clients of `region` see; None if the table is not global."""
     for replica in table.replicas:
         if replica.region == region:
             return replica
@@ -33,7 +34,7 @@ def local(table: Table, region: str) -> Replica | None:
 
 
 def others(table: Table, region: str) -> list[Replica]:
-    """The replicas beside the one that clients of `region` see."""
+    """All replicas except the one that clients of `region` see."""
     mine = local(table, region)
     return [replica for replica in table.replicas if replica is not mine]
 
@@ -46,7 +47,7 @@ def status(member: Replica | Witness) -> str:
 
 
 def changing(table: Table) -> bool:
-    """Whether a replica is on its way in or out."""
+    """Whether a replica is CREATING or DELETING."""
     return any(status(replica) != "ACTIVE" for replica in table.replicas)
 
 
@@ -59,7 +60,7 @@ def was_source(table: Table, region: str, now: float) -> bool:
 
 
 def settled(table: Table, now: float, seconds_max: float) -> Table:
-    """The table with new members ACTIVE, and without deleted ones, once their time has come.
+    """The table after CREATING members became ACTIVE and DELETING members are gone, if their time has come.
 
     `seconds_max` is how long CREATING and DELETING last at most.
     """
@@ -79,7 +80,7 @@ def settled(table: Table, now: float, seconds_max: float) -> Table:
 
 
 def _settled_member(member: _Member, now: float, seconds_max: float) -> _Member | None:
-    """One member of a global table as `settled` leaves it, None once it is gone."""
+    """One member of a global table after `settled`; None if it is gone."""
     if member.gone_at is not None:
         return None if has_come(member.gone_at, now, seconds_max) else member
     if member.creating_until and has_come(member.creating_until, now, seconds_max):
@@ -88,7 +89,7 @@ def _settled_member(member: _Member, now: float, seconds_max: float) -> _Member 
 
 
 def is_in(table: Table, region: str | None) -> bool:
-    """Whether the table is there for clients of `region`: it is not where its replica was deleted."""
+    """Whether the table exists for clients of `region`: it does not if its replica there was deleted."""
     return region not in table.left_regions
 
 
@@ -125,7 +126,7 @@ def _key_in(sse: Mapping[str, str], replica: Replica) -> str:
     if replica.key is not None:
         return replica.key
     parts = sse["KMSMasterKeyArn"].split(":")
-    # A slice, because what was given as the ARN of a key may have fewer parts.
+    # Assign to a slice, because the ARN that the client gave may have fewer parts.
     parts[3:4] = [replica.region]
     return ":".join(parts)
 

@@ -1,10 +1,10 @@
 """The states that tables and their replicas pass through, and how they end.
 
 A new table is CREATING, a changed one UPDATING, a deleted one DELETING for as long as the settings say. A
-state is stored with the time of its end, and `end` ends it in a transaction of its own once that time has
-come. Requests go by what is stored and never by the time: what a client has seen ACTIVE stays so, and what
-is gone stays gone, whichever way the clock moves. A state whose end lies further ahead than the settings can
-have put it was stored before the clock was set back, and ends at once.
+state is stored with the time of its end, and `end` ends it in a transaction of its own when that time has
+come. Requests go by the stored state and never by the time. So a table that a client has seen ACTIVE stays
+ACTIVE, and a table that is gone stays gone, whichever way the clock moves. If the end of a state is further
+away than the settings allow, the state was stored before the clock was set back, and ends at once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hashrange.tables.definitions.table import Replica, Table, Witness
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:
-    """Whether the time has come at which a DELETING table goes."""
+    """Whether the time has come to remove a DELETING table."""
     return table.gone_at is not None and has_come(table.gone_at, now, settings.delete_seconds)
 
 
 def settled(table: Table, now: float, settings: Settings) -> Table:
-    """The table, which is not DELETING, with all states ended whose time has come."""
+    """The table after all its states ended whose time has come. It must not be DELETING."""
     if table.creating_until and has_come(table.creating_until, now, settings.create_seconds):
         table = msgspec.structs.replace(table, creating_until=0.0)
     # Deleting a replica takes as long as deleting a table where DeleteTable asks for it.
@@ -37,15 +37,17 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
 
 
 def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> float:
-    """End all states of `tables` whose time has come; the seconds until this wants to be done again.
+    """End all states of `tables` whose time has come. Returns the seconds until the next call is needed.
 
-    `now` has to be drawn after the definitions were read: the end of no state lies too far ahead then.
+    The caller must read the clock for `now` after it read the definitions. An end could otherwise look too
+    far away, as if the clock had been set back.
     """
     ends: list[float] = []
     for table in tables:
         if table.gone_at is not None:
             if is_gone(table, now, settings):
-                # Its stream ends when the table did, however late this is: a clock may have jumped ahead.
+                # Its stream ends at the time at which the table went, even if this runs much later: the
+                # clock may have jumped ahead.
                 engine.write(partial(_remove, table=table, moment=min(table.gone_at, now)))
             else:
                 ends.append(table.gone_at)
@@ -54,14 +56,15 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
         if after is not table:
             engine.write(partial(_replace, before=table, after=after))
         ends += _ends(after)
-    # The shortest of these also bounds how long a state that begins before the next look is overlooked.
+    # A state that begins before the next call is overlooked until then, so the next call comes after the
+    # shortest of these durations at the latest.
     durations = (settings.create_seconds, settings.update_seconds, settings.delete_seconds)
     waits = [*(moment - now for moment in ends), *(seconds for seconds in durations if seconds > 0)]
     return min(waits, default=settings.sweep_seconds)
 
 
 def _ends(table: Table) -> list[float]:
-    """The times at which the states end that a table is in."""
+    """The times at which the present states of a table end."""
     members: list[Replica | Witness] = [*table.replicas]
     if table.witness is not None:
         members.append(table.witness)
@@ -72,12 +75,12 @@ def _ends(table: Table) -> list[float]:
 
 
 def _replace(txn: Transaction, before: Table, after: Table) -> None:
-    """Store what became of a table, unless it was changed meanwhile: the next sweep looks at it again."""
+    """Store `after`, unless the table is not `before` any more: the next sweep looks at it again then."""
     if catalog.find(txn, before.name) == before:
         catalog.save(txn, after)
 
 
 def _remove(txn: Transaction, table: Table, moment: float) -> None:
-    """Remove a table that was gone from `moment` on, unless a new one has its name by now."""
+    """Remove a table that is gone since `moment`, unless a new table has its name by now."""
     if catalog.find(txn, table.name) == table:
         catalog.remove(txn, table, moment)

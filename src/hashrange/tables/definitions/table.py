@@ -1,8 +1,8 @@
 """The definition of a table and of its indexes, as it is stored in the catalog.
 
-All values here are plain data in the API's own terms; what an answer shows is made from them by
-`description`. A definition is immutable: a change makes a new one. Spaces are the engine's numbers for
-where the records lie; they are never used again after their table or index is gone.
+All values here are plain data in the API's own terms; `description` makes the answers of DescribeTable from
+them. A definition is immutable: a change makes a new one. A space is the engine's number for a set of
+records; it is never used again after its table or index is gone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class KeyAttribute(NamedTuple):
 
 
 class KeySchema(msgspec.Struct, frozen=True):
-    """The attributes of a primary or index key. Base tables have one of each at most."""
+    """The attributes of a primary or index key. A base table has one partition and at most one sort
+    attribute."""
 
     partition: tuple[KeyAttribute, ...]
     sort: tuple[KeyAttribute, ...] = ()
@@ -45,7 +46,7 @@ class KeySchema(msgspec.Struct, frozen=True):
 class Throughput(msgspec.Struct, frozen=True):
     """Provisioned capacity, in units per second, and the times of its changes (epoch seconds).
 
-    `decreases` are those on the day of the last one; days begin at midnight UTC.
+    `decreases` are the times of the decreases on the day of the last one; days begin at midnight UTC.
     """
 
     read_units: int = 0
@@ -55,7 +56,7 @@ class Throughput(msgspec.Struct, frozen=True):
     last_decrease: float | None = None
 
     def decreases_today(self, now: float) -> int:
-        """How often it was decreased on the day of the time `now`."""
+        """How often the throughput was decreased on the day of the time `now`."""
         last = self.last_decrease
         return self.decreases if last is not None and last // _DAY_SECONDS == now // _DAY_SECONDS else 0
 
@@ -79,7 +80,7 @@ class Index(msgspec.Struct, frozen=True):
 class TimeToLive(msgspec.Struct, frozen=True):
     """The expiry attribute, when it was set (epoch seconds), and the space of its queue by time.
 
-    `built` is false while the items that were there before are still being added to the queue.
+    `built` is false while the items that existed before are still being added to the queue.
     """
 
     attribute: str
@@ -89,9 +90,9 @@ class TimeToLive(msgspec.Struct, frozen=True):
 
 
 class Override(msgspec.Struct, frozen=True):
-    """What a replica has of its own of the throughput of a table or an index; None is as the table has it.
+    """The read capacity that a replica has of its own, for a table or an index; None: as the table has it.
 
-    Provisioned read units and the ceiling of on-demand reads; nothing of writes can differ.
+    It is the provisioned read units and the maximum of on-demand reads. Write capacity cannot differ.
     """
 
     read_units: int | None = None
@@ -99,7 +100,7 @@ class Override(msgspec.Struct, frozen=True):
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """A member of a global table: what the table shows of itself in one region, where that differs.
+    """A member of a global table: the parts of the definition that belong to one region.
 
     `source` is the region from which it was added, None for the first. `key` is the ARN of a customer's
     KMS key. `creating_until` and `gone_at` are as a table's.
@@ -120,7 +121,7 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """The region that takes part in a strongly consistent global table without holding data."""
+    """The region of a strongly consistent global table that holds no data."""
 
     region: str
     creating_until: float = 0.0
@@ -131,12 +132,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
-    DELETING while `gone_at` is not None. They are the times (epoch seconds) at which `states` ends these
-    states: a state lasts until it is ended, whichever way the clock moves. `collection_space` holds the size
-    of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is on,
-    `stream_label` names the latest. `replicas` are all members of a global table, that of the first region
-    included, and none of a table that is no global one; `left_regions` are those whose replica was deleted.
-    See `replicas`.
+    DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
+    states; a state lasts until it is ended, whichever way the clock moves. `collection_space` holds the size
+    of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is
+    switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
+    including that of the first region; it is empty if the table is not global. `left_regions` are the
+    regions whose replica was deleted. See the module `replicas`.
     """
 
     name: str
@@ -181,7 +182,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         return "UPDATING" if self.updating_until else "ACTIVE"
 
     def has_changing_index(self) -> bool:
-        """Whether an index is being filled, for which the table's own status does not change."""
+        """Whether an index is being filled. The table's own status does not show this."""
         return any(index.status != "ACTIVE" for index in self.indexes)
 
     @cached_property

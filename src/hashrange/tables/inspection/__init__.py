@@ -1,6 +1,6 @@
-"""What operators ask of a whole store.
+"""Reports about a whole store, for operators.
 
     check        the integrity checker: whether the records agree with each other
     overview     the tables' sizes and states, and how far builds are
-    owners       whose records lie in a space: for messages about damage
+    owners       which table or index the records of a space belong to: for messages about damage
 """

@@ -5,17 +5,17 @@ for each thing that is wrong:
 
 - a definition or record that does not decode, a size that is not its header's, an item at the wrong address;
 - an item without its index entry, an entry without its item, an entry with other content than the item's;
-- totals, sizes of item collections and the expiry queue that differ from what the items say;
+- totals, sizes of item collections and places in the expiry queue that do not agree with the items;
 - two tables that share a space, and records in a space that no table or stream owns.
 
-Where what an item says is enough to put something else right (an index entry, a total, the size of a
-collection, a place in the expiry queue), the problem knows how: `mend` does that.
+Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so a problem
+with one of these can be put right: `mend` does that.
 
-`check` reads only. Nothing may write meanwhile: what changes between two bites would look like damage. An
-index that is being filled, or that changes still wait for, is compared with itself only. What cannot be read
-is passed over here: the store tells of that.
+`check` reads only. No other program or thread may write while it runs, because a change between two bites
+would look like damage. An index that is being filled, or for which changes are queued, is not compared with
+the items. Records that cannot be read are skipped here, because the store reports them itself.
 
-Knows nothing of engines: it sees what their readers show.
+Knows nothing of engines: it uses only their readers.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ from hashrange.values import Item, admit_item, equal
 BITE_RECORDS = 500
 PASSES_MAX = 5
 
-# Numbers beyond those given are looked at too: a record there means that the counter was set back.
+# This many space numbers above the counter are looked at too: a record there means that the counter is too
+# low.
 _SPACES_BEYOND = 64
 
 T = TypeVar("T")
 
 Progress = Callable[[str, int], None]
-"""Called after each bite with what is being checked and how many of its records were looked at so far."""
+"""Called after each bite with the name of the thing that is checked, and how many of its records were
+checked."""
 
 
 Mend = Callable[[Transaction], None]
@@ -57,7 +59,7 @@ Mend = Callable[[Transaction], None]
 
 
 class Readable(Protocol):
-    """What is checked: an engine, or what can be read of a store without one."""
+    """The store to be checked: an engine, or the readable records of a damaged store."""
 
     def read(self, body: Callable[[Reader], T]) -> T:
         """Run a read body."""
@@ -66,8 +68,8 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong. `table` is empty where no table is concerned; the address is that of the
-    record concerned, None where there is none."""
+    """A problem that was found. `table` is "" if it concerns no table. `partition` and `sort` are the
+    address of the record that it concerns, None if it concerns none."""
 
     table: str
     message: str
@@ -86,8 +88,8 @@ class Problem:
 
 
 def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """Put right what can be, and yield what was; `check` tells of the rest."""
-    for _ in range(PASSES_MAX):  # an item's entry can lie where another one's did
+    """Put right the problems that can be, and yield these; `check` reports the others."""
+    for _ in range(PASSES_MAX):  # again, because a repair can uncover another problem at the same address
         mends: list[Mend] = []
         for problem in check(engine, progress=progress):
             if problem.mend is not None:
@@ -105,7 +107,7 @@ def _apply(txn: Transaction, mends: list[Mend]) -> None:
 
 
 def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """Everything that is wrong with a store to which nobody writes meanwhile."""
+    """All problems of a store. Nothing may write to the store while this runs."""
     report = progress or _nobody
     names = engine.read(lambda reader: [name for name, _ in catalog.stored_definitions(reader)])
     owners: dict[int, str] = {}
@@ -128,7 +130,7 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
 
 
 def _nobody(what: str, looked_at: int) -> None:
-    """The progress of a check that nobody watches."""
+    """The `Progress` of a check without one: does nothing."""
 
 
 def _definition(reader: Reader, name: str) -> Table | Problem:
@@ -162,7 +164,8 @@ def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[P
 
 
 class _Walk:
-    """A walk over the items or the entries of one index, in bites: decodes them, adds up the totals."""
+    """A walk over a table's items, or over the entries of one index, in bites. Decodes them and adds up
+    totals."""
 
     __slots__ = ("engine", "index", "report", "space", "table", "unread")
 
@@ -225,7 +228,7 @@ class _Walk:
                 continue
             try:
                 problems.extend(look(reader, partition, sort, record, item))
-            except StorageError:  # the store tells of it
+            except StorageError:  # the store reports this itself
                 self.unread += 1
         return problems, sizes, last
 
@@ -258,7 +261,7 @@ def decoded(record: bytes) -> Item:
 
 
 class _Items:
-    """What is looked at in each item: its address, its index entries, its collection, its expiry."""
+    """The checks of each item: its address, its index entries, its collection, its expiry."""
 
     __slots__ = ("collection", "indexes", "partition", "table")
 
@@ -342,7 +345,8 @@ def _delete_entry(txn: Transaction, space: int, partition: bytes, sort: bytes) -
 
 
 def _same(one: bytes, other: bytes) -> bool:
-    """Whether two records hold the same: an entry is not written again for another order in a map or set."""
+    """Whether two records are equal, regardless of the order in maps and sets: an entry may differ in
+    that."""
     try:
         return equal({"M": decoded(one)}, {"M": decoded(other)})
     except ValueError:
@@ -357,7 +361,7 @@ def _address_of(table: Table, item: Item) -> tuple[bytes, bytes] | None:
 
 
 class _Entries:
-    """What is looked at in each index entry: that there is an item which has it, here."""
+    """The check of each index entry: its item exists and has an entry at this address."""
 
     __slots__ = ("index", "settled", "table")
 
@@ -392,12 +396,12 @@ class _Entries:
         return Problem(self.table.name, message, self.index.name, partition, sort, put_right)
 
     def finish(self, reader: Reader) -> Iterator[Problem]:
-        """Nothing is left at the end."""
+        """Nothing to do: entries have no collections."""
         return iter(())
 
 
 def _check_collections(engine: Readable, table: Table) -> Iterator[Problem]:
-    """Sizes of item collections that have no items; those that have were compared on the way."""
+    """Sizes of item collections without items. The others were compared during the walk over the items."""
 
     def bite(reader: Reader) -> tuple[list[Problem], tuple[bytes, bytes] | None]:
         problems: list[Problem] = []
@@ -424,7 +428,7 @@ def _delete_size(txn: Transaction, table: Table, partition: bytes, sort: bytes) 
 
 
 def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
-    """Places in the expiry queue whose item does not exist, or does not expire then."""
+    """Places in the expiry queue whose item does not exist, or does not expire at that time."""
     ttl = table.ttl
     if ttl is None:
         return
@@ -439,7 +443,7 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
                 stored = reader.get(table.space, partition, sort)
                 item = decoded(stored) if stored is not None else None
             except (ValueError, StorageError):
-                continue  # told of where the items are walked, and by the store
+                continue  # the walk over the items and the store report this
             if expiry.expires_at(ttl.attribute, item) != seconds:
                 message = f"the expiry queue says {seconds}, but no item here expires then"
                 put_right = partial(expiry.forget, ttl=ttl, place=place)
@@ -456,7 +460,7 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
 
 
 def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) -> Iterator[Problem]:
-    """Records in spaces that no table owns. Every number that was ever given is looked at."""
+    """Records in spaces that no table owns, among all space numbers that were ever given."""
     try:
         end = engine.read(catalog.spaces_end)
     except (ValueError, StorageError) as error:
@@ -470,7 +474,7 @@ def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) ->
     for start in range(candidates.start, candidates.stop, BITE_RECORDS):
         bite = [s for s in range(start, min(start + BITE_RECORDS, candidates.stop)) if s not in owners]
         for space in engine.read(partial(_in_use, spaces=bite)):
-            # Its records are left: whose they were is not known. But no new table may come over them.
+            # The records stay, because their owner is not known. But no new table may get this space.
             put_right = partial(catalog.raise_spaces_end, end=space + 1) if space >= end else None
             yield Problem("", f"space {space} holds records, but no table owns it", mend=put_right)
         report("spaces", min(start + BITE_RECORDS, candidates.stop))

@@ -1,10 +1,10 @@
-"""What an operator sees of the tables: sizes, states, and how far the builds under way are.
+"""An overview of the tables for operators: sizes, states, and the progress of builds.
 
-The API tells a program that an index is CREATING or time to live ENABLING, never how long it will take.
-Items lie in the order of their partition keys' hashes, which are spread evenly, so a build is as far
-along as its cursor is in that order: no counting.
+The API tells a program that an index is CREATING or time to live ENABLING, but not how long this will take.
+Items are stored in the order of their partition keys' hashes, which are spread evenly. So the position of a
+build's cursor among all hashes is its progress, and no item need be counted.
 
-Reads definitions, totals and cursors only, so it costs little however large the tables are.
+It reads definitions, totals and cursors only, so its cost does not depend on the size of the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _HASH_BYTES = 8
 def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
     """One entry for each table, in the order of their names, as the admin plane shows it.
 
-    With `after` and `tables_max` a page of them: the first so many above that name.
+    With `after` and `tables_max` it returns a page: at most `tables_max` tables whose names come after
+    `after`.
     """
     return [_table(reader, table) for table in islice(catalog.definitions(reader, after), tables_max)]
 
@@ -73,12 +74,12 @@ def _stream(stream: Stream) -> dict[str, Any]:
 
 
 def index_progress(reader: Reader, index: Index) -> float:
-    """How much of an index is filled, from 0 to 1."""
+    """The share of an index that is filled, from 0 to 1."""
     return _share_before(backfill.cursor(reader, index)) if index.backfilling else 1.0
 
 
 def queue_progress(reader: Reader, ttl: TimeToLive) -> float:
-    """How much of a table's expiry queue is built, from 0 to 1."""
+    """The share of a table's expiry queue that is built, from 0 to 1."""
     return 1.0 if ttl.built else _share_before(expiry.cursor(reader, ttl))
 
 

@@ -1,4 +1,4 @@
-"""Whose records lie in a space: for messages about damage, which the storage knows by spaces only."""
+"""Names the owners of spaces, for messages about damage: the storage itself knows only numbers of spaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hashrange.tables.streams import logs
 
 
 def owners(reader: Reader) -> list[tuple[int, str]]:
-    """Spaces with words for what they hold, as far as the catalog can be read."""
+    """The spaces, each with a text that names its contents, as far as the catalog can be read."""
     found = [
         (CATALOG_SPACE, "the catalog"),
         (TOKEN_SPACE, "the tokens of transactions"),

@@ -1,5 +1,5 @@
-"""The changes of a table, as its stream keeps them.
+"""Streams: the changes of a table's items.
 
-    changes      `record`, on the path of every write: appends the change of an item; compiled
+    changes      `record`, on the path of every write: makes the stream record of a change; compiled
     logs         streams, their shards, and the records in them: made, read, trimmed; not compiled
 """

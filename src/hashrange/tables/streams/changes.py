@@ -1,8 +1,8 @@
-"""The change of an item, as a stream keeps it.
+"""Makes the stream record of the change of an item.
 
-`record` is called by `items.apply`, in the item's own transaction, and is on the path of every write to a
-table with a stream: that is why it is compiled, and stands apart from `tables.streams.logs`, which cannot be.
-There are the streams themselves, the form of a change, and all that reads them.
+`items.apply` calls `record` in the item's own transaction, for every write to a table with a stream. So this
+module is compiled, and stands apart from `tables.streams.logs`, which cannot be compiled: `logs` holds the
+streams themselves, the form of a change, and the code that reads them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashrange.storage.api import Transaction
 from hashrange.tables.streams.logs import TIME_AT, Change, Stream
 from hashrange.values import Item, equal, item_size
 
-# How a set begins in stored JSON, whatever its type; no other value does.
+# A set of any type begins with these bytes in stored JSON; no other value does.
 _SET = b'S":["'
 
 _ENCODE = msgspec.msgpack.Encoder()
@@ -62,5 +62,6 @@ def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_
         return False
     if old == new or old_item == new_item:
         return True
-    # Beyond that only sets may be written in another order.
+    # The records differ. The items can only be equal if they hold sets, whose members may be in another
+    # order.
     return _SET in old and equal({"M": old_item}, {"M": new_item})

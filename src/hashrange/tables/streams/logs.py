@@ -42,8 +42,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Shard(msgspec.Struct, frozen=True):
     """One log of a stream, for partitions whose first two bytes are in `low <= hash < high`.
 
-    `start` and `end` are marks: the shard's records have sequences between them. `end` and `closed` are None
-    while it is open. `trimmed` is the sequence of the last record that was deleted for its age. Times are in
+    The sequences of the shard's records are between `start` and `end`. `end` and `closed` are None while the
+    shard is open. `trimmed` is the sequence of the last record that was deleted for its age. Times are in
     epoch seconds.
     """
 
@@ -59,15 +59,15 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def horizon(self) -> int:
-        """The mark behind which the shard's records can still be read."""
+        """The sequence above which the shard's records can still be read."""
         return max(self.start, self.trimmed)
 
 
 class Stream(msgspec.Struct, frozen=True, dict=True):
-    """A stream of a table; `closed` is when it was switched off.
+    """A stream of a table. `closed` is the time at which it was switched off.
 
-    `key` is the table's key as it was, as `(attribute, "HASH" or "RANGE")`: a stream outlives its table, and
-    another table may have the name by then.
+    `key` is the table's key, as `(attribute, "HASH" or "RANGE")`. It is stored here because a stream
+    outlives its table, and another table may have the table's name later.
     """
 
     table: str
@@ -86,10 +86,10 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
 
 
 class Change(NamedTuple):
-    """A stored stream record: what happened, when, and the item's JSON; `size` in bytes.
+    """A stored stream record: the kind of the change, its time, and the item's JSON; `size` is in bytes.
 
-    The engine has the time as the record's stamp: within a shard it never decreases, though a request that
-    began earlier may be committed later, or the clock may be set back.
+    The engine gets the time as the record's stamp, so times within a shard never decrease. Without this they
+    could: a request that began earlier may be committed later, and the clock may be set back.
     """
 
     event: str
@@ -101,8 +101,8 @@ class Change(NamedTuple):
     by_expiry: bool
 
 
-# Where msgspec puts the time, in 8 bytes that order as times do: behind the 7 bytes of the event, which has
-# six letters, and the marks of an array and of a float.
+# The position of the time in a packed `Change`: after the marker byte of the array, the 7 bytes of the
+# event's name (six letters), and the marker byte of the float. The 8 bytes of the time sort as times do.
 TIME_AT = 9
 
 _ENCODE = msgspec.json.Encoder()
@@ -125,12 +125,13 @@ def enable(
     last_label: str | None,
     now: float,
 ) -> Stream:
-    """A new stream of a table, with `shard_count` open shards; `last_label` is the label of its last one."""
+    """Make a new stream of a table, with `shard_count` open shards. `last_label` is the label of the table's
+    last stream."""
     mark = txn.position(space)
     stamp = _stamp(now)
     latest = max([last_label or "", *_labels(txn, table)])
     if latest:
-        # Labels order as their streams do, whatever the clock showed: consumers go by that.
+        # A later stream gets a later label, even if the clock was set back, because consumers sort by labels.
         stamp = max(stamp, (datetime.fromisoformat(f"{latest}Z") - _EPOCH) // _MILLISECOND + 1)
     label = (_EPOCH + stamp * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     ends = [number * _HASH_END // shard_count for number in range(shard_count + 1)]
@@ -141,13 +142,13 @@ def enable(
 
 
 def _labels(reader: Reader, table: str) -> Iterator[str]:
-    """The labels of the streams that a table of this name has and had."""
+    """The labels of all streams, on or off, of tables with this name."""
     for name, _ in reader.scan(CATALOG_SPACE, STREAM, _name(table, ""), f"{table}\x01".encode()):
         yield name.decode().partition("\x00")[2]
 
 
 def _stamp(now: float) -> int:
-    """The time that a stream or a shard is named by: milliseconds."""
+    """The time in the name of a stream or a shard, in milliseconds."""
     return int(now * 1000)
 
 
@@ -170,9 +171,9 @@ def disable(txn: Transaction, stream: Stream, now: float) -> None:
 
 
 def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
-    """Close the open shards, and open a child of each; the stream as it is then (not saved)."""
+    """Close the open shards, and open a child of each. Returns the new stream, which is not saved yet."""
     mark = txn.position(stream.space)
-    # Shards are listed in the order of their names: a child always comes behind its parent.
+    # Shards are listed in the order of their names, and a child must come after its parent.
     stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
     for shard in stream.shards:
@@ -207,8 +208,10 @@ def find(reader: Reader, table: str, label: str) -> Stream | None:
 
 
 def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterator[Stream]:
-    """All streams by table and label, those after `(table, label)` only; not those whose definition cannot be
-    decoded."""
+    """All streams in the order of table and label; with `after`, only those after this `(table, label)`.
+
+    Streams whose definition cannot be decoded are left out.
+    """
     for _, stream in every_stream(reader, after):
         if isinstance(stream, Stream):
             yield stream
@@ -217,8 +220,8 @@ def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterato
 def every_stream(
     reader: Reader, after: tuple[str, str] | None = None
 ) -> Iterator[tuple[str, Stream | Exception]]:
-    """As `all_streams`, by the names they are stored under; in the place of those that cannot be decoded, the
-    errors."""
+    """As `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
+    the error."""
     low = b"" if after is None else _name(*after) + b"\x00"
     for sort, stored in reader.scan(CATALOG_SPACE, STREAM, low):
         pace.point()
@@ -245,14 +248,14 @@ def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
 
 
 def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
-    """The mark behind which a shard's records of the time `moment` (epoch seconds) and later are.
+    """The sequence after which a shard's records of the time `moment` (epoch seconds) and later begin.
 
-    Records are found by halving the range of sequences, since their times never decrease: a shard may hold a
-    day's writes, and a read body has to be short.
+    It is found by halving the range of sequences, which works because times never decrease. A walk would
+    take too long for a read body, because a shard may hold the writes of a day.
     """
     low, high = shard.horizon, newest(reader, stream, shard)
     while low < high:
-        # All records up to `low` are too early, all above `high` are not.
+        # All records up to `low` are before `moment`; all above `high` are not.
         middle = (low + high) // 2
         following = next(read(reader, stream, shard.id, middle, 1), None)
         if following is None or following[0] > high or following[1].time >= moment:
@@ -263,9 +266,9 @@ def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
 
 
 def trim(txn: Transaction, stream: Stream, now: float, limit: Limit) -> Done:
-    """Delete a bite of the records older than 24 hours. Empty closed shards go with them.
+    """Delete a bite of the records older than 24 hours. Empty closed shards are removed with them.
 
-    A record that cannot be decoded goes with the first one behind it whose age is known.
+    A record that cannot be decoded is deleted with the next record whose time is known.
     """
     oldest = now - RETENTION_SECONDS
     left, bytes_left = limit
@@ -274,7 +277,8 @@ def trim(txn: Transaction, stream: Stream, now: float, limit: Limit) -> Done:
     more = False
     for shard in stream.shards:
         name = shard_log(shard.id)
-        # All is old that is in a shard closed before, also records of a time that the clock showed too early.
+        # A shard that was closed more than 24 hours ago holds old records only, even if their times are
+        # later.
         over = shard.closed is not None and shard.closed < oldest
         trimmed, emptied = shard.trimmed, True
         unknown: list[Damage] = []
@@ -318,7 +322,7 @@ def trimmable(reader: Reader, stream: Stream, now: float) -> bool:
 
 
 def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
-    """Whether a stream holds times that have not come: the clock was set back since."""
+    """Whether a stream holds times in the future, because the clock was set back."""
     latest = now + BEHIND_SECONDS_MAX
     if any(moment is not None and moment > latest for moment in _closings(stream)):
         return True
@@ -329,9 +333,10 @@ def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
 
 
 def _last_time(reader: Reader, stream: Stream, shard: Shard) -> float:
-    """The time of a shard's newest record, the latest of all; 0 where none can be decoded."""
+    """The time of a shard's newest record, which is the latest time in the shard; 0 if it has no such
+    record."""
     if next(_from_horizon(reader, stream, shard), None) is None:
-        return 0.0  # a scan from the end would walk over all that was trimmed
+        return 0.0  # all records are trimmed: a scan from the end would walk over all their tombstones
     newest = next(reader.scan(stream.space, shard_log(shard.id), reverse=True), None)
     return (_time_of(newest[1]) if newest is not None else None) or 0.0
 
@@ -341,10 +346,10 @@ def _closings(stream: Stream) -> list[float | None]:
 
 
 def brought_back(stream: Stream, now: float) -> Stream:
-    """The stream as if what was closed at a time that has not come had been closed at the time `now`.
+    """The stream after times of closing that lie in the future were set to `now`.
 
-    Retention counts from then on. Who calls this also rolls open shards over, so that new records need not
-    have the times of those before them.
+    Retention counts from `now` on then. The caller also rolls open shards over: in the old shards new records
+    would get the later times of the records before them.
     """
     shards = tuple(
         msgspec.structs.replace(shard, closed=None if shard.closed is None else min(shard.closed, now))
@@ -355,13 +360,13 @@ def brought_back(stream: Stream, now: float) -> Stream:
 
 
 def _from_horizon(reader: Reader, stream: Stream, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
-    """The records of a shard as they are stored. A scan from the beginning of its log would walk over all
-    that was trimmed."""
+    """The stored records of a shard, from its horizon on. A scan from the beginning of its log would walk
+    over the tombstones of all trimmed records."""
     return reader.scan(stream.space, shard_log(shard.id), (shard.horizon + 1).to_bytes(8))
 
 
 def _time_of(stored: bytes) -> float | None:
-    """When a stored record was made, or None if it cannot be decoded."""
+    """The time of a stored record, or None if the record cannot be decoded."""
     try:
         return _DECODE_CHANGE.decode(stored).time
     except (msgspec.MsgspecError, ValueError):
