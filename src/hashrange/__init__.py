@@ -3,18 +3,18 @@
     with hashrange.Database.open("data") as database:
         client = hashrange.client.connect(database)
 
-The table of contents, from the top layer to the bottom one; each module says what it holds and what
-it refuses to know:
+The table of contents, from the top layer to the bottom one. Each module says in its opening what it holds,
+and what it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
-    triggers     functions that are called with the changes of a table
+    triggers     call functions with the changes of a table
     server       sockets; the only async code
     client       a boto3 client over an in-process database
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
     operations   one module per API operation, and the registry of them
-    partiql      statements to the same reads and writes
-    tables       what a table is; the one way items change, the one ordered read
+    partiql      PartiQL statements, as reads and writes of the other operations
+    tables       definitions of tables; the one way to change an item, the one ordered read
     expressions  the four expression languages
     shapes       request shapes and their constraint errors
     storage      the engine contract and the engines
@@ -46,11 +46,12 @@ def __getattr__(name: str) -> Any:
 
 def compiled() -> bool:
     """Whether the modules on the path of a request run compiled to C, which makes them half as fast again."""
-    # One stands for all: they are compiled together. It is found, and not loaded: `--version` need not wait.
+    # Looking for one module is enough, because they are compiled together. It is not loaded, so that
+    # `--version` is fast.
     spec = find_spec(f"{__name__}.database")
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
 
 
 def form() -> str:
-    """In which form the hot path runs, in a word."""
+    """A word for the form in which the hot path runs: compiled or interpreted."""
     return "compiled" if compiled() else "interpreted"

@@ -5,12 +5,13 @@
         table = hashrange.client.resource(database).Table("t")  # as boto3.resource("dynamodb") returns
 
 botocore builds each request as always and offers it to the handlers of its `before-send` event before it
-opens a connection; ours answers. So parameters, results, errors, paginators and waiters are botocore's
-own, and the request and the answer pass through `protocol` as they would over HTTP. No server does the
-background work that is due, so it is done before a request. Thread-safe, as botocore's clients are.
+opens a connection; the handler of this module answers it. So parameters, results, errors, paginators and
+waiters are botocore's own, and the request and the answer pass through `protocol` as they would over HTTP.
+There is no server that does background work, so each request first does the background work that is due.
+Thread-safe, as botocore's clients are.
 
-All clients come from one boto3 session, so an exception class of one is that of all. A client is made in
-some milliseconds and kept with its database: who asks for it again gets the same one.
+All clients come from one boto3 session, so they share their exception classes. Making a client takes some
+milliseconds, so it is kept with its database: a later call with the same arguments returns the same client.
 
 boto3 is an optional dependency. Refuses to know what an operation does.
 """
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
     from botocore.config import Config
 
-# Nothing listens there, by RFC 6761: should a request ever pass our handler, it fails and goes nowhere.
+# RFC 6761 reserves names below `.invalid`: a request that is not answered here reaches no server, and fails.
 _ENDPOINT_URL: Final = "http://hashrange.invalid"
 
 _ANYONE: Final = Caller()
@@ -92,7 +93,10 @@ def _kept(
     config: Config | None,
     make: Callable[[boto3.Session, Config], Any],
 ) -> Any:
-    """What `make` made for `database` under this key; what is made with a `config` is not kept."""
+    """The client or resource that is kept for `database` under `key`; `make` makes it if there is none yet.
+
+    One that is made with a `config` is not kept.
+    """
     made = database.clients.get(key) if config is None else None
     if made is not None:
         return made
@@ -124,7 +128,7 @@ def _unsigned() -> Config:
     from botocore import UNSIGNED
     from botocore.config import Config
 
-    # The caller is known, so a signature would be work for nothing, and credentials are not looked for.
+    # The caller is known without a signature. Without signing, botocore does not look for credentials either.
     return Config(signature_version=UNSIGNED)
 
 
@@ -169,7 +173,7 @@ class _Transport:
             self._database.tend()
             result = self._database.execute(outcome.operation, outcome.request, outcome.caller)
         except StoreClosed:
-            # Not an answer of the database: botocore hands it to the caller as it is, and does not try again.
+            # This error is no answer: botocore passes it on to the caller unchanged, and does not try again.
             raise
         except Exception as error:
             return protocol.answer(None, error, outcome.form, outcome.operation)

@@ -1,10 +1,10 @@
-"""The only source of time, and how moments and durations are written.
+"""The only source of time, and the text forms of moments and durations.
 
-Everything that depends on time takes a `Clock`, so that a test (or an operator) can set and advance it.
-Nothing else in the package calls `time.time` or `datetime.now`.
+Code that depends on time takes a `Clock`, so that a test (or an operator) can set and advance the time. No
+other module of the package calls `time.time` or `datetime.now`.
 
-A clock only tells the time. What becomes due by it is done by `Database.sweep`: who moves a clock and wants
-to see the effect at once calls `Database.settle` after it.
+A clock only tells the time. `Database.sweep` does the work that is due. After moving a clock, call
+`Database.settle` to have all of this work done at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
 _MILLIS: Final = 1_000
 
 BEHIND_SECONDS_MAX: Final = 60.0
-"""How far the time that a request or a sweep goes by may be behind the clock: it is drawn once, at the
-beginning, and what others store meanwhile is of a later time. A stored time that is no more than this ahead
-says nothing about a clock that was set back."""
+"""A request or a sweep reads the clock once, when it begins, so its time may be this far behind the clock.
+It may then meet stored times that are later than its own. Only a stored time that is further ahead than this
+shows that the clock was set back."""
 
 
 class Clock(Protocol):
@@ -62,17 +62,17 @@ class ManualClock:
 
 
 class _Course(NamedTuple):
-    """The time is `offset` behind the real clock's while running, and `frozen` while standing."""
+    """How a virtual clock runs: it is `offset` ahead of the real clock, or stands still at `frozen`."""
 
     offset: float
     frozen: float | None
 
 
 class VirtualClock:
-    """A clock that runs like another one, and can be frozen, set, advanced and resumed.
+    """A clock that runs like the real clock, and can be frozen, set, advanced and resumed.
 
-    Any thread may read it. Its course is one value, replaced whole, so nobody reads half a change; one
-    thread at a time may change it (the admin plane does so on its event loop).
+    Any thread may read it. Its course is one value and is replaced as a whole, so no thread reads half a
+    change. Only one thread at a time may change it (the admin plane does so on its event loop).
     """
 
     __slots__ = ("_course", "_real")
@@ -103,17 +103,17 @@ class VirtualClock:
         return self.now() - self._real.now()
 
     def freeze(self) -> None:
-        """Stand still."""
+        """Make the clock stand still."""
         self.change(frozen=True)
 
     def resume(self) -> None:
-        """Run on from the time that it shows."""
+        """Make the clock run on from the time that it shows."""
         self.change(frozen=False)
 
     def set(self, now: float) -> None:
         """Set the time to `now`, in seconds since the epoch. Raises ValueError outside of 1970 to 9999.
 
-        It may go back; what was done when the time had come stays done.
+        The clock may go back; work that was done is not undone by this.
         """
         self.change(now)
 
@@ -124,7 +124,7 @@ class VirtualClock:
     def change(
         self, now: float | None = None, *, advance: float = 0.0, frozen: bool | None = None
     ) -> None:
-        """Set, then advance, then freeze (True) or resume (False), all at one moment."""
+        """Set the clock, then advance it, then freeze (True) or resume (False) it, in one step."""
         if not advance >= 0.0:
             raise ValueError("a clock is advanced by 0 seconds or more; set it to go back")
         target = (self.now() if now is None else now) + advance
@@ -135,15 +135,16 @@ class VirtualClock:
         elif now is not None or self.frozen:
             self._course = _Course(target - self._real.now(), None)
         else:
-            # Not by way of the time: repeated, that would add up what passes meanwhile.
+            # Change the offset, not the time: setting the time would lose the moment between reading the
+            # clock and setting it, and many calls would add these moments up.
             self._course = _Course(self._course.offset + advance, None)
 
 
 def has_come(moment: float, now: float, ahead_seconds_max: float) -> bool:
-    """Whether a stored moment, which lay `ahead_seconds_max` ahead at most when it was stored, has come.
+    """Whether a stored moment has come. When it was stored, it was at most `ahead_seconds_max` in the future.
 
-    A moment that lies further ahead was stored before the clock was set back. To wait for it would take
-    longer than it ever may, so it counts as one that has come.
+    If it is further in the future now, the clock was set back since. Waiting for it would take longer than it
+    ever may, so it counts as one that has come.
     """
     return not now < moment <= now + ahead_seconds_max
 

@@ -3,12 +3,13 @@
     with Database.open("data") as database:      # on disk
     with Database.in_memory() as database:       # nothing is kept
 
-This is what a server, the in-process client and the tests talk to. It knows the order in which a request
-is judged (shape, rules, storage) and hands bodies to the engine; it knows no bytes and no sockets.
+The server, the in-process client and the tests call this class. It checks a request in DynamoDB's order
+(shape, rules, storage) and gives the request's body to the engine. It knows no bytes of the wire and no
+sockets.
 
-`submit` is for an event loop: a body runs at once on the loop's thread, but for a turn of a few milliseconds
-at most (`pace`). A body that takes longer runs again on a thread of `workers`, and its outcome comes through
-the function that was given to `deliver_on`.
+`submit` is for an event loop. It runs a body at once on the loop's thread, but stops it after a turn of a few
+milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome comes through the
+function that was given to `deliver_on`.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ _ANYONE = Caller()
 
 
 class Database:
-    """A database over an engine. Thread-safe as far as its engine is. A context manager, which closes it.
+    """A database over an engine, and a context manager that closes it. It is thread-safe if its engine is.
 
-    `turn_seconds` is how long a body of `submit` may keep the calling thread. `clients` holds the boto3
-    clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
+    `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` holds the
+    boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Database:
         self.close()
 
     def execute(self, operation: str, request: Request, caller: Caller = _ANYONE) -> Answer:
-        """Run one operation and return its answer; what it wrote is durable then.
+        """Run one operation and return its answer. Its writes are durable when this returns.
 
         `request` is the decoded JSON of the API's request and is normalised in place; the answer may
         hold `orjson.Fragment` values. Raises `ServiceError`.
@@ -144,11 +145,11 @@ class Database:
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> Task | None:
-        """As `execute`, without waiting: `done` gets what `encode` makes of the answer, or the exception.
+        """As `execute`, without waiting: `done` gets the encoded answer (`encode(answer)`), or the exception.
 
-        `done` is called at once for most reads and errors, later through the functions of `deliver_on` for
-        writes. A request that takes long goes on on a thread, and `submit` returns the task, which may be
-        abandoned. Must be called on the thread that called `deliver_on`.
+        For most reads and errors `done` is called before this returns. For writes it is called later,
+        through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
+        then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
         """
         entry = REGISTRY.get(operation)
         if entry is None:
@@ -175,13 +176,14 @@ class Database:
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
-        """Have `work` done on a thread: reading a large request, and then `run_aside`."""
+        """Do `work` on a worker thread: read a large request, and then call `run_aside`."""
         return self._workers.start(work)
 
     def run_aside(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
-        """As `submit`, on a thread of `start_aside`: the request takes the time that it takes."""
+        """As `submit`, but called on a worker thread by the work of `start_aside`, and without a limit of
+        time."""
         entry = REGISTRY.get(operation)
         try:
             if entry is None:
@@ -194,7 +196,7 @@ class Database:
         _Asked(self, operation, request, body, is_write, done, encode).run_aside()
 
     def go_on_aside(self, asked: _Asked) -> None:
-        """Have a request that was stopped go on on a thread."""
+        """Run a stopped request again on a worker thread."""
         self._workers.start(asked.run_aside)
 
     def works_aside(self) -> bool:
@@ -202,7 +204,7 @@ class Database:
         return self._workers.waiting > 0
 
     def deliver(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called as late outcomes are."""
+        """Call `callback` on the thread that late outcomes are delivered on."""
         self._deliver(callback)
 
     def deliver_on(
@@ -210,8 +212,8 @@ class Database:
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
-        """Have late outcomes delivered by `deliver`, as `Engine.deliver_on` says; the calling thread is the
-        one that will call `submit`."""
+        """Deliver late outcomes by `deliver`, as `Engine.deliver_on` says. Must be called on the thread that
+        will call `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
         self.engine.deliver_on(deliver, defer)
@@ -228,7 +230,8 @@ class Database:
             raise shapes.spoken(operation, request, error, older=older) from None
 
     def translated(self, operation: str, request: Request, error: Exception) -> Exception:
-        """The error that the client sees: type errors come before all rules, as in DynamoDB."""
+        """The error for the client. As in DynamoDB, an error of types takes the place of an error of a
+        rule."""
         if isinstance(error, SerializationException | ValidationException):
             try:
                 shapes.check_types(operation, request)
@@ -239,7 +242,7 @@ class Database:
             refused.__cause__ = error
             return refused
         elif isinstance(error, StorageError):
-            # Its text says all; where in the code it came up says nothing.
+            # The text of the error is enough: a traceback would not help an operator.
             _log.error("the store failed: %s", error)
             return InternalServerError(INTERNAL)
         return error
@@ -247,10 +250,10 @@ class Database:
     def sweep(self) -> float:
         """Do the background work that is due: states of tables, expired items, new and lagging indexes.
 
-        Returns the seconds until it wants to run again; 0 while more is due.
+        Returns the seconds until it is to be called again; 0 while more is due.
         """
         tables = self.engine.read(lambda reader: list(catalog.definitions(reader)))
-        # The time is drawn after the definitions were read, as `states.end` asks for.
+        # Read the clock after the definitions, as `states.end` demands.
         occasion = Occasion(self.clock.now(), self.settings)
         wait = self.background.guard(
             "states of tables",
@@ -260,21 +263,21 @@ class Database:
         return min(wait, sweeps.sweep(self.engine, occasion, self.background))
 
     def settle(self) -> None:
-        """Sweep until nothing more is due: what a change of the clock made due is done then."""
+        """Do all background work that is due, for example after the clock was moved."""
         while self.sweep() <= 0:
             pass
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
-        """The tables as an operator sees them: state, sizes, and how far builds under way are.
+        """The tables for operators: their states, sizes, and the progress of builds.
 
-        At most `tables_max` of them, those whose names come after `after`, in the order of the names.
+        At most `tables_max` of the tables whose names come after `after`, in the order of the names.
         """
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def tend(self) -> None:
-        """Sweep if it is time to: for a program without a server, which calls this now and then.
+        """Call `sweep` if it is due: for a program without a server, which calls this now and then.
 
-        The in-process client does so before every request.
+        The in-process client calls it before every request.
         """
         now = self.clock.now()
         # A clock that was set back must not put the background work off.
@@ -282,9 +285,9 @@ class Database:
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """End what is under way, and close the engine. Idempotent.
+        """End the requests that are under way, and close the engine. Idempotent.
 
-        Requests after that raise StoreClosed (`storage.api`), which says what to do.
+        A request after that raises StoreClosed (`storage.api`), whose text names the remedy.
         """
         self._workers.close()
         self.engine.close()
@@ -292,9 +295,10 @@ class Database:
 
 
 class _Asked:
-    """One request of `submit` after its preparation, and what becomes of it.
+    """One prepared request of `submit`, which delivers its own outcome.
 
-    A class, because functions within `submit` would hold themselves in a cycle where they are compiled.
+    It is a class, because compiled functions inside `submit` would refer to each other in a cycle, which
+    only the garbage collector could free.
     """
 
     __slots__ = ("body", "database", "done", "encode", "is_write", "operation", "request")
@@ -318,11 +322,11 @@ class _Asked:
         self.encode = encode
 
     def run(self, reader: Any) -> Any:
-        """The body that the engine runs: it encodes its answer as well."""
+        """The body that the engine runs: the operation's body, then the encoding of its answer."""
         return self.encode(self.body(reader))
 
     def finish(self, answer: Any, error: Exception | None) -> None:
-        """Tell the outcome, unless it is that the body has to run elsewhere."""
+        """Deliver the outcome; or, if the body was stopped, run it again on a worker thread."""
         if error is None:
             self.done(answer, None)
         elif isinstance(error, Stopped):
@@ -331,7 +335,7 @@ class _Asked:
             self.done(None, self.database.translated(self.operation, self.request, error))
 
     def run_aside(self) -> None:
-        """Run the body on this thread, however long it takes, and have the outcome told."""
+        """Run the body on this thread, however long it takes, and deliver the outcome."""
         database = self.database
         engine = database.engine
         try:

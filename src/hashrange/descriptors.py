@@ -1,11 +1,12 @@
-"""File descriptors: how many the process may have, and who may have them.
+"""File descriptors: how many the process may have, and how they are divided.
 
-Sockets and the storage engine's files take them from one stock. When it is empty the engine cannot open a
-file, and every request fails; so connections are bounded by what is left beside the engine.
+Sockets and the storage engine's files share the process's descriptors. If none were left, the engine could
+not open a file, and every request would fail. So connections are limited to the descriptors that others
+leave:
 
     a quarter       the engine's files that stay open
-    RESERVED        all else: the admin plane's connections, the sockets that listen, the files that the
-                    engine writes, the log
+    RESERVED        the admin plane's connections, the sockets that listen, the files that the engine writes,
+                    the log
     the rest        connections of the data plane
 """
 
@@ -25,9 +26,9 @@ _UNLIMITED: Final = 1 << 30
 _ENGINE_FILES_MAX: Final = 4096
 _ENGINE_FILES_MIN: Final = 64
 _CONNECTIONS_MIN: Final = 8
-"""A server has so many even where the limit is absurdly low: with none nobody could see what is wrong."""
+"""A server takes this many connections even if the limit is very low, so that it can report what is wrong."""
 
-# Where the hard limit is none: the kernel may still refuse a large soft one (macOS does).
+# The soft limits to try if there is no hard limit: the kernel may still refuse a large one (macOS does).
 _RAISED: Final = (65_536, 10_240)
 
 
@@ -59,6 +60,6 @@ def engine_files_max() -> int:
 
 
 def connections_max(wanted: int) -> int:
-    """How many connections the data plane may have, of those `wanted`."""
+    """How many of the `wanted` connections the data plane may have."""
     left = descriptors_max() - engine_files_max() - RESERVED
     return min(wanted, max(_CONNECTIONS_MIN, left))

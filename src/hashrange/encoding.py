@@ -1,11 +1,11 @@
-"""Order-preserving key bytes: where an item or an index entry lies in the store.
+"""Order-preserving key bytes: the address of an item or an index entry in the store.
 
 Partition (`partition_of`): the first 8 bytes of the MD5 of the key's bytes, then 16 bytes of their
 BLAKE2b. MD5 gives DynamoDB's hash order and even segments; BLAKE2b makes crafted collisions impossible.
 The key's bytes are the UTF-8 text of S, the packed bytes of N, the bytes of B; the components of a
 multi-attribute key are packed as in an index sort and joined.
 
-Sort of a base table (`pack_sort`): one component and nothing behind it, so it needs no terminator.
+Sort of a base table (`pack_sort`): one component and nothing after it, so it needs no terminator.
 
     S  the UTF-8 bytes            {"S": "ab"}  61 62
     B  the bytes                  {"B": "AP8="}  00 ff
@@ -104,7 +104,7 @@ def pack_component(value: AttributeValue) -> bytes:
 
 
 def escape(packed: bytes) -> bytes:
-    """Bytes in which 00 cannot be taken for a terminator; keeps the order of prefixes too."""
+    """The bytes with each 00 written as 00 ff, so that the terminator 00 01 is unique. Keeps their order."""
     return packed.replace(b"\x00", b"\x00\xff")
 
 

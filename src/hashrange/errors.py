@@ -2,8 +2,8 @@
 
     ServiceError                                  never raised itself
     ├── ValidationException                       a request that breaks a rule
-    │   ├── EmptyKey                              the same to clients, see there
-    │   └── RequestViolation                      the same to clients, see there
+    │   ├── EmptyKey                              clients see a ValidationException
+    │   └── RequestViolation                      clients see a ValidationException
     ├── SerializationException                    JSON or a member of the wrong type
     ├── UnknownOperationException
     ├── MissingAuthenticationTokenException  IncompleteSignatureException
@@ -23,8 +23,8 @@
     ├── InternalServerError                       500
     └── ServiceUnavailable                        503
 
-A `ServiceError` is raised where the rule is known and translated to bytes once, in `protocol`. Wordings
-that more than one module needs are constants at the end of this file.
+The module that knows a rule raises the `ServiceError`; `protocol` turns it into bytes. Texts that more than
+one module needs are constants at the end of this file.
 Source of the envelope: DynamoDB API reference, "Programming with DynamoDB: error handling".
 """
 
@@ -40,7 +40,7 @@ _VALIDATE: Final = "com.amazon.coral.validate#"
 
 
 def shown(text: str, chars_max: int) -> str:
-    """As much of `text` as an error shows of it: what was cut off is told by an ellipsis [assumed]."""
+    """`text` as errors show it: a long text is cut off, and an ellipsis added [assumed]."""
     return text if len(text) <= chars_max else f"{text[:chars_max]}…"
 
 
@@ -82,7 +82,8 @@ class ValidationException(ServiceError):
 
 
 class EmptyKey(ValidationException):
-    """An empty key value: a ValidationException that a transaction reports as such, not as a reason."""
+    """An empty key value. A transaction answers with this ValidationException itself, not with a cancellation
+    reason."""
 
     @property
     def code(self) -> str:
@@ -233,17 +234,17 @@ TOO_DEEP: Final = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
 )
-# [report] extenddb issue 365; the other as seen of DynamoDB Local.
+# [report] extenddb issue 365 for the first; the second is DynamoDB Local's.
 NAME_TOO_LONG: Final = "Attribute name is too large, must be less than 65536 bytes"
 NAME_EMPTY: Final = "Empty attribute name"
 INTERNAL: Final = "Internal server error"
 
 
 def bare(error: Exception) -> Exception:
-    """The error that a body raised, without its traceback if it is an answer.
+    """The error that a body raised; a `ServiceError` and the errors that led to it lose their tracebacks.
 
-    Its frames lead to those that keep the error until it is delivered: only the garbage collector could free
-    the two. The same goes for errors that led to it.
+    The frames of a traceback refer to the objects that keep the error until it is delivered. This would be a
+    cycle, which only the garbage collector could free.
     """
     if isinstance(error, ServiceError):
         one: BaseException | None = error

@@ -1,6 +1,7 @@
-"""What shows that DynamoDB is written in Java: it prints sets and maps in the order of their hash codes.
+"""Java's order of hash codes: DynamoDB is written in Java, and some of its errors list names in this order.
 
-Refuses to know: which sets, and how many buckets they were made with; reports say so, where they are printed.
+Refuses to know: which lists have this order, and how many buckets their maps have. The modules that print
+such lists know both from reports.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ def hash_code(text: str) -> int:
 
 
 def in_hash_order(texts: Iterable[str], buckets: int) -> list[str]:
-    """Texts in the order of a `java.util.HashMap` of that many buckets, a power of two; those that share a
-    bucket as they were put in."""
+    """Texts in the order of a `java.util.HashMap` with this many buckets (a power of two). Texts of the same
+    bucket keep their order."""
 
     def bucket(text: str) -> int:
         code = hash_code(text)

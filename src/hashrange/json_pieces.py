@@ -1,12 +1,12 @@
 """JSON texts of megabytes, read piece by piece, and freed piece by piece.
 
-A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for
-16 MB of small values, in which nothing else runs. Here a large text is cut where a member of an array or
-object ends, the pieces are decoded one by one, and other threads run in between. Texts up to `WHOLE_BYTES`
-are decoded at once.
+A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for 16
+MB of small values, in which no other thread runs. This module cuts a large text where a member of an array
+or object ends, and decodes the pieces one by one, so that other threads can run in between. Texts up to
+`WHOLE_BYTES` are decoded at once.
 
-The result is that of `orjson.loads` in every case, and so are the texts that are refused. Not compiled on
-purpose: the interpreter lets other threads run between two steps of it.
+It returns the values that `orjson.loads` returns, and refuses the texts that `orjson.loads` refuses. It is
+not compiled on purpose, because the interpreter lets other threads run between any two steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hashrange import pace
 WHOLE_BYTES: Final = 64 * 1024
 PIECE_BYTES: Final = 32 * 1024
 DEPTH_MAX: Final = 1024
-"""How deep `orjson` follows."""
+"""The depth of nesting that `orjson` accepts."""
 
 _OWN_REFERENCES: Final = 2
 
@@ -35,9 +35,10 @@ _CLOSING: Final = {b"]": b"[", b"}": b"{"}
 
 
 class _Container:
-    """An array or object that is open: where it begins, and where the piece begins that is not decoded yet.
+    """An array or object whose end was not reached yet: where it begins, and where its undecoded piece
+    begins.
 
-    `content` is None until a piece of it was decoded. `comma` is the place of its last comma.
+    `content` is None until a piece was decoded. `comma` is the position of its last comma.
     """
 
     __slots__ = ("begin", "comma", "content", "joined", "piece", "sign")
@@ -47,11 +48,11 @@ class _Container:
         self.begin = begin
         self.piece = begin + 1
         self.comma = begin
-        self.joined = False  # the last member was put in already, and a comma or the end has to follow
+        self.joined = False  # the last member is in `content` already: a comma or the end must follow
         self.content: Any = None
 
     def take(self, text: bytes, end: int, *, last: bool) -> None:
-        """Decode the members up to `end`, behind which a comma or, with `last`, the closing sign stands."""
+        """Decode the members up to `end`. After `end` comes a comma or, with `last`, the closing bracket."""
         piece = text[self.piece : end]
         if self.content is None:
             self.content = [] if self.sign == _OPEN_LIST else {}
@@ -71,12 +72,12 @@ class _Container:
             raise ValueError("a comma without a member")
 
     def join(self, text: bytes, begin: int, end: int, member: Any) -> None:
-        """Put in the member that stands between `begin` and `end`, and was decoded already."""
+        """Add `member`, which was decoded already, and whose text is between `begin` and `end`."""
         if self.joined:
             raise ValueError("two members without a comma")
         before = text[self.piece : begin]
         if self.comma >= self.piece:
-            # Members that are not decoded yet stand before it.
+            # Before it are members that are not decoded yet.
             comma = self.comma
             self.take(text, comma, last=False)
             before = text[comma + 1 : begin]
@@ -94,7 +95,7 @@ class _Container:
 
 
 def loads(text: bytes | bytearray) -> Any:
-    """The value that a JSON text spells. Raises ValueError for what is no JSON."""
+    """The value of a JSON text. Raises ValueError if the text is not JSON."""
     if len(text) <= WHOLE_BYTES:
         return orjson.loads(text)
     text = bytes(text)

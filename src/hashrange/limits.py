@@ -8,8 +8,9 @@ from typing import Final
 
 ITEM_BYTES_MAX: Final = 409_600
 NESTING_LEVELS_MAX: Final = 32
-# Values deeper than this are no values at all [assumed]. Seen of the service: 100 levels are still read, and
-# then refused or not by rule. In JSON a level is two, and what writes JSON here ends at 254.
+# A value with more levels than this is answered like text that is not JSON [assumed]. The service was seen
+# to read 100 levels, and then to apply its rules. One level takes two levels of JSON, and orjson writes up
+# to 254 of these.
 READABLE_LEVELS_MAX: Final = 112
 PARTITION_KEY_BYTES_MAX: Final = 2_048
 SORT_KEY_BYTES_MAX: Final = 1_024
@@ -37,7 +38,8 @@ TRANSACT_BYTES_MAX: Final = 4 * 1024 * 1024
 CLIENT_REQUEST_TOKEN_SECONDS: Final = 600
 PARTIQL_IN_KEYS_MAX: Final = 50
 PARTIQL_IN_PAGE_ITEMS_MAX: Final = 10
-# Looked into for one page, where OR binds the partition key. The service's own bound is not known.
+# The most partitions that one page of a SELECT reads if OR binds the partition key. The service's own limit
+# is not known.
 PARTIQL_PAGE_PARTITIONS_MAX: Final = 250
 SCAN_SEGMENTS_MAX: Final = 1_000_000
 
@@ -53,7 +55,8 @@ READ_UNIT_BYTES: Final = 4_096
 WRITE_UNIT_BYTES: Final = 1_024
 
 REQUEST_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-# Of what was sent, in an error's text; and such a text as a whole. The service's own bounds are not known.
+# The longest part of a request that an error's text shows, and the longest text of an error. The service's
+# own limits are not known.
 SHOWN_CHARS_MAX: Final = 32 * 1024
 MESSAGE_CHARS_MAX: Final = 128 * 1024
 LIST_TABLES_MAX: Final = 100

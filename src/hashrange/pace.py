@@ -1,16 +1,17 @@
-"""How long a piece of work may go on before others get their turn.
+"""Limits how long one piece of work may keep others waiting.
 
-Bodies run on the event loop, where they delay everybody else. Most end within tens of microseconds; some
-requests within the service's limits take seconds. Nothing tells them apart beforehand, so each body starts
-on the loop with a turn of a few milliseconds. Code that may go on for long calls `point()` as it goes.
-When the turn is used up, `point` raises `TurnOver` out of the body, which has no effect until it ends, and
-the body runs again on a thread of `workers`, where `point` lets other threads run instead.
+Bodies run on the event loop, where all other requests wait for them. Most bodies end within tens of
+microseconds, but some requests within the service's limits take seconds, and nothing tells the two apart
+beforehand. So each body starts on the loop with a turn of a few milliseconds. Code that may go on for long
+calls `point()` again and again. When the turn is used up, `point` raises `TurnOver`, which ends the body
+before it has any effect. The body then runs again on a thread of `workers`, where `point` does not end it,
+but lets other threads run.
 
-A thread that asked for no turn (a test, a program that uses the database in process) is never stopped.
+On a thread without a turn (a test, a program that uses the database in process) work is never stopped.
 
 `point` costs about 50 ns: it compares two times, and does more only once in `LOOK_SECONDS`. Compiled code
-keeps the interpreter's lock until it gives it up, so on a worker thread `point` also is what lets the event
-loop run.
+keeps the interpreter's lock until it releases the lock itself, so on a worker thread the event loop can run
+only because `point` releases the lock.
 
 Refuses to know: what the work is.
 """
@@ -22,25 +23,25 @@ from time import perf_counter, sleep, thread_time
 from typing import Any, Final
 
 TURN_SECONDS: Final = 0.008
-"""How long a body may keep the event loop. The usual ones take a hundredth of it, batches of 25 a quarter."""
+"""How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 a quarter."""
 LOOK_SECONDS: Final = 0.0005
 LOCK_SECONDS_MAX: Final = 0.01
 WITHOUT_END: Final = float("inf")
 
 
 class TurnOver(BaseException):
-    """The body has used up its turn on this thread. It left nothing behind, and is to run elsewhere.
+    """The body has used up its turn on this thread. It has written nothing, and is to run on a worker thread.
 
-    Like `Abandoned` it is no `Exception`: a body must let it through.
+    Like `Abandoned` it is no `Exception`, because a body must not catch it.
     """
 
 
 class Abandoned(BaseException):
-    """Nobody waits for the outcome of this work any more."""
+    """The work is to end, because no client waits for its outcome any more."""
 
 
 class Task:
-    """A piece of work on a worker thread; whoever gave the work may abandon it."""
+    """A piece of work on a worker thread. The code that started the work may abandon it."""
 
     __slots__ = ("abandoned",)
 
@@ -53,10 +54,12 @@ class Task:
 
 
 class Turn:
-    """What one thread is held to: `left` is CPU time in seconds, since `since`. `task` is a worker's.
+    """The turn of one thread: `left` is the CPU time in seconds that it has left since `since`. `task` is
+    the task of a worker thread.
 
-    CPU time, because a thread is not to blame for the time in which others ran. It is asked for when `point`
-    looks for the first time: asking at the beginning would cost every request more than all its points.
+    It counts CPU time, so that the time in which other threads ran does not count. The thread's CPU clock is
+    read when `point` looks for the first time; reading it at the beginning would cost every request more
+    than all its points together.
     """
 
     __slots__ = ("left", "since", "task")
@@ -67,12 +70,12 @@ class Turn:
         self.task: Task | None = None
 
     def begin(self, seconds: float) -> None:
-        """Stop the work that begins now when it has taken `seconds`."""
+        """Begin a turn: the work that follows is stopped when it has taken `seconds`."""
         self.left = seconds
         self.since = 0.0
 
     def end(self) -> None:
-        """Stop nothing more."""
+        """End the turn: work that follows is not stopped."""
         self.left = WITHOUT_END
 
     def is_limited(self) -> bool:
@@ -81,7 +84,7 @@ class Turn:
 
 
 class _Watch:
-    """When `point` looks next; all threads share it, because only one of them runs at a time."""
+    """The time at which `point` looks next. All threads share it, because only one of them runs at a time."""
 
     __slots__ = ("due",)
 
@@ -94,7 +97,7 @@ _turns: Final[dict[int, Turn]] = {}
 
 
 def turn() -> Turn:
-    """The turn of the calling thread, kept for as long as the process lives."""
+    """The turn of the calling thread. It is kept until the process ends."""
     ident = get_ident()
     found = _turns.get(ident)
     if found is None:
@@ -103,7 +106,7 @@ def turn() -> Turn:
 
 
 def point() -> None:
-    """Let others have their turn, if it is time to. Raises `TurnOver` or `Abandoned` to end the work."""
+    """Let other threads run, if it is time to. Raises `TurnOver` or `Abandoned` to end the work."""
     if perf_counter() >= _watch.due:
         _look()
 
@@ -128,13 +131,13 @@ def _look() -> None:
 
 
 def is_aside() -> bool:
-    """Whether the calling thread is a worker's, at work."""
+    """Whether the calling thread is a worker thread that runs a task."""
     current = _turns.get(get_ident())
     return current is not None and current.task is not None
 
 
 def acquire(lock: Any) -> None:
-    """Take a lock (of `threading`). Raises `TurnOver` where the calling thread may not wait that long."""
+    """Take a lock (of `threading`). Raises `TurnOver` if the calling thread's turn ends while it waits."""
     if lock.acquire(False):
         return
     current = _turns.get(get_ident())

@@ -1,19 +1,19 @@
-"""The wire protocol of DynamoDB as a pure machine: bytes in, bytes out, no sockets.
+"""The wire protocol of DynamoDB as pure functions: bytes in, bytes out, no sockets.
 
 `Wire.read` turns method, target, headers and body of an HTTP request into a `Call` for the database, or
 into the `Response` that answers it at once; `encode_result` and `encode_error` turn an outcome into an
 answer's body. Headers are a mapping of lower-case names to values, all bytes.
 
-The order of checks: method and path, content type, JSON, target, authentication. Each has its own form
-of answer, because in DynamoDB each is done by another component:
+The order of checks: method and path, content type, JSON, target, authentication. In DynamoDB different
+components do these checks, so refusals have different forms:
 
     GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `
     OPTIONS with an Origin         200, the CORS preflight of a browser
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
-Any access key is accepted; signatures are not verified here. Who calls is read from the credential
-scope, `AKID/20260101/eu-west-1/dynamodb/aws4_request`.
+Any access key is accepted; signatures are not verified here. The caller's region and account are read from
+the credential, for example `AKID/20260101/eu-west-1/dynamodb/aws4_request`.
 
 Refuses to know: connections, HTTP framing (`hashrange.server`), what an operation does.
 """
@@ -52,7 +52,7 @@ Headers = Mapping[bytes, bytes]
 
 
 class Form(msgspec.Struct, frozen=True, gc=False):
-    """What an answer is to look like: its content type, and headers beside the usual ones."""
+    """The form of an answer: its content type, and headers beside the usual ones."""
 
     content_type: bytes = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -61,7 +61,7 @@ class Form(msgspec.Struct, frozen=True, gc=False):
 class Call(msgspec.Struct, frozen=True, gc=False):
     """One call of an API operation: `request` is its parameters, in wire form.
 
-    `form` says how to answer; None is the usual way.
+    `form` is the form of the answer; None is the usual form.
     """
 
     operation: str
@@ -71,7 +71,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """An answer: `headers` are those beside Content-Type and the ones `response_headers` adds.
+    """An answer. `headers` are its headers without Content-Type and those that `response_headers` adds.
 
     `error` is the code of the error that it tells. `request_id` is given where the log already has it.
     `pieces` is a long body, in place of `body`.
@@ -87,10 +87,10 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 
 class Wire:
-    """Reads requests. One object serves all connections; it keeps nothing of a request but the caller.
+    """Reads requests. One object serves all connections; it caches callers, and nothing else of a request.
 
-    `region` and `account_id` are those of a caller whose credentials name none. `operations` are the
-    names that exist; without it every name passes, and the database refuses the ones it lacks.
+    `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
+    operations that exist; without it every name passes, and the database refuses unknown ones.
     """
 
     __slots__ = ("_account_id", "_callers", "_operations", "_region", "_targets")
@@ -100,7 +100,7 @@ class Wire:
         self._account_id = account_id
         self._operations = operations
         self._callers: dict[bytes, Caller] = {}
-        self._targets: dict[bytes, str] = {}  # those of operations that exist, as they are met
+        self._targets: dict[bytes, str] = {}  # a cache, for operations that exist
 
     def read(
         self,
@@ -111,9 +111,9 @@ class Wire:
         *,
         caller: Caller | None = None,
     ) -> Call | Response:
-        """The call that a request makes, or the answer to one that makes none.
+        """The call in a request, or the answer to a request that is refused or has no call.
 
-        With `caller` the request needs no credentials: its sender is known by other means.
+        With `caller` the request needs no credentials, because its sender is known already.
         """
         if method != b"POST" or (target != b"/" and target.partition(b"?")[0] != b"/"):
             return self._read_other(method, target, headers)
@@ -135,7 +135,7 @@ class Wire:
         except errors.ServiceError as error:
             return encode_error(error, form, headers.get(b"x-amz-target", b"").decode("latin-1"))
         except ValueError:
-            # What DynamoDB answers to text that is not JSON carries no message.
+            # DynamoDB's answer to text that is not JSON has no message.
             return encode_error(errors.SerializationException(), form)
         return Call(operation, request, caller, form)
 
@@ -165,7 +165,7 @@ class Wire:
                 return self._scope_caller(query_credential(parameters))
         if authorization is None:
             raise errors.MissingAuthenticationTokenException(_MISSING_TOKEN)
-        # All but the signature is the same in every request that a client makes in a day.
+        # Except for the signature, this header is the same in all requests that a client makes on one day.
         signed, _, signature = authorization.rpartition(b"Signature=")
         cacheable = signature.isalnum() and (b"x-amz-date" in headers or b"date" in headers)
         if cacheable:
@@ -199,7 +199,7 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ACCOUNT_ID: Final = re.compile(r"[0-9]{12}")
 
 
-# -- Signature Version 4, as far as naming the caller goes ------------------------------------------------
+# -- Signature Version 4: only the parts that name the caller ---------------------------------------------
 #
 # AWS General Reference, "Create a signed AWS API request":
 #   Authorization: algorithm Credential=access-key-ID/credential-scope, SignedHeaders=…, Signature=signature
@@ -281,16 +281,16 @@ _REFUSALS: Final = frozenset({
     "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
     "UnknownOperationException",
 })  # fmt: skip
-"""Errors of a client that is not made or set up for this server, which its operator should learn of."""
+"""Errors of clients that are not made or not set up for this server. They are logged for its operator."""
 _SHOWN_BYTES_MAX: Final = 200
 
 
 def encode_error(error: Exception, form: Form | None = None, operation: str = "") -> Response:
-    """The answer that tells `error`.
+    """The answer for `error`.
 
-    What is not a `ServiceError` is a fault of ours: it is logged with its traceback, and the answer is
-    an InternalServerError that tells nothing of it. Faults and refusals are logged with the request's id, by
-    which a user can ask the operator about an answer.
+    An exception that is no `ServiceError` is a fault of this program: it is logged with its traceback, and
+    the answer is an InternalServerError without details. Faults and refusals are logged with the request's
+    id, by which a user can ask the operator about an answer.
     """
     fault = None
     if not isinstance(error, errors.ServiceError):
@@ -303,7 +303,7 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
         if fault is not None:
             _log.error("internal error", exc_info=fault, extra={"fields": fields})
         elif error.status >= 500:
-            # A store that refuses writes has said so, once for thousands of them.
+            # A store that refuses writes has logged this itself, once for thousands of them.
             level = logging.DEBUG if isinstance(error.__cause__, CommitFailed) else logging.ERROR
             _log.log(level, "request failed", extra={"fields": fields})
         else:
@@ -365,7 +365,7 @@ def _cors_headers(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
 
 def _unknown_operation(method: bytes, target: bytes, headers: Headers) -> Response:
     named = request_id()
-    # The query is left out: a presigned request has its signature there.
+    # The query is not logged, because the query of a presigned request holds its signature.
     path = target.partition(b"?")[0][:_SHOWN_BYTES_MAX]
     fields = {
         "request_id": named.decode(),
@@ -379,9 +379,9 @@ def _unknown_operation(method: bytes, target: bytes, headers: Headers) -> Respon
 
 
 def _preflight(headers: Headers) -> Response:
-    """The answer to a preflight: what the page asks for is allowed, as DynamoDB does.
+    """The answer to a preflight: it allows everything that the page asks for, as DynamoDB does.
 
-    The server lets only pages come so far that may use it (`hashrange.server`).
+    The server has refused pages that may not use it before (`server.access`).
     """
     allowed = [*CORS_HEADERS, (b"Access-Control-Max-Age", _PREFLIGHT_SECONDS)]
     for asked, name in (
@@ -389,7 +389,7 @@ def _preflight(headers: Headers) -> Response:
         (b"access-control-request-method", b"Access-Control-Allow-Methods"),
     ):
         value = headers.get(asked)
-        # Echoed, so it must not be able to start a header line of its own.
+        # The value goes into a header of the answer, so it must not contain the end of a line.
         if value is not None and b"\r" not in value and b"\n" not in value:
             allowed.append((name, value))
     return Response(200, b"", b"", tuple(allowed))
@@ -397,9 +397,9 @@ def _preflight(headers: Headers) -> Response:
 
 # -- Request ids ------------------------------------------------------------------------------------------
 #
-# DynamoDB's ids are 52 characters of base32hex, the last 26 of them the same in all. Nobody verifies
-# one, they only must not repeat: ours are 24 random characters, drawn again after every 1,024 ids, and
-# 2 that count, in an order that does not look like counting.
+# DynamoDB's ids are 52 characters of base32hex, the last 26 of which are the same in all ids. No client
+# verifies an id; ids only must not repeat. These ids have 24 random characters, which are drawn again after
+# 1,024 ids, and 2 characters that count in a scattered order.
 
 _ALPHABET: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUV"
 _IDS_PER_PREFIX: Final = 32**2

@@ -1,6 +1,6 @@
-"""What an operator can set about the database's behaviour; the defaults suit local use.
+"""The settings of the database's behaviour, for operators; the defaults suit local use.
 
-Sockets have their own settings in `server`. Times are in seconds, sizes in bytes.
+The settings of sockets are in `server.settings`. Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The threads for work that takes too long for the event loop.
+"""Threads for work that takes too long for the event loop.
 
-There are few of them, because all of Python runs on one core at a time: they are for fairness, not for speed.
-Work starts in the order in which it came; whoever gives work sees to it that one client does not give all
-of it. The threads start with the first piece of work, so a program that needs none has none.
+There are few threads, because Python code runs on one core at a time: the threads keep the event loop free,
+and make nothing faster. Work starts in the order in which it came. The caller sees to it that one client
+does not submit all the work. The threads are started with the first piece of work, so a program without long
+work has none.
 
 Refuses to know: what the work is.
 """
@@ -35,7 +36,7 @@ class Workers:
         return len(self._tasks)
 
     def start(self, work: Callable[[], None]) -> Task:
-        """Have `work` done on a thread, unless its task is abandoned before.
+        """Do `work` on a thread, unless its task is abandoned before.
 
         Raises RuntimeError when the workers are closed.
         """
@@ -65,7 +66,7 @@ class Workers:
             self._tasks.discard(task)
 
     def close(self) -> None:
-        """Abandon what is under way, and wait for its end. Idempotent."""
+        """Abandon the work that is under way, and wait for its end. Idempotent."""
         for task in tuple(self._tasks):
             task.abandon()
         if self._pool is not None:

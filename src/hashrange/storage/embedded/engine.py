@@ -3,12 +3,10 @@
 The life of a write:
 
 1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, so bodies run one
-   after the other. The body's writes are added to the collecting batch (`Batch`); a body that raised adds
-   nothing.
-2. When no commit is in flight, the collecting batch becomes the committing batch (`_begin`), and a new batch
-   collects. The commit thread does this once the batch is released. An event loop that submits releases the
-   batch when it has no more bodies to submit (`_start_commit`). A thread in `write` commits by itself at
-   once, which spares two switches between threads.
+   after the other. Its writes are added to the collecting batch (`Batch`), unless it raised.
+2. When no commit is in flight, the collecting batch becomes the committing one (`_begin`), and a new one
+   collects. The commit thread does this once an event loop that submits has no more bodies to submit, and so
+   releases the batch (`_start_commit`). A thread in `write` does it at once, which spares two switches.
 3. `_store` hands the whole batch to RocksDB in one call, then makes its log durable in another. rocksdict
    0.3.29 keeps the GIL during the first (memory and page cache) and releases it during the second (the
    fsync): a write with `sync` would hold every other thread up for as long as the disk takes.
@@ -270,10 +268,8 @@ class EmbeddedEngine:
         return None
 
     def _run_queued(self) -> None:
-        """Run queued bodies, as many as the collecting batch now has room for; without the lock.
-
-        On an event loop it runs a few of them at a time, so that the loop gets to its other work.
-        """
+        """Run as many queued bodies as the collecting batch has room for; without the lock. On an event loop
+        it runs a few of them at a time, so that the loop gets to its other work."""
         outcomes: list[Outcome | None] = []
         turn = pace.turn()
         with self._lock:
@@ -299,8 +295,7 @@ class EmbeddedEngine:
             raise commit_failed(self._broken)
 
     def _admit(self) -> None:
-        """Wait until the collecting batch has room for a body of `write`. Raises StorageError,
-        CommitFailed."""
+        """Wait until the collecting batch has room for a body. Raises StorageError, CommitFailed."""
         while True:
             self._check_usable()
             if not self._collecting.full(self._batch_bodies_max):
@@ -398,7 +393,7 @@ class EmbeddedEngine:
                 self._run_queued()  # the event loop that would do it may have gone
 
     def _next(self) -> Batch | None:
-        """Wait for the next work of the commit thread: a batch to commit; None to repair the store or to
+        """Wait for the next work of the commit thread: a batch to commit, or None: repair the store, or
         end."""
         while not self._broken and (self._committing or not (self._released or self._closed)):
             self._work.wait()
@@ -457,11 +452,9 @@ class EmbeddedEngine:
         return view
 
     def _sync(self) -> None:
-        """Make RocksDB's log durable, and note in STORE how far it goes.
-
-        A batch is written only when the batch before it is durable: a crash of the machine could otherwise
-        lose the earlier of the two only, and that would look like damage.
-        """
+        """Make RocksDB's log durable, and note in STORE how far it goes. A batch is written only when the one
+        before it is durable: a crash could otherwise lose only the earlier one, which would look like
+        damage."""
         self._db.flush_wal(True)
         self._disk.advance(self._batch_number, self._db.latest_sequence_number())
 
@@ -481,12 +474,9 @@ class EmbeddedEngine:
             self._unsynced |= self._upkeep.drop(self._db, view)
 
     def _end_commit(self, batch: Batch | None = None) -> None:
-        """Let the next batch be committed; under the lock.
-
-        If outcomes go to an event loop that defers commits, the loop releases the next batch: the answers
-        bring new requests, and the batch can hold these as well. If a thread waits for the next batch, or
-        for room in it, the batch is released at once.
-        """
+        """Let the next batch be committed; under the lock. An event loop that defers commits releases it
+        later: the answers bring new requests, and the batch can hold these as well. If a thread waits for
+        the next batch, or for room in it, it is released at once."""
         self._committing = None
         self._idle.notify_all()
         collecting = self._collecting
@@ -498,11 +488,8 @@ class EmbeddedEngine:
 
     def _fail(self, batch: Batch, records: _Records | None, cause: str) -> None:
         """Refuse writes from now on; the commit thread repairs the store. RocksDB may have got `records`.
-
-        The commit thread tells the callers of the failure after its first try of a repair. A crash before the
-        repair could still bring the failed batch back, so mostly no caller is told before it cannot come
-        back.
-        """
+        Callers are told of the failure after the first try of a repair, because until then a crash could
+        still bring the failed batch back."""
         cause = cause or "the cause is not known"
         _log.error("the store refuses writes: %s", cause)
         with self._lock:
