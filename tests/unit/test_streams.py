@@ -18,7 +18,7 @@ from hashrange.errors import (
     TrimmedDataAccessException,
     ValidationException,
 )
-from hashrange.operations.streams import stream_reads
+from hashrange.operations.streams import iterators
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.streams import logs
@@ -388,7 +388,7 @@ def test_forged_iterators_are_refused(log: Log) -> None:
     honest = log.iterator("TRIM_HORIZON")
     now = log.clock.now()
     for after, issued in ((-1, now), (2**64, now), (10**30, now), (1, -1.0), (1, 1e300)):
-        forged = stream_reads._iterator(log.arn, stream_reads._Position(log.shard, after, issued))
+        forged = iterators.show(log.arn, iterators.Position(log.shard, after, issued))
         with pytest.raises(ValidationException, match="Invalid ShardIterator"):
             log.page(forged)
     with pytest.raises(ValidationException, match="Invalid ShardIterator"):

@@ -23,7 +23,7 @@ from hashrange.operations import describe_service
 from hashrange.operations.context import Operation
 from hashrange.operations.reads import batch_get_item, get_item, query, scan, transact_get_items
 from hashrange.operations.statements import batch_execute_statement, execute_statement, execute_transaction
-from hashrange.operations.streams import stream_reads
+from hashrange.operations.streams import describe_stream, get_records, get_shard_iterator, list_streams
 from hashrange.operations.tables import (
     create_table,
     delete_table,
@@ -52,7 +52,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DeleteTable": Operation(delete_table.prepare, writes=True),
     "DescribeEndpoints": Operation(describe_service.prepare_endpoints, writes=False),
     "DescribeLimits": Operation(describe_service.prepare_limits, writes=False),
-    "DescribeStream": Operation(stream_reads.prepare_describe, writes=False),
+    "DescribeStream": Operation(describe_stream.prepare, writes=False),
     "DescribeTable": Operation(describe_table.prepare, writes=False),
     "DescribeTimeToLive": Operation(time_to_live.prepare_describe, writes=False),
     "ExecuteStatement": Operation(
@@ -62,9 +62,9 @@ REGISTRY: Final[dict[str, Operation]] = {
         execute_transaction.prepare, writes=True, reads_only=execute_transaction.reads_only
     ),
     "GetItem": Operation(get_item.prepare, writes=False),
-    "GetRecords": Operation(stream_reads.prepare_records, writes=False),
-    "GetShardIterator": Operation(stream_reads.prepare_iterator, writes=False),
-    "ListStreams": Operation(stream_reads.prepare_list, writes=False),
+    "GetRecords": Operation(get_records.prepare, writes=False),
+    "GetShardIterator": Operation(get_shard_iterator.prepare, writes=False),
+    "ListStreams": Operation(list_streams.prepare, writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),
     "ListTagsOfResource": Operation(tags.prepare_list, writes=False),
     "PutItem": Operation(put_item.prepare, writes=True),

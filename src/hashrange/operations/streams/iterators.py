@@ -1,0 +1,63 @@
+"""Shard iterators: opaque texts that say where GetRecords goes on.
+
+A shard iterator holds the stream, the shard, the sequence number to read behind, and when it was issued; it
+needs no memory here and is valid for 15 minutes. It begins with the stream's ARN, as AWS's do.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from hashrange.errors import ExpiredIteratorException, ValidationException
+from hashrange.operations.streams.stream_requests import STREAM_ARN
+
+SEQUENCE_MAX: Final = 2**64 - 2
+_ITERATOR_SECONDS: Final = 15 * 60
+_TIME_MAX: Final = 1e11
+
+
+class Position(NamedTuple):
+    """What a shard iterator says: read records of `shard` with sequences above `after`."""
+
+    shard: str
+    after: int
+    issued: float
+
+
+_ENCODE = msgspec.json.Encoder()
+_DECODE = msgspec.json.Decoder(Position)
+
+
+def show(arn: str, position: Position) -> str:
+    """The iterator that says a position in a stream."""
+    return f"{arn}|1|{urlsafe_b64encode(_ENCODE.encode(position)).decode()}"
+
+
+def parse(iterator: str, now: float) -> tuple[str, Position]:
+    """The stream's ARN and the position that an iterator holds.
+
+    Raises `ValidationException` for a text that is none and `ExpiredIteratorException`.
+    """
+    arn, _, token = iterator.partition("|1|")
+    try:
+        position = _DECODE.decode(urlsafe_b64decode(token))
+    except (ValueError, msgspec.DecodeError):
+        raise ValidationException("Invalid ShardIterator") from None
+    possible = 0 <= position.after <= SEQUENCE_MAX and 0 <= position.issued <= _TIME_MAX
+    if not possible or not STREAM_ARN.fullmatch(arn):
+        raise ValidationException("Invalid ShardIterator")
+    if now - position.issued > _ITERATOR_SECONDS:
+        raise ExpiredIteratorException(
+            f"Iterator expired. The iterator was created at time {_show_time(position.issued)} while right "
+            f"now it is {_show_time(now)} which is further in the future than the tolerated delay of "
+            f"{_ITERATOR_SECONDS * 1000} milliseconds."
+        )
+    return arn, position
+
+
+def _show_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
