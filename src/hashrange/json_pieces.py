@@ -1,4 +1,4 @@
-"""JSON texts of megabytes, read piece by piece, and freed piece by piece.
+"""Reads JSON texts of megabytes piece by piece, and frees their values piece by piece.
 
 A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for 16
 MB of small values, in which no other thread runs. This module cuts a large text where a member of an array
@@ -26,8 +26,8 @@ DEPTH_MAX: Final = 1024
 
 _OWN_REFERENCES: Final = 2
 
-# What lies between two structural characters, strings as a whole, and then such a character. Nothing that was
-# matched is tried in another way (the `+` and `>`), so that a long string costs no memory.
+# Matches the text up to the next structural character (a string counts as a whole), and then this character.
+# The groups are atomic and possessive (`>` and `+`): without backtracking, a long string costs no memory.
 _NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"(?>[^"\\]+|\\.)*")*+([\[\]{},])', re.DOTALL)
 
 _OPEN_LIST, _OPEN_MAP, _COMMA = b"[", b"{", b","

@@ -73,8 +73,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 class Response(msgspec.Struct, frozen=True, gc=False):
     """An answer. `headers` are its headers without Content-Type and those that `response_headers` adds.
 
-    `error` is the code of the error that it tells. `request_id` is given where the log already has it.
-    `pieces` is a long body, in place of `body`.
+    `error` is the code of its error, or "". `request_id` is set if the log names the id already. `pieces` is
+    a long body, in place of `body`.
     """
 
     status: int
@@ -313,7 +313,7 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
 
 
 def success(body: bytes | Pieces, form: Form | None = None) -> Response:
-    """The answer to a call that ended well, with the body of `encode_result`."""
+    """The answer to a call that succeeded. `body` comes from `encode_result`."""
     form = form or _USUAL
     if type(body) is Pieces:
         return Response(200, b"", form.content_type, form.headers, pieces=body)
@@ -335,7 +335,7 @@ def answer(
 
 
 def response_headers(response: Response) -> list[tuple[bytes, bytes]]:
-    """The headers that every answer has, and the answer's own; HTTP's framing is not among them."""
+    """All headers of an answer, except those of HTTP's framing."""
     pieces = response.pieces
     headers = [
         (b"x-amzn-RequestId", response.request_id or request_id()),

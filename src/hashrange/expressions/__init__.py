@@ -1,13 +1,13 @@
-"""The expression languages: text and placeholders of a request to functions of items.
+"""The expression languages: turn texts and placeholders of a request into functions of items.
 
     lexer          text to tokens, shared with PartiQL
     tree           the trees and their printer
     parser         tokens to trees: the four grammars
     reserved       the reserved words
     substitutions  ExpressionAttributeNames and ExpressionAttributeValues
-    preparing      names, values, cache and errors: what the languages share
-    words          reserved words and functions where they may not stand
-    operands       the rules for operands that need no item
+    preparing      the code that all languages share: names, values, cache and errors
+    words          refuses reserved words, and functions in the wrong place
+    operands       the rules for operands that can be checked without an item
     paths          document paths: read, sparse copy, overlap
     conditions     condition and filter expressions
     key_conditions key conditions

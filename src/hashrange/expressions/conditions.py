@@ -1,8 +1,8 @@
-"""Condition and filter expressions: tree to function of an item.
+"""Condition and filter expressions: compile a tree to a function of an item.
 
-Rules: an operand that is missing, or of a type that an operator does not know, makes a comparison false
-(`<>` true); AND and OR stop at the first operand that decides. A compiled condition takes the request's
-values as an argument, so that one program serves every request with the same text and names.
+Rules: if an operand is missing, or has a type that the operator does not compare, a comparison is false
+(`<>` is true). AND and OR stop at the first operand that decides. A compiled condition takes the request's
+values as an argument, so that it serves every request with the same text and names.
 Source: Developer Guide, "Comparison operator and function reference".
 """
 
@@ -105,7 +105,7 @@ def _never(item: Item, values: Values) -> bool:
 
 
 def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
-    """The function that a checked tree stands for."""
+    """The function that evaluates a checked tree."""
     match tree:
         case And():
             return _all([compile_condition(part, names) for part in _flatten(tree, And)])
@@ -181,7 +181,7 @@ def _any(tests: list[Test]) -> Test:
 
 
 def _once(operands: Sequence[Operand], test: Test) -> Test:
-    """`test`, run once for a request if it knows only the request's values."""
+    """`test`; if its operands are all constants, its result is kept for the request."""
     if not all(map(_is_constant, operands)):
         return test
     node = object()
@@ -341,7 +341,7 @@ def begins_with(value: AttributeValue, prefix: AttributeValue) -> bool:
     if "S" in value and "S" in prefix:
         return bool(value["S"].startswith(prefix["S"]))
     if "B" in value and "B" in prefix:
-        # What is behind the prefix is not decoded; four characters are three bytes.
+        # Decode only as many characters as the prefix needs: four characters are three bytes.
         begin: str = prefix["B"]
         return decode_binary(value["B"][: len(begin)]).startswith(decode_binary(begin))
     return False

@@ -1,8 +1,8 @@
 """Key conditions: the conditions that a Query can turn into a range of keys.
 
-Rules: the language is that of conditions, cut down to comparisons of top-level attributes with values,
-joined by AND, one for each attribute. Whether the attributes are keys, and which comparison fits which key,
-is decided where the table's schema is known.
+Rules: a key condition is a condition of a restricted form: comparisons of top-level attributes with values,
+joined by AND, one for each attribute. Whether the attributes are key attributes, and whether the comparison
+fits the key, is checked later, when the table's schema is known.
 Source: Developer Guide, "Key condition expressions for the Query operation".
 """
 
@@ -74,8 +74,8 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
     names = dict(names_key)
     tree = parse_condition(text)
     check_words(tree, CONDITION)
-    # A condition first, a key condition then: DynamoDB Local complains of operands before it does of what a
-    # key condition may not hold.
+    # Check the rules of conditions first, and those of key conditions then: DynamoDB Local reports wrong
+    # operands before it reports things that a key condition may not contain.
     steps, sound = judge(condition_steps(tree, names))
     terms: tuple[_Term, ...] = ()
     if sound:

@@ -1,9 +1,9 @@
-"""The parameters that came before expressions, turned into the same results.
+"""Legacy parameters, the predecessors of expressions: turned into the same types as expressions.
 
 `Expected` and the filters become a `Condition`, `AttributeUpdates` an `Update`, `KeyConditions` key
-comparisons, `AttributesToGet` a `Projection`. Rules: names are plain top-level attributes, whatever
-characters they hold; values are validated and normalised here; types of members and the names of operators
-are the business of `shapes`, and so is that legacy parameters and expressions do not mix.
+comparisons, `AttributesToGet` a `Projection`. Rules: a name is always one top-level attribute, whatever
+characters it holds; values are validated and normalised here. `shapes` checks the types of members and the
+names of operators, and refuses legacy parameters beside expressions.
 Source: Developer Guide, "Legacy conditional parameters"; API reference of each data type.
 """
 
@@ -23,7 +23,7 @@ from hashrange.expressions.updates import Change, Update, add, delete, remove
 from hashrange.values import AttributeValue, Item, admit_value, canonical, check_names, equal, kind, order
 
 _ARGUMENT_COUNTS: Final = {"NULL": 0, "NOT_NULL": 0, "BETWEEN": 2}
-"""The others take one, and IN takes one or more."""
+"""The numbers of arguments. Operators that are not listed take one, and IN takes one or more."""
 
 _ORDERED: Final = frozenset({"S", "N", "B"})
 _ARGUMENT_TYPES: Final = {
@@ -33,7 +33,7 @@ _ARGUMENT_TYPES: Final = {
     "GE": _ORDERED,
     "BETWEEN": _ORDERED,
     "IN": _ORDERED,
-    # Booleans and nulls too, as DynamoDB Local takes them: a list may hold them.
+    # Booleans and nulls too, because a list may hold them. DynamoDB Local accepts them.
     "CONTAINS": _ORDERED | {"BOOL", "NULL"},
     "NOT_CONTAINS": _ORDERED | {"BOOL", "NULL"},
     "BEGINS_WITH": frozenset({"S", "B"}),
@@ -133,7 +133,7 @@ def attribute_updates(members: Mapping[str, Mapping[str, Any]]) -> Update:
 
 
 def _invalid(text: str) -> RequestViolation:
-    # Counted where a single-item write reports it: [report] floci pull request 2125, of Expected.
+    # A single-item write reports this error with a count: [report] floci pull request 2125, for Expected.
     return RequestViolation(INVALID + text)
 
 
@@ -190,7 +190,7 @@ def _test_not_member(
 
 
 def _test_without(attribute: str, argument: AttributeValue, item: Item, values: Values) -> bool:
-    """NOT_CONTAINS: unlike NE, false where there is no attribute (seen of DynamoDB Local)."""
+    """NOT_CONTAINS: unlike NE, it is false if the item lacks the attribute (seen of DynamoDB Local)."""
     value = item.get(attribute)
     return value is not None and not contains(value, argument)
 
@@ -247,7 +247,8 @@ def _any_of(attribute: str, choices: list[AttributeValue]) -> Test:
 
 
 def _check_arguments(operator: str, arguments: list[AttributeValue]) -> None:
-    """Refuse a wrong number of arguments, arguments of a wrong type, and bounds the wrong way round."""
+    """Refuse a wrong number of arguments, arguments of a wrong type, and a lower bound above the upper
+    one."""
     for argument in arguments:
         admit_value(argument)
     wanted = _ARGUMENT_COUNTS.get(operator, 1)
@@ -275,7 +276,7 @@ _SETS: Final = frozenset({"SS", "NS", "BS"})
 
 
 def _update_change(entry: Mapping[str, Any]) -> Change:
-    """What one entry of `AttributeUpdates` does to its attribute; the action is PUT by default."""
+    """The change of an attribute by its entry of `AttributeUpdates`; the action is PUT by default."""
     action = entry.get("Action") or "PUT"
     value = entry.get("Value")
     if value is None:
@@ -295,7 +296,7 @@ def _update_change(entry: Mapping[str, Any]) -> Change:
 
 
 def _add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
-    """As the ADD clause of an update expression, and on lists too."""
+    """ADD: as in an update expression, and for lists too."""
     if old is not None and kind(old) != kind(value):
         raise ValidationException(_TYPE_MISMATCH)
     if old is not None and "L" in old:

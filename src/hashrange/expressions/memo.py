@@ -1,12 +1,12 @@
-"""What the evaluation of one request keeps, so that nothing large is looked through twice.
+"""A cache for the evaluation of one request, so that no large value is processed twice.
 
 An expression of 4 KB may name one value of 400 KB hundreds of times, and a page may have 30,000 items. So the
-forms that comparisons need of large values are made once: those of the request's own values for the request,
-those of an item's for the item. A request's values carry their `Memo` under a name that no placeholder has;
-without one everything is computed where it is needed.
+forms of large values that comparisons need are made once: for the request's own values once for the request,
+for an item's values once for the item. The map of a request's values carries its `Memo` under a name that no
+placeholder has. Without a memo, each form is computed when it is needed.
 
-Rules: a value is known by its identity, and kept as long as its form is, so that no identity comes twice.
-A memo belongs to one request, and to one thread at a time.
+Rules: a value is found by its `id`. The memo keeps the value as long as its form, so that no other value
+gets the same `id`. A memo belongs to one request, and to one thread at a time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hashrange.values.compare import canonical, canonical_members, has_sets
 
 _NAME: Final = ""
 LARGE: Final = 32
-"""Members or characters from which on a form is worth keeping."""
+"""Forms of values with at least this many members or characters are kept."""
 BRIEF_CHARS_MAX: Final = 100
-"""An expression up to this length has too few operands for a memo to be worth making for one item."""
+"""For one item and an expression up to this length no memo is made, because it has too few operands."""
 
 
 class Memo:
-    """The forms of one request's values, and of the item that is being looked at."""
+    """The forms of one request's values, and of the values of the present item."""
 
     __slots__ = ("_constants", "_item", "_of_constants", "_of_item", "_once", "appended")
 
@@ -64,7 +64,7 @@ class Memo:
         return found[0]
 
     def size(self, value: AttributeValue, item: Item) -> AttributeValue:
-        """What `size` gives of a text: its UTF-16 units."""
+        """The result of `size` for a text: its UTF-16 units."""
         kept = self._kept(value, item)
         key = ("size", id(value))
         found = kept.get(key)
@@ -82,8 +82,8 @@ class Memo:
         return found[0]
 
     def has(self, value: AttributeValue, part: AttributeValue, item: Item) -> bool | None:
-        """Whether a list or set has `part`; None at the first time that this is asked of a value, when it
-        costs less to look through it than to make an index of its members."""
+        """Whether a list or set has the member `part`. None at the first call for a value: one search costs
+        less than an index of its members."""
         name = kind(value)
         kept = self._kept(value, item)
         key = ("members", id(value))
@@ -98,7 +98,7 @@ class Memo:
         return part.get(name[0]) in found[0]
 
     def choices(self, node: object, names: list[str], values: Mapping[str, AttributeValue]) -> Any:
-        """The canonical forms of an IN's constants; None at the first time that they are asked for."""
+        """The canonical forms of an IN's constants; None at the first call for this IN."""
         if node not in self._once:
             self._once[node] = None
             return None
@@ -108,11 +108,11 @@ class Memo:
         return found
 
     def verdict(self, node: object) -> bool | None:
-        """The result of a test that only uses constants, once there is one."""
+        """The kept result of a test that only uses constants; None if none is kept."""
         return self._once.get(node)
 
     def keep_verdict(self, node: object, verdict: bool) -> None:
-        """Note the result of a test that only uses constants."""
+        """Keep the result of a test that only uses constants."""
         self._once[node] = verdict
 
 
@@ -129,7 +129,7 @@ def text_size(text: str) -> int:
 
 
 def with_memo(values: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
-    """The values with a memo of their own."""
+    """The values with a new memo."""
     return {**values, _NAME: {"memo": Memo(values)}}
 
 
@@ -140,7 +140,7 @@ def memo_of(values: Mapping[str, AttributeValue]) -> Memo | None:
 
 
 def same(one: AttributeValue, other: AttributeValue, item: Item, memo: Memo) -> bool:
-    """As `values.equal`, for values of which one may be large."""
+    """As `values.equal`, for values that may be large."""
     name = kind(one)
     if name not in other:
         return False
@@ -155,7 +155,7 @@ def same(one: AttributeValue, other: AttributeValue, item: Item, memo: Memo) -> 
 def contains_in_list(content: list[AttributeValue], part: AttributeValue) -> bool:
     """Whether a list has a member that equals `part`."""
     if not has_sets(part):
-        # Only sets have an order that does not count.
+        # Plain equality is enough if no value is a set: only sets compare equal in any order.
         return part in content
     wanted = canonical(part)
     name = kind(part)

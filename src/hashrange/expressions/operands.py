@@ -1,9 +1,9 @@
-"""The rules that operators and functions set for their operands, checked before any item is read.
+"""The rules of operators and functions for their operands, checked before any item is read.
 
-Rules: a rule that the text decides raises ExpressionError at once; a rule about the type of a value
-becomes a check that is run with each request's values. An operand is judged before what it is an operand of.
-Attributes of items may have any type: only what
-the request itself says can be wrong. Knows no evaluation.
+Rules: if the text alone breaks a rule, ExpressionError is raised at once. A rule about the type of a value
+becomes a check, which runs with each request's values. Operands are checked before the operator or function
+that they belong to. Attributes of items may have any type, so only values in the request can break a rule
+here. Knows no evaluation.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ _NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 def condition_steps(tree: Node, names: Mapping[str, str]) -> Iterator[Check]:
-    """What a condition's placeholders and operands are judged by, from left to right."""
+    """The checks of a condition's placeholders and operands, from left to right."""
     for node in post_order(tree):
         yield from _steps(node, names, condition_rules)
 
 
 def update_steps(tree: UpdateTree, names: Mapping[str, str]) -> Iterator[Check]:
-    """What an update's placeholders and operands are judged by: its paths, and then what it does with them.
+    """The checks of an update's placeholders and operands: of its paths first, and of its actions then.
 
-    From the last action to the first, as DynamoDB Local does.
+    They run from the last action to the first, as in DynamoDB Local.
     """
     actions = tree.actions[::-1]
     check_apart(checked_paths([action.path for action in actions], names))
@@ -108,12 +108,12 @@ def _steps(
 
 
 def condition_checks(tree: Node, names: Mapping[str, str]) -> list[ValueCheck]:
-    """The operand rules of a condition or filter, for one whose placeholders are known to be right."""
+    """The operand rules of a condition or filter whose placeholders were checked before."""
     return [check for node in post_order(tree) for check in condition_rules(node, names)]
 
 
 def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:
-    """The rules of one node of a condition; the operands are judged already."""
+    """The rules of one node of a condition, whose operands were checked before."""
     match node:
         case Call():
             yield from _call_checks(node, names)
@@ -139,14 +139,14 @@ def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck
 
 
 def _check_operands_are_no_conditions(*operands: Operand) -> None:
-    """Statements too must not compare what a condition function gives, only `size` gives a value."""
+    """Refuse conditions as operands, also in statements: of the functions, only `size` returns a value."""
     for operand in operands:
         if isinstance(operand, Call) and operand.function in CONDITION_FUNCTIONS - {"size"}:
             raise misplaced(operand.function)
 
 
 def misplaced(function: str) -> ExpressionError:
-    """The error about a function that may stand elsewhere in its language."""
+    """The error for a function of this language in a wrong place."""
     return ExpressionError(
         f"The function is not allowed to be used this way in an expression; function: {function}"
     )
@@ -167,22 +167,22 @@ def _call_checks(node: Call, names: Mapping[str, str]) -> Iterator[ValueCheck]:
     _check_distinct(function, first, (second,), names)
     if function == "attribute_type":
         if isinstance(second, Path):
-            # An attribute may have any type, and this operand only one.
+            # The second operand must be a string that names a type, but an attribute may have any type.
             raise _wrong_type(function, _ANY_TYPE)
         yield from _type_checks(function, (second,), _STRING)
         yield from _type_name_checks(second)
     if function == "begins_with":
         yield from _type_checks(function, arguments, _TEXTUAL)
-    # contains takes anything; what cannot contain does not.
+    # `contains` accepts operands of all types; for a type without members it is false.
 
 
 def update_checks(tree: UpdateTree, names: Mapping[str, str] = _NO_NAMES) -> list[ValueCheck]:
-    """The operand rules of an update whose placeholders are known to be right."""
+    """The operand rules of an update whose placeholders were checked before."""
     return [check for node in walk(tree) for check in update_rules(node, names)]
 
 
 def update_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:
-    """The rules of one node of an update; the operands are judged already."""
+    """The rules of one node of an update, whose operands were checked before."""
     match node:
         case Call(function, arguments):
             _check_count(node)
@@ -258,7 +258,7 @@ def _type_checks(operator: str, operands: Iterable[Operand], allowed: frozenset[
 
 
 def _result_type(operand: Operand) -> str | None:
-    """The type that an operator or function always gives; None where an item or a value decides."""
+    """The type of an operator's or function's result; None if it depends on an item or a value."""
     match operand:
         case Arithmetic() | Call("size"):
             return "N"
@@ -304,7 +304,7 @@ def _bounds_checks(low: Operand, high: Operand) -> list[ValueCheck]:
 
 
 def check_bounds(low: AttributeValue, high: AttributeValue) -> None:
-    """Refuse the bounds of a BETWEEN that are of different types, or the wrong way round."""
+    """Refuse the bounds of a BETWEEN if their types differ, or if the lower bound is above the upper one."""
     if kind(low) != kind(high):
         rule = "same data type for lower and upper bounds"
     elif order(low, high) == 1:

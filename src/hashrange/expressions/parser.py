@@ -1,9 +1,9 @@
-"""Text to trees: the four grammars, by recursive descent; conditions by operator precedence.
+"""Parses texts to trees: the four grammars, by recursive descent; conditions by operator precedence.
 
-Rules: keywords ignore case, function names do not; a redundant pair of parentheses, too many operators and
-a clause that is written twice are refused only after the whole text has parsed, because DynamoDB reports a
-syntax error first. Nesting is bounded, so no text can exhaust the stack. Knows no placeholders' meaning and
-no functions: those are `words` and `operands`.
+Rules: the case of keywords does not matter, the case of function names does. A redundant pair of
+parentheses, too many operators, and a repeated clause are refused only after the whole text was parsed,
+because DynamoDB reports a syntax error first. Nesting is bounded, so that no text can exhaust the stack.
+Knows neither the meaning of placeholders nor functions: `words` and `operands` do.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def parse_update(text: str) -> UpdateTree:
 
 
 class _Chain:
-    """The terms of a condition that AND and OR join, in one pair of parentheses: conditions that wait for
-    their right side, each with its keyword, and in the end the `result`."""
+    """The terms that AND and OR join within one pair of parentheses: a stack of conditions that wait for
+    their right side, each with its keyword. `result` is the joined condition at the end."""
 
     __slots__ = ("result", "waiting")
 
@@ -86,7 +86,7 @@ class _Chain:
         self.result: ConditionTree | Operand
 
     def reduced(self, right: ConditionTree, level: int) -> ConditionTree:
-        """`right` joined with all that waits and binds at least as tightly as `level`."""
+        """`right`, joined with all waiting conditions whose keyword binds at least as tightly as `level`."""
         while self.waiting and _PRECEDENCE[self.waiting[-1][1]] >= level:
             left, keyword = self.waiting.pop()
             right = Or(left, right) if keyword == "OR" else And(left, right)
@@ -128,9 +128,9 @@ class _Parser:
     # condition ::= term | condition AND condition | condition OR condition
     # term      ::= { NOT } ( comparison | function | '(' condition ')' )
     def condition(self) -> ConditionTree | Operand:
-        """A condition, or an operand, which is what stands in parentheses may turn out to be: `(a) = :v`.
+        """Parse a condition. The result may be an operand instead, if parentheses hold one, as in `(a) = :v`.
 
-        Without recursion: what waits for its right side, or for its parenthesis to be closed, is on a stack.
+        It uses no recursion: unfinished conditions and open parentheses are on a stack.
         """
         outer: list[tuple[_Chain, int]] = []
         chain = _Chain()
@@ -154,7 +154,7 @@ class _Parser:
                 node = self._term(node, negations)
 
     def _term(self, node: ConditionTree | Operand, negations: int) -> ConditionTree | Operand:
-        """`node` with the comparison that it begins, and the negations before it."""
+        """The term that begins with `node`: with its comparison, and the negations before it."""
         if isinstance(node, Path | Value | Call):
             node = self._comparison(node)
         for _ in range(negations):
@@ -162,7 +162,7 @@ class _Parser:
         return node
 
     def _joins(self, chain: _Chain, node: ConditionTree | Operand) -> bool:
-        """Add a term to a chain; whether AND or OR follows, so that another term has to."""
+        """Add a term to a chain. Returns whether AND or OR follows, and so another term."""
         keyword = self.cursor.keyword()
         level = _PRECEDENCE.get(keyword, 0)
         if level or chain.waiting:
@@ -260,7 +260,8 @@ class _Parser:
         self.cursor.take()
         self._depth += 1
         if self._depth > EXPRESSION_OPERATORS_MAX:
-            # Deeper than the operators allow: either of the two totals is wrong whatever follows.
+            # So many parentheses are open that the text will have too many operators or redundant
+            # parentheses.
             self._redundant = self._operators <= EXPRESSION_OPERATORS_MAX
             self._check_totals()
 

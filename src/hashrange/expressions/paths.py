@@ -1,8 +1,8 @@
-"""Document paths: reading a value at a path, sparse copies, and whether two paths get in each other's way.
+"""Document paths: reads the value at a path, makes sparse copies, and finds out whether paths conflict.
 
-A resolved path is a tuple of attribute names (str) and list indexes (int); several paths together form a
-`Trie`, whose leaves hold what belongs to a path. Rules: items are never changed; a path that leads through
-a missing element or one of the wrong type finds nothing. Knows no expression.
+A resolved path is a tuple of attribute names (str) and list indexes (int). Several paths together form a
+`Trie`, whose leaves hold the contents that belong to each path. Rules: items are never changed; a path
+through a missing element, or through one of the wrong type, finds no value. Knows no expression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Trie: TypeAlias = "dict[str | int, Trie | Leaf]"
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The end of a path, and what belongs to it."""
+    """The end of a path, and the content that belongs to the path."""
 
     content: Any = None
 
@@ -50,9 +50,9 @@ def reader(path: ResolvedPath) -> Callable[[Item, Mapping[str, AttributeValue]],
 
 
 def describe(path: ResolvedPath) -> str:
-    """The path as error messages write it: ``[a, b, [1]]``; the beginning of it where it is long.
+    """The path as error messages write it: ``[a, b, [1]]``; only its beginning if it is long.
 
-    A placeholder of two characters may stand for a name of 64 KB, and come again in one path.
+    A placeholder of two characters may stand for a name of 64 KB, and a path may use it many times.
     """
     text = f"[{', '.join([f'[{part}]' if isinstance(part, int) else part for part in path])}]"
     return shown(text, SHOWN_CHARS_MAX)
@@ -74,10 +74,10 @@ def grow(paths: Iterable[tuple[ResolvedPath, Any]]) -> Trie:
 
 
 def check_apart(paths: Iterable[ResolvedPath]) -> None:
-    """Raise ExpressionError where one path leads to or through another, and where two paths need one value
-    to be a map and a list at once.
+    """Raise ExpressionError if one path equals another or leads through it, or if two paths need the same
+    value to be a map and a list.
 
-    The paths come from the last of the text to the first, and the error names the later one second.
+    The paths are given from the last one of the text to the first; the error names the later one second.
     """
     root: Trie = {}
     placed: list[ResolvedPath] = []
@@ -112,7 +112,8 @@ def _clash(verb: str, one: ResolvedPath, two: ResolvedPath) -> ExpressionError:
 
 
 def pick(item: Item, trie: Trie) -> Item:
-    """The sparse copy of the paths of `trie`: siblings merge, list elements move together in their order."""
+    """The sparse copy of an item with the paths of `trie`: siblings merge, and list elements keep their order
+    without gaps."""
     result: Item = {}
     for name, node in trie.items():
         pace.point()
@@ -125,7 +126,7 @@ def pick(item: Item, trie: Trie) -> Item:
 
 
 def _pick_value(value: AttributeValue, trie: Trie) -> AttributeValue | None:
-    """The parts of a map or list that `trie` leads to; None where it leads to nothing."""
+    """The parts of a map or list that `trie` leads to; None if there are none."""
     first = next(iter(trie))
     if isinstance(first, str):
         members = pick(value["M"], trie) if "M" in value else None

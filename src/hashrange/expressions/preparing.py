@@ -1,9 +1,9 @@
-"""What the four languages share between text and program: names, values, the cache's contents, errors.
+"""The code that the four languages share: names, values, the cache of compiled expressions, errors.
 
-Rules: everything that the text and the names decide is compiled once and kept by (text, names); what
-depends on the values of a request is a check of the compiled expression, run per request. The order of
-complaints is: syntax, `words`, then placeholders and operands together, step by step through the text.
-Here an ExpressionError becomes a RequestViolation. Knows no grammar and no evaluation.
+Rules: an expression is compiled once for a text and its names, and cached under both. Rules about the values
+of a request become checks of the compiled expression, and run for each request. Faults are reported in this
+order: syntax, `words`, then placeholders and operands together, step by step through the text. Here an
+ExpressionError becomes a RequestViolation. Knows no grammar and no evaluation.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ Values: TypeAlias = Mapping[str, AttributeValue]
 NamesKey: TypeAlias = tuple[tuple[str, str], ...]
 ValueCheck: TypeAlias = Callable[[Values], None]
 Check: TypeAlias = ValueCheck | str
-"""A rule about a request's values, or the placeholder of a value that must be there."""
+"""A rule about a request's values; or the placeholder of a value, which must be defined."""
 
 CACHED_EXPRESSIONS_MAX: Final = 1024
 
 
 class Compiled(Generic[Program]):
-    """A compiled expression, good for every request with the same text and names, which are judged by
-    `steps`, in their order; `checks` are those that need the values.
+    """A compiled expression, for all requests with the same text and names.
+
+    Each request's values are checked by `steps`, in their order. `checks` are the steps that are functions.
     """
 
     __slots__ = ("attributes", "checks", "names", "nested", "program", "steps", "values")
@@ -49,9 +50,9 @@ class Compiled(Generic[Program]):
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """The placeholders that a tree uses, and the attributes that its paths begin with.
+    """The placeholders that a tree uses, and the top-level attributes of its paths.
 
-    `nested` are those of the attributes that a path goes into.
+    `nested` are the top-level attributes of paths that have more than one part.
     """
 
     names: frozenset[str]
@@ -73,7 +74,7 @@ def placeholders(tree: Node, names: Mapping[str, str]) -> Placeholders:
 
 
 def resolve(path: Path, names: Mapping[str, str]) -> ResolvedPath:
-    """The path with its name placeholders replaced, as far as they are defined."""
+    """The path with its name placeholders replaced; undefined ones stay."""
     return tuple(
         names.get(element, element) if isinstance(element, str) and element[0] == "#" else element
         for element in path.elements
@@ -96,7 +97,7 @@ def checked_path(path: Path, names: Mapping[str, str]) -> ResolvedPath:
 
 
 def checked_paths(paths: Iterable[Path], names: Mapping[str, str]) -> Iterator[ResolvedPath]:
-    """The paths resolved as they are asked for, so that each one's faults come in its turn."""
+    """The paths, each resolved when it is asked for, so that the faults of an earlier path come first."""
     for path in paths:
         yield checked_path(path, names)
 
@@ -109,16 +110,18 @@ def check_functions(tree: Node, known: frozenset[str], foreign: frozenset[str], 
 
 
 def unknown_function(function: str, foreign: frozenset[str], language: str) -> ExpressionError:
-    """The error about a function that `language` does not have; `foreign` are those of the other one."""
+    """The error for a function that `language` does not have; `foreign` are the functions of the other
+    language."""
     if function in foreign:
         return ExpressionError(f"The function is not allowed in {language} expression; function: {function}")
     return ExpressionError(f"Invalid function name; function: {function}")
 
 
 def judge(steps: Iterable[Check]) -> tuple[tuple[Check, ...], bool]:
-    """The steps, and whether text and names are right. A step that raises is the last: a check that fails.
+    """The steps up to the first fault of text and names, and whether there is no such fault.
 
-    Only the request knows its values, and an undefined one may be wrong before it.
+    A fault becomes the last step: a check that always fails. It is not raised at once, because an undefined
+    value of an earlier step is reported first, and only a request knows its values.
     """
     judged: list[Check] = []
     try:
@@ -147,9 +150,9 @@ def prepare(
     parameter: str,
     tells_size: bool = False,
 ) -> Compiled[Program]:
-    """The compiled form of `text`, checked against the request's values and noted as their user.
+    """The compiled form of `text`, checked with the request's values; its placeholders are noted as used.
 
-    `tells_size` makes the complaint about too long a text say how long it is: a Scan's filter does
+    With `tells_size` the error for a text that is too long names its length, as for a Scan's filter
     ([report] floci pull request 3447).
     """
     values = substitutions.values

@@ -1,7 +1,7 @@
-"""Projection expressions: which parts of an item an answer holds.
+"""Projection expressions: the parts of an item that an answer holds.
 
-Rules: paths that lead nowhere are left out; siblings merge into one map or list; list elements move
-together in ascending order. Source: Developer Guide, "Projection expressions".
+Rules: paths that find no value are left out; siblings merge into one map or list; list elements keep their
+order, without gaps. Source: Developer Guide, "Projection expressions".
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from hashrange.values import Item
 
 
 class Projection(NamedTuple):
-    """The paths to keep; `attributes` are the top-level names, `is_top_level` if there are no others."""
+    """The paths to keep. `attributes` are their top-level names; `is_top_level`: no path has further
+    parts."""
 
     paths: Trie
     attributes: frozenset[str]
@@ -34,7 +35,7 @@ class Projection(NamedTuple):
 
     @property
     def nested(self) -> frozenset[str]:
-        """The top-level names that paths go into."""
+        """The top-level names of paths that have more than one part."""
         if self.is_top_level:
             return frozenset()
         return frozenset(str(name) for name, node in self.paths.items() if not isinstance(node, Leaf))

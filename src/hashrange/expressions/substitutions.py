@@ -1,8 +1,8 @@
 """The placeholders of one request: `ExpressionAttributeNames` and `ExpressionAttributeValues`.
 
-Rules: both maps are validated as a whole before any expression is looked at, and values are normalised in
-place; every placeholder must be used by at least one expression of the request. Types of members are the
-business of `shapes`. Knows no expression.
+Rules: both maps are validated as a whole before any expression is parsed, and values are normalised in place.
+Every placeholder must be used by at least one expression of the request. `shapes` checks the types of
+members. Knows no expression.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Substitutions:
         self._used_names: frozenset[str] = frozenset()
         self._used_values: frozenset[str] = frozenset()
         self.nested: frozenset[str] = frozenset()
-        # What compiled expressions are kept under; None where it is too big to keep.
+        # The key under which compiled expressions are cached; None if it is too big.
         self.cache_key: tuple[tuple[str, str], ...] | None = ()
-        # The order is DynamoDB Local's: all keys before any value ([report] extenddb pull request 201 too).
+        # As DynamoDB Local, check all keys before any value (also [report] extenddb pull request 201).
         size = 0
         if names is not None:
             _check_keys(_NAMES, names)
@@ -83,7 +83,7 @@ class Substitutions:
 
 
 _CACHED_NAMES_CHARS_MAX: Final = 16 * 1024
-"""A names map above this is not worth its memory as a cache key."""
+"""A larger map of names is not used as a key of the cache, because it would take too much memory."""
 
 
 def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> None:
@@ -92,7 +92,7 @@ def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> N
 
 
 def _in_hash_order(keys: list[str]) -> list[str]:
-    """The keys as a hash set of Java's lists them (seen of DynamoDB Local)."""
+    """The keys in the order of a hash set of Java (seen of DynamoDB Local)."""
     buckets = 16
     while buckets <= len(keys) * 4 // 3:
         buckets *= 2
@@ -107,7 +107,7 @@ def _check_keys(member: str, given: Mapping[str, Any]) -> None:
 
 
 def _admit_names(names: Mapping[str, Any]) -> int:
-    """Check the names; their size in bytes."""
+    """Check the names. Returns their size in bytes."""
     size = 0
     for key, name in names.items():
         if not name:
@@ -123,11 +123,11 @@ def _admit_names(names: Mapping[str, Any]) -> int:
 
 
 def _admit_values(values: Mapping[str, Any], level: int) -> int:
-    """Check and normalise the values; their size in bytes."""
+    """Check and normalise the values. Returns their size in bytes."""
     try:
         size = admit_members(values, level=level)
     except ServiceError:
-        # How to complain about which of them is for the exact walk.
+        # One of them is wrong: the exact walk finds which one, and the error's text.
         size = 0
         for key, value in values.items():
             try:
@@ -152,10 +152,10 @@ _TOO_LONG: Final = "The expression attribute map contains a key that is too long
 
 @lru_cache(4096)
 def _check_key(member: str, key: str) -> None:
-    """Refuse a key that is no placeholder of its member. Kept, since programs use the same few keys."""
+    """Refuse a key that is no placeholder of its member. Cached, because programs use the same few keys."""
     size = len(key.encode("utf-8", "surrogatepass"))
     if size > EXPRESSION_TOKEN_BYTES_MAX:
-        # As DynamoDB Local says it, once with the size and once without.
+        # DynamoDB Local names the size for one of the two members only.
         complaint = f"{_TOO_LONG} size of key: {size}" if member == _NAMES else _TOO_LONG
     elif not key:
         complaint = "The expression attribute map contains an empty key;"

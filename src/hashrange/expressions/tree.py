@@ -1,9 +1,9 @@
 """The trees that expressions parse to, and the printer that turns a tree back into text.
 
-Rules: trees are values (frozen, compared by content); placeholders stay as they were written (`#n`, `:v`)
-and are resolved when a tree is compiled; parentheses leave no node, the printer puts them back where the
-tree needs them. `parse(show(tree)) == tree` for every tree that a parser returns.
-Knows nothing of items, values or what an expression is for.
+Rules: trees are values (frozen, compared by content). Placeholders stay as they were written (`#n`, `:v`)
+and are resolved when a tree is compiled. Parentheses have no node; the printer adds them where the tree
+needs them. `parse(show(tree)) == tree` for every tree that a parser returns.
+Knows nothing of items, of values, or of the purpose of an expression.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Update expressions: tree to function from an item to the item after the update.
+"""Update expressions: compile a tree to a function from an item to the item after the update.
 
-Rules: the item given is never changed; every right-hand side and every path reads the item as it was
-before the update; list indexes past the end append, in ascending order. The paths of an update never
-overlap, so the actions form a trie and each container on the way is copied once.
+Rules: the given item is never changed. Every right-hand side and every path reads the item as it was before
+the update. List indexes past the end append, in ascending order. The paths of an update never overlap, so
+its actions form a trie, and each map or list on a path is copied once.
 Source: Developer Guide, "Update expressions".
 """
 
@@ -57,14 +57,14 @@ _TOO_LARGE: Final[AttributeValue] = {"S": "x" * (ITEM_BYTES_MAX + 1)}
 
 Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
 Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "AttributeValue | None"]
-"""From the value at a path before, the whole item before and the request's values to the value after;
-None where there is no value."""
+"""Computes the value at a path after the update, from the value there before, the whole item before, and the
+request's values. None: no value."""
 
 
 class Update(msgspec.Struct, frozen=True):
     """An update with the values of its request; `attributes` are the top-level names that it changes.
 
-    `charges` are there where the expression may be charged more than an item may have.
+    `charges` is set if the charge of the expression may exceed the limit of an item's size.
     """
 
     changes: Trie
@@ -73,10 +73,10 @@ class Update(msgspec.Struct, frozen=True):
     charges: Charges | None = None
 
     def apply(self, item: Item) -> Item:
-        """The item after the update. Raises ValidationException where the item does not fit it.
+        """The item after the update. Raises ValidationException if the update cannot be applied to the item.
 
-        Lists that are longer than an item can hold are not put together: a text in their place is as much too
-        large as they are.
+        Lists that are longer than an item can hold are not joined: a text of the same size takes their
+        place, so that the item is found too large all the same.
         """
         memo = memo_of(self.values)
         if memo is not None:
@@ -84,31 +84,32 @@ class Update(msgspec.Struct, frozen=True):
         return _apply_map(item, self.changes, item, self.values)
 
     def create(self, key: Item) -> Item:
-        """The item that the update makes where there is none: as `apply`, of its key.
+        """The item that the update makes if there is none yet: as `apply`, on an item of only the key.
 
-        A removal finds nothing, however deep it goes ([report] Alternator's authors).
+        A removal does nothing then, also with a path of several parts ([report] Alternator's authors).
         """
         changes = {name: node for name, node in self.changes.items() if not _only_removes(node)}
         return _apply_map(key, changes, key, self.values)
 
     def changed_paths(self, item: Item) -> Item:
-        """The sparse copy of the paths that the update touches, of the item before it or after it.
+        """A sparse copy of `item`, which is the item before or after the update, with only the paths that the
+        update changes.
 
-        Of the item after it, a removed element's path shows what moved there ([report] paritysuite pull
-        request 107, of RETURNING MODIFIED NEW).
+        In the item after the update, the path of a removed list element shows the element that moved there
+        ([report] paritysuite pull request 107, for RETURNING MODIFIED NEW).
         """
         return pick(item, self.changes)
 
     def charge(self, item: Item) -> int:
-        """The bytes that the expression is charged, for an update of `item`; 0 where they are few."""
+        """The charge of the expression in bytes, for an update of `item`; 0 if it cannot reach the limit."""
         return 0 if self.charges is None else _charge(self.charges, item, self.values)
 
 
 class Charges(NamedTuple):
-    """What an update expression is charged, which may not be more than an item may have.
+    """The charge of an update expression, which may not exceed the limit of an item's size.
 
-    `fixed` bytes, and the sizes of values: those of `values` once for each time that they stand there, and of
-    those of `additions`, pairs of path and placeholder, what they add to a set that is there.
+    It is the sum of `fixed` bytes, the size of each value in `values` (a value that is named twice counts
+    twice), and, for each `(path, placeholder)` of `additions`, the size of the members that it adds to a set.
     """
 
     fixed: int
@@ -117,7 +118,7 @@ class Charges(NamedTuple):
 
 
 # [report] dynoxide issues 187 and 210, paritysuite's captures of 2026: the gate bisected to the byte.
-# What ADD is charged beside its value, and a list index as an element of a path, are [assumed].
+# The charges of ADD beside its value, and of a list index in a path, are [assumed].
 _UPDATE_BYTES: Final = 3
 _WRITE_BYTES: Final = 19
 _REMOVAL_BYTES: Final = 1
@@ -176,7 +177,7 @@ def _charge(charges: Charges, item: Item, values: Values) -> int:
 
 
 def _added_size(old: AttributeValue | None, value: AttributeValue) -> int:
-    """The size of what ADD puts to a value: of a set the members that were not there."""
+    """The size that ADD adds to a value; for a set, the size of the new members."""
     for name in ("SS", "NS", "BS"):
         if old is not None and name in old and name in value:
             there = frozenset(old[name])
@@ -191,7 +192,7 @@ def update(text: str, substitutions: Substitutions) -> Update:
     if len(text) > BRIEF_CHARS_MAX:
         values = with_memo(values)
     changes, charges = compiled.program
-    # No use of a value is larger than all values together.
+    # One use of a value is at most as large as all values together.
     uses = len(charges.values) + len(charges.additions)
     may_be_large = charges.fixed + uses * substitutions.size > ITEM_BYTES_MAX
     return Update(changes, values, compiled.attributes, charges if may_be_large else None)
@@ -212,7 +213,7 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 
 def compile_update(tree: UpdateTree, names: dict[str, str]) -> Trie:
-    """The changes that a checked tree stands for; raises ExpressionError where its paths clash."""
+    """The changes of a checked tree. Raises ExpressionError if its paths conflict."""
     return grow([(resolve(action.path, names), _change(action, names)) for action in tree.actions])
 
 
@@ -233,7 +234,7 @@ def _change(action: Action, names: dict[str, str]) -> Change:
 
 
 class _Deletion:
-    """DELETE: a change that takes members out of a set."""
+    """DELETE: a change that removes members from a set."""
 
     __slots__ = ("_name",)
 
@@ -245,14 +246,14 @@ class _Deletion:
 
 
 def _only_removes(node: Trie | Leaf) -> bool:
-    """Whether changes leave no value that was not there."""
+    """Whether all changes below a node only remove."""
     if isinstance(node, Leaf):
         return node.content is remove or isinstance(node.content, _Deletion)
     return all(_only_removes(below) for below in node.values())
 
 
 def _set_nested(compute: Compute, level: int) -> Change:
-    """SET below the top level, where a value may come to lie deeper than items may nest."""
+    """SET below the top level: refuses a value that would make the item nest too deeply."""
 
     def run(old: AttributeValue | None, item: Item, values: Values) -> AttributeValue | None:
         value = compute(item, values)
@@ -307,7 +308,7 @@ def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
 def _if_not_exists(read: Compute, default: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = read(item, values)
-        # Both are looked at: a default that is not there fails the update even where it is not needed.
+        # Read both: a missing default fails the update even if it is not needed.
         other = default(item, values)
         return other if value is None else value
 
@@ -331,7 +332,7 @@ def _list_append(first: Compute, second: Compute) -> Compute:
 
 
 def remove(old: AttributeValue | None, item: Item, values: Values) -> None:
-    """REMOVE, a change that leaves no value."""
+    """REMOVE: a change that leaves no value."""
 
 
 def add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:

@@ -1,8 +1,8 @@
-"""The words of an expression: reserved words, list indexes, and functions where they may stand.
+"""Checks the words of an expression: reserved words, list indexes, and the places of functions.
 
-Rules: all of it is decided by the text alone, and the first wrong word in the order of the text is reported,
-before any placeholder is looked at (seen of DynamoDB Local, which shares the languages with the service).
-Knows no names, values or items.
+Rules: the text alone decides, and the first wrong word of the text is reported, before any placeholder is
+checked (seen of DynamoDB Local, which has the same languages as the service). Knows no names, values or
+items.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _INDEX_MAX: Final = 2**32 - 2
 
 
 class Language(NamedTuple):
-    """Which functions may be a whole condition or the whole of what is set, and which an operand of
-    something; `foreign` are the functions of the other language."""
+    """The functions that may be a whole condition or the whole right-hand side of SET, and the functions
+    that may be an operand. `foreign` are the functions of the other language."""
 
     name: str
     whole: frozenset[str]
@@ -37,7 +37,7 @@ UPDATE: Final = Language("an update", UPDATE_FUNCTIONS, frozenset({"if_not_exist
 
 
 def check_words(tree: Node, language: Language) -> None:
-    """Raise ExpressionError for the first word that may not stand where it does."""
+    """Raise ExpressionError for the first word in a place where it is not allowed."""
     for node, is_whole in _places(tree):
         if isinstance(node, Path):
             _check_elements(node)
@@ -46,7 +46,8 @@ def check_words(tree: Node, language: Language) -> None:
 
 
 def _places(tree: Node) -> Iterator[tuple[Node, bool]]:
-    """The nodes in the order of the text, and whether each is a whole condition or all that is set."""
+    """The nodes in the order of the text, and whether each is a whole condition or the whole right-hand side
+    of SET."""
     stack: list[tuple[Node, bool]] = [(tree, True)]
     while stack:
         node, is_whole = stack.pop()

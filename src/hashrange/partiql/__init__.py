@@ -1,13 +1,13 @@
-"""PartiQL for DynamoDB: statements to the same reads and writes that the other operations make.
+"""PartiQL for DynamoDB: turns statements into the reads and writes that the other operations use.
 
     tokens      the lexicon and the cursor, on the lexer of `expressions`
-    reserved    the words that a name must be quoted for
-    literals    literals to attribute values
-    conditions  the grammar of operands, conditions and sums, to the trees of `expressions`
+    reserved    the words that must be quoted to be names
+    literals    turns literals into attribute values
+    conditions  the grammar of operands, conditions and sums; makes the trees of `expressions`
     statements  the statements as values, and their printer
     parser      text to statement
-    prepared    a statement compiled and kept by its text, and bound to a request's parameters
-    access      what the WHERE clause says of the key: query, several queries, scan or one item
+    prepared    compiles a statement, caches it by its text, and binds it to a request's parameters
+    access      finds out from the WHERE clause how to read: by a query, several queries, a scan, or one get
     reads       SELECT, by `tables.data.ranges`
     changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.data.writes`
 
@@ -16,8 +16,8 @@ request and puts them in; in the engine's body `access.plan` matches the WHERE c
 table or index, and `reads.select` reads a page, or `changes.write_of` makes the write that `changes.perform`
 runs.
 
-There is one evaluator: conditions and updates compile with `expressions`. All of these raise
-`ServiceError` and nothing else, whatever the text.
+There is only one evaluator: `expressions` compiles the conditions and updates of statements as well.
+Whatever the text, these modules raise only `ServiceError`.
 """
 
 from hashrange.partiql.prepared import Bound, Prepared, bind, prepare

@@ -1,10 +1,10 @@
-"""How a statement gets at its items: which terms of its WHERE clause bind the key.
+"""Plans how a statement reads its items: finds the terms of its WHERE clause that bind the key.
 
-Rules: the terms joined by AND at the top are looked at one by one. An equality with a value on the partition
-key makes a query; IN, or equalities joined by OR, make several, one after the other; all else makes a scan.
-Comparisons of the sort key with values narrow a query, together if there are several. What is left is the
-filter. UPDATE, DELETE and single reads need an equality on every key attribute. Keys with several partition
-or sort attributes, which only indexes have, are not read by statements.
+Rules: the terms that AND joins at the top are examined one by one. An equality of the partition key with a
+value makes a query. IN, or equalities joined by OR, make several queries, one after the other. Otherwise the
+statement makes a scan. Comparisons of the sort key with values narrow a query; several of them narrow it
+together. The other terms are the filter. UPDATE, DELETE and single reads need an equality on every key
+attribute. Statements cannot read indexes whose key has several partition or sort attributes.
 
 Source: Developer Guide, "PartiQL select statements for DynamoDB".
 """
@@ -48,8 +48,8 @@ _PLANS_MAX: Final = 8
 
 
 class Term(NamedTuple):
-    """A comparison of a top-level attribute with values. `operator` is as in a key condition, or IN
-    or OR, both of which take one of several values."""
+    """A comparison of a top-level attribute with values. `operator` is that of a key condition, or IN or OR:
+    the attribute equals one of several values."""
 
     attribute: str
     operator: str
@@ -60,9 +60,10 @@ class Access(NamedTuple):
     """How to read a table or index.
 
     `partition` holds the values that the partition key may have; it is empty for a scan. `equal` is the
-    equality of the sort key, `narrow` are its other comparisons. `rest` is the filter, `filtered` the
-    attributes that it uses. `key` maps each key attribute to its value if all are bound by equality;
-    `repeated` is a key attribute that has two equalities, `has_in` tells of an IN on the partition key.
+    equality of the sort key, `narrow` are the other comparisons of the sort key. `rest` is the filter,
+    `filtered` the attributes that the filter uses. `key` maps each key attribute to its value if all are
+    bound by equality. `repeated` is a key attribute with two equalities; `has_in`: there is an IN on the
+    partition key.
     """
 
     partition: tuple[str, ...]
@@ -76,8 +77,8 @@ class Access(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The partition keys of a query, packed, in ascending order and each once, with the value of each; and
-    the bounds of the sort. Where a partition lies is found out when it is read."""
+    """The distinct partition keys of a query, packed, in ascending order, with their values; and the bounds
+    of the sort. The address of a partition is computed when it is read."""
 
     packed: list[bytes]
     keys: dict[bytes, AttributeValue]
@@ -86,7 +87,7 @@ class Spans(NamedTuple):
 
 
 def plan(prepared: Prepared, key: KeySchema) -> Access:
-    """How a statement with a condition reads what has this key; kept with the statement."""
+    """How a statement with a condition reads a table or index with this key. Cached with the statement."""
     found: Access | None = prepared.plans.get(key)
     if found is None:
         if len(prepared.plans) >= _PLANS_MAX:
@@ -229,7 +230,7 @@ def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
 
 
 def spans(source: Source, access: Access, values: Values) -> Spans:
-    """Where the records of a query lie. Raises `ValidationException` for values that are no keys."""
+    """The partitions and bounds of a query. Raises `ValidationException` for values that cannot be keys."""
     if access.has_in and len(access.partition) > PARTIQL_IN_KEYS_MAX:
         raise ValidationException(_TOO_MANY_KEYS.format(len(access.partition)))
     found = _key_values(source.key.partition[0], [values[name] for name in access.partition], access.has_in)
@@ -241,14 +242,15 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
 
 
 def _key_values(attribute: KeyAttribute, values: list[AttributeValue], has_in: bool) -> list[AttributeValue]:
-    # As in DynamoDB Local: the first value of IN has to fit, what else does not is not found.
+    # As in DynamoDB Local: the first value of IN must have the right type; others of a wrong type find no
+    # item.
     if has_in or len(values) == 1:
         check_type(attribute, values[0])
     return [keys.checked(value, attribute, is_sort=False) for value in values if attribute.type in value]
 
 
 def _bounds(source: Source, access: Access, values: Values) -> tuple[bytes, bytes | None]:
-    """The bounds that all terms on the sort key set together."""
+    """The bounds of the sort, from all terms on the sort key together."""
     is_index = source.index is not None
     if access.equal is not None:
         operands = _operands(source.key.sort[0], access.equal, values)

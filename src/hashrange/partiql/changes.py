@@ -1,7 +1,8 @@
-"""INSERT, UPDATE, DELETE and EXISTS: statements to the writes that `tables` performs.
+"""INSERT, UPDATE, DELETE and EXISTS: turns statements into the writes that `tables` performs.
 
-Rules: INSERT refuses an item that is there; UPDATE refuses one that is not; DELETE of one that is not there
-does nothing; EXISTS is a condition check. What the WHERE clause says beside the key is the write's condition.
+Rules: INSERT refuses an item that exists; UPDATE refuses an item that does not exist; DELETE of a missing
+item does nothing; EXISTS is a condition check. The terms of the WHERE clause that do not bind the key are
+the write's condition.
 
 Source: Developer Guide, "PartiQL insert statements", "update statements", "delete statements" and "Using the
 EXISTS function".
@@ -35,7 +36,7 @@ _MISSING_KEY: Final = "Key attribute should be present in the item: Key {}"
 
 
 def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False) -> Write:
-    """The write that a statement stands for. Raises `ValidationException` where it does not fit the table."""
+    """The write of a statement. Raises `ValidationException` if it does not fit the table."""
     statement = bound.prepared.statement
     if isinstance(statement, Insert):
         return _insert(table, bound, statement)
@@ -65,9 +66,9 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
 
 
 def check_paths(table: Table, bound: Bound) -> None:
-    """Raise `ValidationException` if a path of the statement goes into a key attribute.
+    """Raise `ValidationException` if a path of the statement leads into a key attribute.
 
-    An UPDATE of the table's own key is refused as such, however deep it goes.
+    A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead.
     """
     nested = bound.prepared.nested
     if nested:
@@ -135,6 +136,6 @@ def returned(bound: Bound, write: Write, outcome: Outcome) -> Any | None:
         case "MODIFIED OLD" if write.update is not None:
             return write.update.changed_paths(outcome.old_item or {}) or None
         case "MODIFIED NEW" if write.update is not None:
-            # Of the new item what is at the paths now, also where a removed list element was.
+            # The values that are at the paths now, also at the path of a removed list element.
             return write.update.changed_paths(outcome.new_item or {}) or None
     return None

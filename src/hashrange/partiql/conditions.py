@@ -8,7 +8,7 @@
 
 Rules: the trees are those of `expressions`; `IS` becomes `attribute_type` and its kind, `!=` becomes `<>`.
 Keywords and function names ignore case. Operators and nesting are bounded as in an expression.
-Wording: observed on DynamoDB Local, where nothing else is said.
+Wording: observed on DynamoDB Local, unless a comment names another source.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SQL_FUNCTIONS: Final = frozenset(
         "date_diff",
     }
 )
-"""Reserved words that are functions in PartiQL, of which DynamoDB has none."""
+"""Reserved words that are functions in PartiQL. DynamoDB has none of these functions."""
 _AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 _COMPARATORS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPES: Final = {
@@ -104,7 +104,7 @@ _IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Refer
 
 
 class ExpressionParser:
-    """Parses expressions at a cursor, and collects the literals and parameters that they hold."""
+    """Parses expressions at a cursor, and collects their literals and parameters."""
 
     __slots__ = ("_depth", "_operators", "constants", "cursor", "parameters")
 
@@ -120,7 +120,7 @@ class ExpressionParser:
         return _condition(self._or(), _NOT_BOOLEAN)
 
     def value(self) -> Value:
-        """A literal or parameter, as the item of an INSERT holds it."""
+        """Parse a literal or parameter, as in the item of an INSERT."""
         if self.cursor.token.kind == "parameter":
             return self._parameter()
         return self.constant(literal(self.cursor))
@@ -157,7 +157,8 @@ class ExpressionParser:
         return left
 
     def _joined(self, node: Tree) -> ConditionTree:
-        """The condition behind AND or OR. What cannot follow it is told before that it is no condition."""
+        """The condition after AND or OR. A wrong token after it is reported before the error that it is
+        none."""
         token = self.cursor.token
         if token.kind in ("word", "end") or (token.kind == "symbol" and token.text in (")", ";")):
             return _condition(node, _NOT_EXPRESSIONS)
@@ -324,7 +325,7 @@ class ExpressionParser:
         return self.sum() if is_sum else _operand(self._condition_operand(), function)
 
     def _enter(self) -> None:
-        """Take an opening parenthesis; what it holds may not be nested without end."""
+        """Take an opening parenthesis. Refuses too deep nesting."""
         self.cursor.take()
         self._depth += 1
         if self._depth > EXPRESSION_OPERATORS_MAX // 4:

@@ -1,4 +1,4 @@
-"""Literals: tokens to attribute values.
+"""Literals: turns tokens into attribute values.
 
     'text'  12.5  -1  TRUE  NULL  [value, …]  {'name': value, …}  <<'a', 'b'>>  <<1, 2>>
 
@@ -65,14 +65,14 @@ def literal(cursor: StatementCursor, where: str = "root", level: int = 1) -> Att
 
 
 def text_of(token: Token) -> str:
-    """The text that a string token spells."""
+    """The text of a string token, without its quotes."""
     return token.text[1:-1].replace("''", "'")
 
 
 def members(cursor: StatementCursor, where: str, opening: Token | None = None) -> _Members:
-    """The names of a map whose brace is taken, one at a time; the caller takes the value of each.
+    """The names of a map literal, one at a time, after its brace was taken; the caller takes each value.
 
-    A name that comes twice is said to be at its place, or at that of `opening`.
+    The error for a repeated name shows the place of the name, or the place of `opening` if it is given.
     """
     return _Members(cursor, where, opening)
 
@@ -157,7 +157,7 @@ def _bag(cursor: StatementCursor, opening: Token) -> AttributeValue:
 
 
 def _refuse_operator(cursor: StatementCursor, where: str) -> None:
-    """Refuse an operator behind a literal by its own error."""
+    """Refuse an operator after a literal, with the error for operators."""
     token = cursor.token
     if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
         raise ExpressionError(f"Unsupported data type: {token.text} under key {where} {cursor.place(token)}")

@@ -1,4 +1,4 @@
-"""Text to statements, by recursive descent.
+"""Parses texts to statements, by recursive descent.
 
     select ::= SELECT ( '*' | path { ',' path } ) FROM table [ '.' index ] [ WHERE condition ]
                [ ORDER BY name [ ASC | DESC ] { ',' name [ ASC | DESC ] } ]
@@ -8,8 +8,9 @@
     delete ::= DELETE FROM table [ WHERE condition ] [ RETURNING ALL OLD '*' ]
     exists ::= EXISTS '(' select ')'
 
-Source: Developer Guide, "PartiQL statements for DynamoDB". Wording: observed on DynamoDB Local, where nothing
-else is said. Clauses of SQL that DynamoDB does not have are refused by name. Knows no table's schema.
+Source: Developer Guide, "PartiQL statements for DynamoDB". Wording: observed on DynamoDB Local, unless a
+comment names another source. Clauses of SQL that DynamoDB does not have are refused by name. Knows no
+table's schema.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ _RETURNING: Final = "Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETU
 
 
 class _Tail(NamedTuple):
-    """What ends a statement that writes."""
+    """The end of a statement that writes: its WHERE and RETURNING clauses."""
 
     where: ConditionTree | None
     returning: str | None
 
 
 def parse(text: str) -> Statement:
-    """The statement that `text` spells. Raises ExpressionError."""
+    """The statement of a text. Raises ExpressionError."""
     cursor = StatementCursor(text)
     parser = _Parser(cursor)
     statement = parser.statement()
@@ -184,7 +185,7 @@ class _Parser:
         return names[0], names[1] if len(names) > 1 else None
 
     def _skip_parentheses(self) -> None:
-        """Take what is in parentheses, which must be closed."""
+        """Skip everything up to the closing parenthesis, which must be there."""
         depth = 0
         while True:
             token = self.cursor.token
@@ -268,7 +269,7 @@ class _Parser:
                 raise ExpressionError(
                     f"{operand.function.upper()} must have exactly two arguments {self.cursor.place(call)}"
                 )
-            # As in DynamoDB Local: the place of an argument that is a path of several steps is not known.
+            # DynamoDB Local does not show the place of an argument that is a path of several parts.
             place = self.cursor.place(argument) if len(path.elements) == 1 else ""
             return _set_change(path, operand, self.expressions.constants, place)
         return Set(path, operand)
@@ -302,9 +303,9 @@ class _Parser:
 
 
 def _set_change(path: Path, call: Call, constants: Sequence[AttributeValue], place: str) -> Action:
-    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update.
+    """The action of `path = set_add(path, value)` or `set_delete`: an ADD or DELETE of an update.
 
-    `place` is that of the first argument, for messages.
+    `place` is the place of the first argument, for messages.
     """
     name = call.function.upper()
     first, second = call.arguments
@@ -317,5 +318,5 @@ def _set_change(path: Path, call: Call, constants: Sequence[AttributeValue], pla
 
 
 def not_a_set(function: str, place: str = "") -> str:
-    """The message for a second argument that is no set."""
+    """The message for a second argument that is not a set."""
     return f"The second argument to {function} must be a value with type SET {place}".rstrip()

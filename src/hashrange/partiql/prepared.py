@@ -1,8 +1,7 @@
-"""Statements made ready to run: parsed and compiled once, kept by their text, bound to the parameters of a
-request.
+"""Prepares statements: parses and compiles each text once, caches it, and binds it to a request's parameters.
 
-Rules: everything that the text decides is decided here; what depends on parameters is a check that runs with
-each request. Here an ExpressionError becomes a ValidationException, and nothing else leaves. Knows no table.
+Rules: faults of the text are found here; rules about parameters become checks, which run for each request.
+Here an ExpressionError becomes a ValidationException; no other exception leaves this module. Knows no table.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ _PARAMETER_COUNT: Final = "Number of parameters in request and statement don't m
 
 
 class Projection(NamedTuple):
-    """What a SELECT shows: names of the answer and the paths that they show, the paths together as a
-    projection expression has them, and the top-level names read."""
+    """The projection of a SELECT: the names of its columns with their paths, the paths together as in a
+    projection expression, and the top-level names that are read."""
 
     columns: tuple[tuple[str, ResolvedPath], ...]
     paths: Trie
@@ -49,11 +48,12 @@ class Projection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A statement, compiled; good for every request with the same text.
+    """A compiled statement, for all requests with the same text.
 
-    `plans` is filled by `access.plan`: how the statement reads a table or index with a given key.
-    `names` is what the trees resolve their names with: a statement has no placeholders, but an attribute
-    may be called like one. `nested` are the attributes that its paths go into, `changes` those of an UPDATE.
+    `access.plan` fills `plans`: how the statement reads a table or index with a given key. `names` maps
+    names in the trees to attribute names. A statement has no placeholders, but an attribute may be called
+    like one; `names` maps such a name to itself. `nested` are the top-level attributes of paths with more
+    than one part; `changes` are those of an UPDATE's actions.
     """
 
     statement: Statement
@@ -73,7 +73,7 @@ class Prepared:
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing, whatever happens."""
+        """Whether the statement only reads."""
         return isinstance(self.statement, Select)
 
 
@@ -86,7 +86,7 @@ class Bound(NamedTuple):
 
 def prepare(text: str) -> Prepared:
     """The compiled statement. Raises `ValidationException`."""
-    # A long statement is full of literals, so that it hardly comes again, and its tree is large.
+    # A long statement is full of literals: it hardly comes again, and its tree would take much of the cache.
     return _prepare_cached(text) if len(text) <= _CACHED_CHARS_MAX else _prepare(text)
 
 
@@ -101,7 +101,7 @@ _prepare_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_prepare)
 
 
 def bind(prepared: Prepared, parameters: Sequence[AttributeValue] | None) -> Bound:
-    """The statement with `parameters`, which are checked and normalised in place.
+    """The statement with the parameters of a request, which are checked and normalised in place.
 
     Raises `ValidationException` and `SerializationException`.
     """
@@ -169,21 +169,21 @@ def _prepared(
 
 
 def _refuse_set_functions(tree: Node) -> None:
-    """Refuse set_add and set_delete anywhere but as the whole of what SET assigns."""
+    """Refuse set_add and set_delete anywhere but as the whole right-hand side of SET."""
     for node in walk(tree):
         if isinstance(node, Call) and node.function in SET_FUNCTIONS:
             raise ExpressionError(f"Unrecognized function: {node.function}")
 
 
 def _nested(tree: Node | None) -> set[str]:
-    """The attributes that the paths of a tree go into."""
+    """The top-level attributes of paths in a tree that have more than one part."""
     if tree is None:
         return set()
     return {str(node.elements[0]) for node in walk(tree) if isinstance(node, Path) and len(node.elements) > 1}
 
 
 def _names(tree: Node) -> dict[str, str]:
-    """The attribute names that look like placeholders, each standing for itself."""
+    """The attribute names that look like placeholders, each mapped to itself."""
     return {
         element: element
         for node in walk(tree)
@@ -210,7 +210,8 @@ def _set_check(function: str, value: Value) -> ValueCheck:
 
 
 def _projection(selected: tuple[Path, ...]) -> Projection:
-    """A column is called by the last name of its path, with the indexes behind it: `b[0]` for `a.b[0]`."""
+    """The projection of the paths of a SELECT. A column has the last name of its path and the indexes after
+    it as its name: `b[0]` for `a.b[0]`."""
     columns: dict[str, ResolvedPath] = {}
     for path in selected:
         name = ""
@@ -219,6 +220,6 @@ def _projection(selected: tuple[Path, ...]) -> Projection:
         if name in columns:
             raise ExpressionError(f"Duplicate identifiers in select clause: {name}")
         columns[name] = path.elements
-    # The same rule as for a projection expression: no path may lead to or through another.
+    # As in a projection expression, no path may equal another or lead through it.
     together = paths.grow((path, None) for path in columns.values())
     return Projection(tuple(columns.items()), together, frozenset(str(path[0]) for path in columns.values()))

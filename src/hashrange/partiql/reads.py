@@ -1,9 +1,9 @@
 """SELECT: one page of a query, of several queries one after the other, or of a scan.
 
 Rules: Limit and 1 MB count before the filter, as in Query and Scan, and the same code reads and counts. A
-page ends too where it has looked into so many partitions that it would take long without finding anything
-[assumed]. A next token names the record that the page ended with, or the partition that the next one begins
-with; it is good for the same statement and parameters only.
+page also ends when it has read a number of partitions, because it could otherwise take long and find no item
+[assumed]. A next token names the last record of the page, or the partition with which the next page begins.
+It is valid only for the same statement and parameters.
 
 Source: API reference, ExecuteStatement.
 """
@@ -43,7 +43,7 @@ _NO_WHERE: Final = "Must have WHERE clause in the statement when using ORDER BY 
 _NO_PARTITION: Final = (
     "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
 )
-# Measured on the service in the autumn of 2026; so says DynamoDB Local.
+# Measured on the service in the autumn of 2026; DynamoDB Local has the same words.
 _SEVERAL_ATTRIBUTES: Final = (
     "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute RANGE "
     "keys."
@@ -52,8 +52,8 @@ _NOT_IN_KEY: Final = "Variable reference {} in ORDER BY clause must be part of t
 
 
 class Selected(NamedTuple):
-    """A page: items (fragments or dicts), the token to go on with (None at the end), the key of the last
-    record where the page ended with one, and the capacity consumed."""
+    """A page: its items (fragments or dicts), the token of the next page (None at the end), the key of the
+    last record if the page ended at a record, and the consumed capacity."""
 
     items: list[Any]
     next_token: str | None
@@ -62,8 +62,8 @@ class Selected(NamedTuple):
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
-    """A next token's content: its kind, the digest of what it belongs to, and the last key or, by its kind,
-    the key of the partition that comes next."""
+    """The content of a next token: its kind, the digest of statement and parameters, and, by its kind, the
+    last key or the key of the next partition."""
 
     kind: int
     statement: bytes
@@ -71,8 +71,8 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Start(NamedTuple):
-    """Where a page starts: a key, and the place of the record behind which it does, or None for the start of
-    the key's partition."""
+    """The start of a page: a key, and the address of the record after which the page starts; None: at the
+    start of the key's partition."""
 
     key: Item
     position: tuple[bytes, bytes] | None
@@ -85,10 +85,11 @@ _decode_token = msgspec.msgpack.Decoder(_Token).decode
 
 @dataclass(slots=True)
 class _Walk:
-    """What is noted while records are read: the bytes read from each partition, the last record where the
-    walk stopped at `items_max` although more follow, and the partition key that it stopped before.
+    """The state of a walk over records: the bytes read from each partition; the last record, if the walk
+    stopped at `items_max` and more records follow; and the partition key before which it stopped.
 
-    IN on the partition key gives pages of up to 10 items, with a token only if more follow [docs].
+    A SELECT with IN on the partition key has pages of up to 10 items, and a token only if more items follow
+    [docs].
     """
 
     items_max: int | None
@@ -98,7 +99,7 @@ class _Walk:
 
 
 class _Order(NamedTuple):
-    """Whether partitions come in descending order, and the items of each."""
+    """Whether the partitions come in descending order, and whether the items of each do."""
 
     partitions: bool
     items: bool
@@ -150,7 +151,7 @@ def select(
 
 
 def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
-    """The table or index, refused in the words that statements have for it.
+    """The table or index that a SELECT reads. Errors have the words that statements have for them.
 
     [report] floci pull request 2953, dynoxide issue 179: measured on the service.
     """
@@ -166,9 +167,10 @@ def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> S
 
 
 def single_key(table: Table, bound: Bound) -> Item | None:
-    """The key of the one item that a SELECT names by its whole key and nothing else, or None.
+    """The key of the item, if a SELECT names one item by its whole key, and has no other condition; else
+    None.
 
-    Raises `ValidationException` for a key of the wrong type, and for an index that no statement reads.
+    Raises `ValidationException` for a key of the wrong type, and for an index that statements cannot read.
     """
     statement = bound.prepared.statement
     if not isinstance(statement, Select):
@@ -194,7 +196,7 @@ def _test(access: Access, bound: Bound) -> Callable[[Item], bool] | None:
 def _query(
     reader: Reader, source: Source, spans: Spans, order: _Order, start: _Start | None, walk: _Walk
 ) -> Iterator[bytes]:
-    """The records of all partitions in their order. Raises `ValidationException` for a start elsewhere."""
+    """The records of all partitions, in order. Raises `ValidationException` if `start` is in no partition."""
     packed = spans.packed[::-1] if order.partitions else spans.packed
     after: bytes | None = None
     if start is not None:
@@ -216,7 +218,7 @@ def _walk_partitions(
     after: bytes | None,
     walk: _Walk,
 ) -> Iterator[bytes]:
-    """The records of the partitions, in the first of them those `after` some sort bytes."""
+    """The records of the partitions; in the first partition only those after the sort bytes `after`."""
     seen, last = 0, None
     for number, key in enumerate(packed):
         if number == PARTIQL_PAGE_PARTITIONS_MAX:
@@ -238,7 +240,7 @@ def _walk_partitions(
 
 
 def _one(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[bytes]:
-    """The record of a whole key: a query that needs no scan."""
+    """The record of a whole key, read by a get."""
     record = reader.get(source.space, *keys.address_of_key(source.key, key))
     if record is not None:
         walk.sizes.append(records.size_of(record))
@@ -254,7 +256,7 @@ def _scan(reader: Reader, source: Source, start: _Start | None, walk: _Walk) -> 
 
 
 def _order(statement: Select, access: Access, key: KeySchema) -> _Order:
-    """The order that ORDER BY asks for. Raises `ValidationException` where the key does not give it."""
+    """The order of an ORDER BY clause. Raises `ValidationException` if the key cannot give this order."""
     if not statement.order:
         return _Order(partitions=False, items=False)
     if statement.where is None:
@@ -275,7 +277,7 @@ def _order(statement: Select, access: Access, key: KeySchema) -> _Order:
 
 
 def shown_single(record: bytes, project: Projection | None) -> Any:
-    """What a SELECT in a batch or transaction shows: there the parts of an item stay where they are.
+    """The result of a SELECT in a batch or transaction, in which the parts of an item keep their paths.
 
     Source: observed on DynamoDB Local.
     """
@@ -285,7 +287,7 @@ def shown_single(record: bytes, project: Projection | None) -> Any:
 
 
 def shown(found: list[bytes], project: Projection | None) -> list[Any]:
-    """What a SELECT shows of records."""
+    """The results of a SELECT for the records that it found."""
     if project is None:
         return [records.fragment_of(record) for record in found]
     columns = []
@@ -296,7 +298,7 @@ def shown(found: list[bytes], project: Projection | None) -> list[Any]:
 
 
 def columns_of(item: Item, project: Projection) -> Item:
-    """The columns of one item; those whose paths lead nowhere are left out."""
+    """The columns of one item; columns whose paths find no value are left out."""
     shown_columns: Item = {}
     for name, path in project.columns:
         value = item.get(path[0]) if len(path) == 1 else paths.read(item, path)  # type: ignore[arg-type]
@@ -306,7 +308,7 @@ def columns_of(item: Item, project: Projection) -> Item:
 
 
 def _digest(bound: Bound) -> bytes:
-    """What a token is bound to: the statement, however it is spaced, and its parameters."""
+    """A digest of the statement (its spaces do not count) and its parameters, to which a token is bound."""
     parameters: list[AttributeValue] = [
         bound.values[f"?{number}"] for number in range(bound.prepared.statement.parameters)
     ]
@@ -322,7 +324,8 @@ def _token(bound: Bound, kind: int, key: Item) -> str:
 
 
 def _start(token: str, bound: Bound, source: Source) -> _Start:
-    """What a token names. Raises `ValidationException` for any token not ours."""
+    """The start that a token names. Raises `ValidationException` for a token of another statement or
+    program."""
     try:
         content = _decode_token(urlsafe_b64decode(token.encode()))
         admit_item(content.key)

@@ -1,10 +1,10 @@
 """The statements that texts parse to, and the printer that turns a statement back into text.
 
-Rules: statements are values. Conditions, updates and paths are the trees of `expressions`, so that they
-compile with the same code; names in them are attribute names as they are, not placeholders. A literal is the
-value `:n` for the n-th of the statement's `constants`, a parameter `?n` for the n-th question mark.
+Rules: statements are values. Their conditions, updates and paths are trees of `expressions`, so that the
+same code compiles them; names in them are attribute names, not placeholders. A literal is the value `:n`,
+the n-th of the statement's `constants`; a parameter is the value `?n`, for the n-th question mark.
 `parse(show(statement)) == statement` for every statement that the parser returns.
-Knows nothing of tables, items or what a statement does.
+Knows nothing of tables, of items, or of the effect of a statement.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _action(action: Action, statement: Statement) -> str:
 
 
 def _node(node: Node, statement: Statement) -> str:
-    """The text of a condition or operand; everything that could bind otherwise stands in parentheses."""
+    """The text of a condition or operand, with parentheses where the text could be parsed in another way."""
 
     def text(one: Node) -> str:
         return _node(one, statement)

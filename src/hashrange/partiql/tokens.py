@@ -25,9 +25,9 @@ STATEMENT: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Some of what DynamoDB appends is known: "Expected data manipulation", "Unexpected keyword", "Invalid path
-# dot component", "Expected RIGHT_PAREN" [report]. They are the messages of the public PartiQL parser, whose
-# style the others follow.
+# Some details that DynamoDB appends are known: "Expected data manipulation", "Unexpected keyword", "Invalid
+# path dot component", "Expected RIGHT_PAREN" [report]. These are messages of the public PartiQL parser; the
+# other details here imitate its style.
 _MALFORMED: Final = "Statement wasn't well formed, can't be processed: "
 _SYMBOL_NAMES: Final = {
     "(": "LEFT_PAREN",
@@ -56,7 +56,7 @@ class StatementCursor(Cursor):
         super().__init__(text, STATEMENT)
 
     def place(self, token: Token) -> str:
-        """Where `token` stands, as messages show it: `at line:column:length`."""
+        """The place of `token`, as messages show it: `at line:column:length`."""
         line = self.text.count("\n", 0, token.start) + 1
         column = token.start - self.text.rfind("\n", 0, token.start)
         return f"at {line}:{column}:{token.stop - token.start}"
@@ -77,14 +77,14 @@ class StatementCursor(Cursor):
         return token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in RESERVED_WORDS)
 
     def name(self) -> str:
-        """Take the current token, which must be a name; the name as it is meant."""
+        """Take the current token, which must be a name; returns the name without quotes."""
         if not self.at_name():
             raise malformed("Unexpected keyword" if self.token.kind == "word" else "Expected identifier")
         token = self.take()
         return token.text[1:-1].replace('""', '"') if token.kind == "quoted" else token.text
 
     def refuse_term(self) -> NoReturn:
-        """Raise the error of a token that begins no term."""
+        """Raise the error for a token that cannot begin a term."""
         token = self.token
         if token.kind == "ion":
             raise ExpressionError(f"Ion Literals are not supported {self.place(token)}")

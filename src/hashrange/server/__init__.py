@@ -2,11 +2,11 @@
 
     settings  every limit and timeout, in one frozen value
     frames    answers as HTTP bytes
-    access    whose requests are taken, as far as Host and Origin tell
-    listening accept connections, no more than there may be
-    http      one object per connection: parse, dispatch, answer in order, push back
-    trace     a log line for each request, if it is wanted
-    metrics   what is counted, and Prometheus' text of it
+    access    refuses requests of web pages, by their Host and Origin headers
+    listening accepts connections, up to a limit
+    http      one object per connection: parse, dispatch, answer in order, stop reading when too much waits
+    trace     a log line for each request, if logging of requests is on
+    metrics   counters, and their text for Prometheus
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
     run       listen, serve, sweep, drain; `serve` for a process, `running` for a thread
 

@@ -1,16 +1,16 @@
-"""Whose requests the data plane takes, as far as the Host and Origin headers tell: web pages are kept out.
+"""Refuses requests of web pages to the data plane, by their Host and Origin headers.
 
-A browser sends requests to the loopback interface for every page that it shows. Two headers tell such
-requests from those of programs, and a page can forge neither:
+Any web page can make the browser send requests to the loopback interface. Two headers tell such requests from
+those of programs, and a page can forge neither:
 
 - **Origin** names the page's site. Programs and SDKs send none. A request with one is refused unless the
-  operator allows that origin (`allow_origin`): any program of this machine may serve pages, so not even
-  `http://localhost:3000` is taken for the operator's own until the operator names it.
-- **Host** is the name that the browser looked up. A stranger's name may lead to 127.0.0.1 (DNS rebinding),
-  and the page then needs no Origin. So a server that listens on loopback addresses only takes loopback
-  names and addresses, the name it was told to listen on, and those that the operator allows (`allow_host`).
-  A server that listens on other addresses is known by names that it cannot know, such as those of
-  containers; there Host is looked at only if `allow_host` names any.
+  operator allows that origin (`allow_origin`). Any program of this machine may serve pages, so even
+  `http://localhost:3000` has to be allowed first.
+- **Host** is the name that the browser looked up. A foreign name may lead to 127.0.0.1 (DNS rebinding), and
+  the page then sends no Origin. So a server that listens on loopback addresses only accepts loopback names
+  and addresses, the name that it was told to listen on, and the names that the operator allows
+  (`allow_host`). A server that listens on other addresses cannot know all its names, such as those of
+  containers; it checks Host only if `allow_host` is given.
 
 A refusal is 403 with an error that names the value and the option that allows it.
 
@@ -34,8 +34,8 @@ HEADERS_ONCE: Final = frozenset({
     b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host", b"origin",
     b"x-amz-date", b"x-amz-target",
 })  # fmt: skip
-"""Headers that the server reads. A request with two of one is refused with 400: another program on its way
-may have read the one that this server would not (RFC 9112, 3.2 demands it for Host)."""
+"""Headers that the server reads. A request that has one of them twice is refused with 400, because a proxy
+before the server may have read the other one (RFC 9112, 3.2 demands this for Host)."""
 
 _LOCALHOST: Final = "localhost"
 _HOSTS_MET_MAX: Final = 1_000
@@ -45,12 +45,12 @@ _log = logging.getLogger(__name__)
 
 
 class Access:
-    """The rules of one server. `hosts_met` are the values of Host that were found good, and need no rules."""
+    """The rules of one server. `hosts_met` are the values of Host that were accepted before: a cache."""
 
     __slots__ = ("_hosts", "_origins", "_told", "hosts_met")
 
     def __init__(self, settings: ServerSettings, *, listening: Iterable[str] = (), host: str = "") -> None:
-        """`listening` are the addresses that the server listens on, `host` the name it was told to."""
+        """`listening` are the addresses that the server listens on, `host` the name that it was told to."""
         addresses = tuple(listening)
         self._origins = frozenset(origin.lower() for origin in settings.allow_origin)
         self._hosts: frozenset[str] | None = None
@@ -60,7 +60,7 @@ class Access:
         self.hosts_met: set[bytes] = set()
 
     def refusal(self, headers: Headers) -> Response | None:
-        """The answer to a request that is not taken; None for one that is."""
+        """The answer to a request that is refused; None for one that is accepted."""
         sent = headers.get(b"host")
         if sent is not None and sent not in self.hosts_met:
             host = _bare(_without_port(sent.decode("latin-1")))
@@ -89,7 +89,7 @@ class Access:
     def _takes_host(self, host: str) -> bool:
         if self._hosts is None or host in self._hosts:
             return True
-        # RFC 6761, 6.3: names below localhost are loopback names, and no one else's.
+        # RFC 6761, 6.3: names below localhost are always loopback names.
         return host == _LOCALHOST or host.endswith("." + _LOCALHOST) or _is_loopback(host)
 
     def _refuse(self, header: str, value: str, remedy: str) -> Response:

@@ -1,8 +1,8 @@
 """Answers as HTTP/1.1 bytes.
 
-A successful answer is by far the most frequent one, so its head is a template that is rebuilt when the
-second changes (`Frames.tick`); a request fills in id, checksum and length only. All others are put
-together header by header.
+Most answers are successful ones. So their head is a template, which is rebuilt once a second
+(`Frames.tick`), and an answer fills in only its id, checksum and length. Other answers are made header by
+header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Frames:
-    """Makes answers; `tick` tells it the time."""
+    """Makes the bytes of answers. `tick` sets the time of their Date header."""
 
     __slots__ = ("_common", "_second", "_success")
 
@@ -50,9 +50,9 @@ class Frames:
         return self._success % (request_id(), crc32(body), len(body), body)
 
     def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
-        """Any answer. `head_only` is for HEAD: the headers of the answer without its body.
+        """The bytes of any answer. `head_only` is for HEAD: the headers of the answer without its body.
 
-        A body in pieces follows it.
+        Without the pieces of a body in pieces, which the caller sends after these bytes.
         """
         lines = [
             f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n".encode(),
@@ -68,7 +68,8 @@ class Frames:
         return b"".join(lines)
 
     def refusal(self, status: int) -> bytes:
-        """The answer to what is not proper HTTP, or too much of it; the connection ends with it."""
+        """The answer to bytes that are not proper HTTP, or to too many of them; the connection ends with
+        it."""
         return b"HTTP/1.1 %d %b\r\n%bConnection: close\r\nContent-Length: 0\r\n\r\n" % (
             status,
             HTTPStatus(status).phrase.encode(),

@@ -1,25 +1,26 @@
 """HTTP/1.1 for the data plane: one `Connection` per client connection, over httptools (llhttp).
 
-The life of a request: `data_received` feeds the parser; its callbacks gather head and body;
-`on_message_complete` has `protocol` read the request, and makes an `Exchange` (`server.plane`), which hands
-the call to `Database.submit`; the database ends it by `Exchange.done`, at once or later; `advance` writes
+The life of a request: `data_received` feeds the parser; the parser's callbacks gather head and body;
+`on_message_complete` lets `protocol` read the request and makes an `Exchange` (`server.plane`), which gives
+the call to `Database.submit`; the database ends it with `Exchange.done`, at once or later; `advance` writes
 answers in the order of their requests.
 
 Rules:
-- A connection's exchanges are answered in order, though they may end in any order.
-- Nothing grows without bound: when too many requests run, or the client does not take its answers, the
-  requests already read wait (`_waiting`) and reading stops. What can be waiting is then bounded by one
-  read of the socket.
-- Answers that are ready together leave in one write.
-- One connection never holds the others up: after a few milliseconds of its own requests the others have
-  their turn, those whose requests are dear share a part of each round of the event loop, and a request that
-  goes on on a thread (`Exchange.task`) keeps those behind it waiting.
+- A connection's requests are answered in their order, though they may end in any order.
+- Everything that a client can make grow has a bound. When too many requests run, or the client does not take
+  its answers, the requests that were read already wait (`_waiting`) and reading stops. So at most the
+  requests of one read of the socket wait.
+- Answers that are ready together are sent in one write.
+- One connection cannot make the others wait for long. After a few milliseconds of its requests, the other
+  connections have their turn. Connections whose requests take long share a part of each round of the event
+  loop. While a request runs on a thread (`Exchange.task`), the connection's later requests wait.
 - A large request is read on a thread from the start.
-- What runs on a thread is abandoned when its client closes the connection, or only its sending half.
-- What is not proper HTTP is answered once (400, 408, 413, 417, 431) and the connection ends. It is kept
-  half open for a moment: closing it with unread input would make the kernel discard the answer.
-- Time comes from `Plane.sweep`, called a few times a second: no timer per request. It counts only the time
-  in which the server was listening, so that no client is blamed for a server that was late.
+- A request on a thread is abandoned when its client closes the connection, or only its sending half.
+- Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431), and the connection ends. It
+  stays half open for a moment, because the kernel would discard the answer if a socket with unread input
+  were closed.
+- Time comes from `Plane.sweep`, which is called a few times a second, so no request needs a timer. Time in
+  which the server itself was busy does not count against clients.
 
 Refuses to know: what the requests mean.
 """
@@ -42,7 +43,7 @@ from hashrange.server.metrics import now as latency_now
 from hashrange.server.plane import ROUND_SECONDS, Exchange, Large, Plane
 
 LINGER_SECONDS_MAX: Final = 2.0
-"""How long a connection that was refused is drained of what its client still sends."""
+"""How long the server still reads from a client whose connection it has refused."""
 
 LARGE_BODY_BYTES: Final = 64 * 1024
 """A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
@@ -51,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class Phase(Enum):
-    """Where a connection is in reading its next request."""
+    """The part of the next request that a connection is reading."""
 
     IDLE = "between requests"
     HEAD = "in the request line or the headers"
@@ -86,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._gathered_bytes = 0
         self._fed_bytes = 0
         self._status = 0
-        # The requests read: all that are unanswered, in order, and those among them not yet started.
+        # The unanswered requests in order, and those among them that are not started yet.
         self._pending: deque[Exchange] = deque()
         self._waiting: deque[Exchange] = deque()
         self._held_bytes = 0
@@ -120,7 +121,8 @@ class Connection(asyncio.Protocol):
         self.plane.connections.discard(self)
         self._phase = Phase.ENDING
         self._last = True
-        # The parser holds this object's methods: without this the two would wait for the collector.
+        # The parser refers to this object's methods: break the cycle, which only the garbage collector could
+        # free.
         self._transport = self._parser = None
         self._drop_body()
         for exchange in self._pending:
@@ -146,7 +148,7 @@ class Connection(asyncio.Protocol):
         self._busy = False
         pending = self._pending
         if len(pending) == 1 and not self._reading_paused:
-            # The usual case, cut short: one request has come, and its answer is there or is not yet.
+            # A shortcut for the usual case: one request has come, whether its answer is ready or not.
             exchange = pending[0]
             if exchange.answer is None:
                 return
@@ -159,12 +161,12 @@ class Connection(asyncio.Protocol):
             self.advance()
 
     def eof_received(self) -> bool:
-        """The client sends no more; what it has asked for is still answered."""
+        """The client sends no more; requests that it has sent are still answered."""
         if self._phase is Phase.ENDING or not self._pending:
             return False
         for exchange in self._pending:
             if exchange.task is not None:
-                # Hardly anybody closes one half only: most likely nobody is there to take the answer.
+                # Hardly any client closes only one half: most likely it is gone and will not take the answer.
                 return False
         self._last = True
         self._pending[-1].close = True
@@ -202,7 +204,7 @@ class Connection(asyncio.Protocol):
         assert parser is not None
         if parser.should_upgrade() and parser.get_method() != b"CONNECT":
             return
-        # From here on headers are trailers, and go where nobody looks.
+        # Headers that follow are trailers: they go into a dict that is not read.
         headers = self._headers = self._head
         self._head = {}
         self._body = b""
@@ -232,7 +234,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         if not self._body:
-            # Most bodies come in one piece, and are not copied.
+            # Most bodies come in one piece, which need not be copied.
             self._body = body
         else:
             self._gather(body)
@@ -314,13 +316,13 @@ class Connection(asyncio.Protocol):
         return self._parser.get_http_version()
 
     def _refuse(self, status: int) -> None:
-        """Stop the parser: the request is answered with `status` and is the last."""
+        """Stop the parser: answer the request with `status` and read no other one."""
         self._status = status
         raise _RefusedError
 
     def _not_http(self, error: httptools.HttpParserError) -> None:
         if self._last:
-            # What follows a request that ends the connection is nobody's request.
+            # Bytes after a request that ends the connection are ignored.
             return
         if self._status == 0 and isinstance(error, httptools.HttpParserCallbackError):
             _log.error("internal error", exc_info=error.__context__ or error)
@@ -328,9 +330,9 @@ class Connection(asyncio.Protocol):
         self._end_with(self._status or 400)
 
     def _decline_upgrades(self, rest: bytes) -> None:
-        """Read a request that offers another protocol (`Upgrade: h2c`) as one that does not.
+        """Ignore the offer of another protocol (`Upgrade: h2c`) in a request.
 
-        The parser stops at the end of such a head and skips the body, so a new one reads the same head
+        The parser stops at the end of such a head and skips the body. So a new parser reads the same head
         again, without the offer, and then the rest.
         """
         while not self._last:
@@ -350,9 +352,9 @@ class Connection(asyncio.Protocol):
                 return
 
     def _check_fed_bytes(self) -> None:
-        """Bound what has been read of one request, complete or not."""
+        """Refuse a request of which too many bytes were read, complete or not."""
         settings = self.plane.settings
-        # Chunk framing and trailers count as body, or they would be a way around the limit.
+        # Chunk framing and trailers count as body, because they would be a way around the limit otherwise.
         body_bytes_max = 2 * settings.body_bytes_max + settings.header_bytes_max
         if self._phase is Phase.HEAD:
             self._end_with(431)
@@ -394,7 +396,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def answered(self, exchange: Exchange) -> None:
-        """An exchange has its answer; it leaves when its turn comes."""
+        """An exchange has its answer, which is sent after the answers to earlier requests."""
         if self._transport is None:
             return
         assert exchange.answer is not None
@@ -408,18 +410,18 @@ class Connection(asyncio.Protocol):
         elif exchange.close or self._waiting or self._reading_paused or self._write_paused:
             self.take_turn()
         else:
-            # The usual case, cut short: nothing came after this request, and nothing is held back.
+            # A shortcut for the usual case: no later request waits, and no answer is held back.
             self._pending.clear()
             self._held_bytes = 0
             _write(self._transport, exchange)
 
     def take_turn(self) -> None:
-        """Go on, at the beginning of a turn."""
+        """Begin a turn, and go on with writing answers and starting requests."""
         self._turn_began = latency_now()
         self.advance()
 
     def advance(self) -> None:
-        """Write what may be written, start what may be started, until neither is left."""
+        """Write the answers that may be written and start the requests that may start, until none is left."""
         pending = self._pending
         waiting = self._waiting
         self._busy = True
@@ -477,7 +479,7 @@ class Connection(asyncio.Protocol):
 
     def _resume_reading(self) -> None:
         self._reading_paused = False
-        # The client was not to blame for the time in between.
+        # The time for which reading was paused does not count against the client.
         self._since = self.plane.now
         if self._transport is not None and self._phase is not Phase.ENDING:
             self._transport.resume_reading()
@@ -512,7 +514,7 @@ class Connection(asyncio.Protocol):
         self.take_turn()
 
     def drain(self) -> None:
-        """End the connection as soon as nothing is under way."""
+        """End the connection as soon as none of its requests is under way."""
         if self._phase is not Phase.IDLE or self._last or self._transport is None:
             return
         if self._pending:

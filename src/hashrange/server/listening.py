@@ -1,10 +1,10 @@
-"""Accepting connections, no more than there may be.
+"""Accepts connections, up to a limit.
 
-asyncio's and uvloop's own servers accept whatever comes. When the process is out of file descriptors, uvloop
-closes what it accepts without a word, and may close the listening socket for good. A `Listener` instead
-answers 503 to connections beyond its number, one at a time, so that they take one descriptor together. When
-there is no descriptor left even for that, connections wait in the kernel, and it tries again a few times a
-second.
+The servers of asyncio and uvloop accept every connection. When the process has no file descriptor left,
+uvloop closes new connections without a word, and may close the listening socket for good. A `Listener`
+instead answers 503 to connections above its limit, one after the other, so that they need only one
+descriptor. If there is no descriptor even for this one, connections wait in the kernel, and the listener
+tries again a few times a second.
 
 Refuses to know: what is spoken on the connections.
 """
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import Final
 
 _TURN_CONNECTIONS: Final = 16
-"""How many connections are accepted before others have their turn."""
+"""How many connections are accepted before the event loop gets to its other work."""
 
 _RETRY_SECONDS: Final = 0.25
 _EPISODE_SECONDS: Final = 10.0
-"""A limit that was not met for so long is logged anew when it is met again."""
+"""A limit is logged again when it was not reached for this long."""
 
 _UNREAD_BYTES_MAX: Final = 64 * 1024
 
@@ -51,7 +51,8 @@ async def bind(
 
 @dataclass(frozen=True, slots=True)
 class Guests:
-    """Who is let in: `connections` tells how many there are, `refusal` gives the answer to one too many."""
+    """The connections of one listener: `connections` returns how many there are, `refusal` the answer to a
+    connection above the limit."""
 
     name: str
     protocol: Callable[[], asyncio.BaseProtocol]
@@ -95,10 +96,11 @@ class Listener:
                     client, _ = await self._loop.sock_accept(listening)
                     self._take(client)
             except ConnectionAbortedError:
-                # That client did not wait.
+                # The client has gone already.
                 pass
             except OSError as error:
-                # No descriptors or no memory, most likely: at once it would fail again.
+                # Most likely there are no descriptors or no memory: wait, because it would fail again at
+                # once.
                 self._log_once("accepting failed", error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
             await asyncio.sleep(0)
@@ -129,7 +131,7 @@ class Listener:
             self._log_once("connecting failed", error=str(error))
 
     def _log_once(self, event: str, **fields: object) -> None:
-        """Log once in an episode: flows of clients meet a limit thousands of times."""
+        """Log the first of a series of equal events: clients may reach a limit thousands of times."""
         now = self._loop.time()
         before = self._met.get(event)
         self._met[event] = now

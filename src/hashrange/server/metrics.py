@@ -1,20 +1,20 @@
-"""What the server counts, and how Prometheus reads it.
+"""The server's counters, and their text for Prometheus.
 
-Counting is on the path of every request, so it is a bisection and two additions; everything else is
-derived when somebody asks. A request's latency is taken from when it starts to run until its answer is
-encoded, which for a write includes its commit.
+Every request is counted, so counting is only a bisection and two additions; everything else is derived when
+the metrics are read. A request's latency is the time from its start until its answer is encoded, which for a
+write includes its commit.
 
     hashrange_requests_total{operation,status,error}    how requests ended; `error` is the wire's code
     hashrange_request_seconds{operation}                histogram of their latency
-    hashrange_other_responses_total{status,error}       answers to what reached no operation, refusals mostly
-    hashrange_commit_deliveries_total                   batches of outcomes that the engine handed over
+    hashrange_other_responses_total{status,error}       answers to requests that reached no operation
+    hashrange_commit_deliveries_total                   batches of outcomes that the engine delivered
     hashrange_internal_errors_total, hashrange_background_failures_total,
-    hashrange_background_damaged_records_total, hashrange_background_failing{unit}   what should not be
+    hashrange_background_damaged_records_total, hashrange_background_failing{unit}   faults
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
-Written by the event loop only, but for the deliveries, which come from the engine's commit thread only.
-Knows the text format (version 0.0.4) because a client library's counters would cost several times a
-request's budget. Refuses to know what an operation does.
+Only the event loop writes the counters, except for the deliveries, which only the engine's commit thread
+writes. This module writes the text format (version 0.0.4) itself, because the counters of a client library
+would cost several times the budget of a request. Refuses to know what an operation does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OK: Final = 200
 _Sample = tuple[str, dict[str, str], int | float]
 
 now = time.perf_counter
-"""The time that latencies are taken from."""
+"""The clock for latencies."""
 
 
 class Tally:
@@ -68,7 +68,8 @@ class Metrics:
         self.started = now()
 
     def answered(self, operation: str, seconds: float, error: Exception | None) -> None:
-        """Count a request of an operation, which took `seconds` and ended with `error` or well."""
+        """Count a request of an operation, which took `seconds`, and failed with `error` or succeeded
+        (None)."""
         tally = self.tallies.get(operation)
         if tally is None:
             tally = self.tallies[operation] = Tally()
@@ -80,24 +81,25 @@ class Metrics:
             tally.errors[key] = tally.errors.get(key, 0) + 1
 
     def responded(self, status: int, error: str = "") -> None:
-        """Count an answer to what reached no operation: a refusal, or the data plane's own health check.
+        """Count an answer to a request that reached no operation: a refusal, or the data plane's health
+        check.
 
-        `error` is the code of the error that it tells, "" for none.
+        `error` is the code of its error, "" for none.
         """
         key = (status, error)
         self.responses[key] = self.responses.get(key, 0) + 1
 
     @property
     def uptime_seconds(self) -> float:
-        """How long the server has been there."""
+        """The seconds since the server started."""
         return now() - self.started
 
 
 class TableSamples:
-    """The samples of tables, and the totals of all of them; filled page by page.
+    """The samples of tables, and the totals of all tables; filled page by page.
 
-    Only the first `tables_max` tables in the order of their names have samples of their own: every series
-    costs whoever stores them. The totals count all.
+    Only the first `tables_max` tables in the order of their names have samples of their own, because each
+    series takes room where Prometheus stores it. The totals count all tables.
     """
 
     __slots__ = ("_tables_max", "bytes", "bytes_lines", "count", "items", "items_lines")
@@ -150,7 +152,8 @@ def exposition(
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
     )
-    # Said to be of either kind: compiled, numbers of both kinds side by side would all become floats.
+    # Declared as `int | float`: in compiled code a list of both kinds would otherwise become a list of
+    # floats.
     single: list[tuple[str, str, str, int | float]] = [
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
         (

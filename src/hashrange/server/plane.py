@@ -1,7 +1,7 @@
-"""What the connections of the data plane share, and one request with its answer.
+"""The state that the connections of the data plane share, and one request with its answer.
 
-`Plane` holds what all connections need; `Exchange` has one request run by the database, on the event loop or
-on a thread, and keeps its answer until the connection (`server.http`) may write it.
+`Plane` is the shared state. `Exchange` gives one request to the database, to run on the event loop or on a
+thread, and keeps its answer until the connection (`server.http`) may write it.
 
 Refuses to know: sockets, HTTP's syntax, what the requests mean.
 """
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from hashrange.server.http import Connection
 
 ROUND_SECONDS: Final = 0.01
-"""How much of one round of the event loop goes to requests of connections whose requests are dear."""
+"""The most time in one round of the event loop for the requests of dear connections (`DEAR_SECONDS`)."""
 
 DEAR_SECONDS: Final = 0.0005
-"""A connection whose last request took more than this is such a one."""
+"""A connection is dear if its last request took more than this."""
 
 _SWEEP_SECONDS_MAX: Final = 1.0
 """The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
@@ -59,9 +59,10 @@ class Submits(Protocol):
 
 
 class Plane:
-    """What all connections of a server share.
+    """The state that all connections of a server share.
 
-    `turn_seconds` is how long a connection may go on starting requests before the others have their turn.
+    `turn_seconds` is how long a connection may go on starting requests before other connections have their
+    turn.
     """
 
     __slots__ = (
@@ -96,7 +97,7 @@ class Plane:
         self.frames = frames
         self.settings = settings
         self.turn_seconds = 0.004
-        self.spent_seconds = 0.0  # by requests, in this round of the event loop
+        self.spent_seconds = 0.0  # the time that requests took in this round of the event loop
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
@@ -109,8 +110,8 @@ class Plane:
         self._ready: list[Connection] = []
 
     def advance_soon(self, connection: Connection) -> None:
-        """Let `connection` go on in the next round of the event loop: write the answers of a batch together,
-        and start what had to wait."""
+        """Let `connection` go on in the next round of the event loop: it writes the answers of a batch
+        together, and starts requests that had to wait."""
         if not self._ready:
             self._call_soon(self._advance_ready)
         self._ready.append(connection)
@@ -129,14 +130,14 @@ class Plane:
         for connection in tuple(self.connections):
             try:
                 connection.check_time(self.now)
-            except Exception:  # the others have their time-outs all the same
+            except Exception:  # the time-outs of other connections still have to be checked
                 self.metrics.internal_errors += 1
                 _log.exception("a connection whose time could not be checked was cut off")
                 self.connections.discard(connection)
                 self._call_soon(connection.abort)
 
     def drain(self) -> None:
-        """Close what is idle; let everything else end with the request it is in."""
+        """Close idle connections; the others end after the request that is under way."""
         self.draining = True
         for connection in tuple(self.connections):
             connection.drain()
@@ -148,9 +149,10 @@ class Plane:
 
 
 class Exchange:
-    """One request and its answer. `task` is set while it goes on on a thread, `large` until it is read.
+    """One request and its answer. `task` is set while the request runs on a thread; `large` is a large
+    request that is not read yet.
 
-    `answer` is all that is to be written, or what comes before the `pieces` of the body.
+    `answer` is the bytes to be written, without the `pieces` of the body, which are written after it.
     """
 
     __slots__ = ("answer", "call", "close", "connection", "large", "linger", "pieces", "started", "task")
@@ -167,7 +169,7 @@ class Exchange:
         self.pieces: Pieces | None = None
 
     def start(self, plane: Plane) -> None:
-        """Run the call, or have a large request read and run."""
+        """Run the call; or begin to read a large request on a thread, and run it there."""
         self.started = latency_now()
         call = self.call
         try:
@@ -234,7 +236,7 @@ class Exchange:
         self.end()
 
     def respond(self, response: Response) -> None:
-        """Take the answer to a request that makes no call."""
+        """Take the answer to a request that has no call."""
         plane = self.connection.plane
         plane.metrics.responded(response.status, response.error)
         self.answer = plane.frames.response(response, close=self.close)
@@ -243,14 +245,15 @@ class Exchange:
         self.end()
 
     def end(self) -> None:
-        """Tell the connection that the answer is there."""
+        """Tell the connection that the answer is ready."""
         self.task = None
         if self.large is not None:
             self.keep_large(None)
         self.connection.answered(self)
 
     def keep_large(self, large: Large | None) -> None:
-        """Keep a large request until it is read, or let go of it: its bytes count among the gathered ones."""
+        """Keep a large request until it is read, or drop it (None). Its bytes count in
+        `Plane.gathered_bytes`."""
         kept = self.large
         kept_bytes = len(kept.body) if kept is not None else 0
         added_bytes = len(large.body) if large is not None else 0

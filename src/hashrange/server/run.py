@@ -1,9 +1,9 @@
 """Listening, serving, sweeping and draining: `serve` for a process, `running` for a thread.
 
-One event loop (uvloop where there is one) runs all connections and the bodies of their operations; the
-storage engine commits on its own thread and hands outcomes back through the loop, once per batch.
-`Database.sweep` runs on a thread of its own, so that background work never stands before a request. The
-admin plane, if it is wanted, is a guest on the same loop (`server.admin.port`).
+One event loop (uvloop if it is installed) runs all connections and the bodies of their operations. The
+storage engine commits on its own thread and delivers outcomes through the loop, once per batch.
+`Database.sweep` runs on a thread of its own, so that no request waits for background work. The admin plane,
+if there is one, runs on the same loop (`server.admin.port`).
 
 A database is served by one server at a time, because its engine delivers outcomes to one loop.
 """
@@ -41,11 +41,11 @@ _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
-# While more background work is due, it rests this share of the time that it ran.
+# While more background work is due, the sweep rests between two bites for this share of the time that it ran.
 _SWEEP_REST_SHARE: Final = 0.25
 _SWEEP_REST_SECONDS_MIN: Final = 0.001
 _SWEEP_REST_SECONDS_MAX: Final = 0.05
-# How long it lets others run between two parts of a bite: they get the interpreter's lock then.
+# How long a bite sleeps between two of its parts, so that other threads get the interpreter's lock.
 _SWEEP_PAUSE_SECONDS: Final = 0.00005
 _SWEEP_SECONDS_MAX: Final = 60.0
 _SWEEP_RETRY_SECONDS: Final = 5.0
@@ -90,8 +90,8 @@ class Server:
         self._loop = loop
         self._database = database
         self._settings = settings
-        # Answers carry the machine's time, whatever clock the database runs on: clients compare it
-        # with their own to correct the time in their signatures.
+        # The Date header shows the machine's time, also if the database has another clock, because clients
+        # compare it with their own clock to correct the time in their signatures.
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
@@ -105,7 +105,7 @@ class Server:
         self._admin = AdminPort(admin, subject, loop) if admin is not None else None
 
     async def start(self, host: str, port: int) -> str:
-        """Listen, and return the endpoint's URL. Raises OSError if the address cannot be had."""
+        """Listen, and return the endpoint's URL. Raises OSError if it cannot listen on the address."""
         plane = self._plane
         sockets = await bind(self._loop, host, port, self._settings.backlog_max)
         guests = Guests(
@@ -133,7 +133,8 @@ class Server:
         return f"http://{address}:{bound_port}"
 
     async def stop(self) -> None:
-        """Accept no more, let what is under way finish (bounded by `drain_seconds_max`), end."""
+        """Accept no more connections, let requests under way finish (for up to `drain_seconds_max`), and
+        end."""
         self._stopping.set()
         self._plane.drain()
         if self._listener is not None:
@@ -164,11 +165,11 @@ class Server:
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            # The loop is closed, so nobody waits for the answer; the outcomes must still be taken.
+            # The loop is closed, so no client waits for an answer, but the outcomes must still be taken.
             callback()
 
     def _tick(self) -> None:
-        # First of all: whatever goes wrong below must not end the ticking, and all time-outs with it.
+        # This comes first: an error below must not end the ticking, and all time-outs with it.
         self._ticking = self._loop.call_later(_TICK_SECONDS, self._tick)
         try:
             self._frames.tick(self._clock.now())
@@ -193,8 +194,9 @@ class Server:
                 await asyncio.wait_for(self._stopping.wait(), wait_seconds)
 
     def _bite(self) -> tuple[float, float]:
-        """A bite of the background work: the seconds until the next that it asks for, and those that it is
-        to rest. What it used of the processor counts, less what it waited for the disk meanwhile."""
+        """Do a bite of the background work. Returns the seconds until the next one is due, and the seconds
+        to rest before it. The rest follows from the processor time of the bite: time spent waiting for the
+        disk does not count."""
         began, used = time.perf_counter(), time.thread_time()
         wait_seconds = self._database.sweep()
         used = time.thread_time() - used
@@ -207,7 +209,7 @@ class Server:
         self._pausing.wait(_SWEEP_PAUSE_SECONDS)
 
     async def settle(self) -> None:
-        """Do the background work that is due, all of it, unless the server is to stop."""
+        """Do all background work that is due, unless the server stops meanwhile."""
         while not self._stopping.is_set():
             if await self._loop.run_in_executor(self._sweeper, self._database.sweep) > 0:
                 return
@@ -227,10 +229,10 @@ def serve(
 ) -> None:
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
 
-    `started` gets the endpoint's URL, `stopping` the signal's name. A second signal cuts off what is
-    still under way. Closing the database is the caller's part. Raises OSError if the address cannot be
-    had. `region` and `account_id` are those of callers whose credentials name none. `admin` is the admin
-    plane, whose socket is closed at the end.
+    `started` is called with the endpoint's URL, `stopping` with the signal's name. A second signal cuts off
+    the requests that are still under way. The caller closes the database. Raises OSError if it cannot listen
+    on the address. `region` and `account_id` are for callers whose credentials name none. `admin` is the
+    admin plane, whose socket is closed at the end.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -264,11 +266,12 @@ async def _serve(
         _on_signal(loop, number, on_signal)
     try:
         endpoint_url = await server.start(host, port)
-        # What exists now lives as long as the process: the collector need never look at it again.
+        # Objects that exist now live as long as the process, so the garbage collector need not look at them
+        # again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_ROUNDS, _NEVER)
-        # How long the event loop waits for a thread to let it run.
+        # The event loop waits at most this long for a thread to release the interpreter's lock.
         sys.setswitchinterval(_SWITCH_SECONDS)
         if started is not None:
             started(endpoint_url)
@@ -301,7 +304,7 @@ def running(
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 
-    Port 0 takes a free one. Closing the database is the caller's part. `admin` is as in `serve`.
+    Port 0 takes a free port. The caller closes the database. `admin` is as in `serve`.
     """
     loop = new_event_loop()
     outcome: list[str | BaseException] = []

@@ -1,4 +1,4 @@
-"""The server's limits. Everything that a client could make grow without end has one."""
+"""The server's limits. Everything that a client can make grow has a limit."""
 
 from __future__ import annotations
 

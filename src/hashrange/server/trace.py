@@ -1,13 +1,14 @@
-"""A log line for each request, for whoever looks for one: `--log-requests`, or `--log-level debug`.
+"""A log line for each request, with `--log-requests` or `--log-level debug`.
 
     request operation=PutItem table=events status=200 error= ms=0.412 units=1.0 request_id=…
     request operation= table= status=404 error=UnknownOperationException ms= units= request_id=…
 
-It says what was asked of which table and how that ended, and never a value: no key, no item, no expression,
-no statement of PartiQL. What is not proper HTTP is no request. Units are there if the request asked for its
-consumed capacity.
+The line names the operation, the table and the outcome, and never a value: no key, no item, no expression, no
+PartiQL statement. Bytes that are not proper HTTP are not logged as a request. The line has units if the
+request asked for its consumed capacity.
 
-The data plane asks `wanted` once and calls the rest only then: nothing of this is on the path of a request.
+The data plane calls `wanted` once, and the rest only if it returns true, so that requests cost nothing more
+without this log.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def wanted() -> bool:
 def request(
     call: Call, body: bytes | Pieces | None, error: Exception | None, seconds: float, answer: bytes
 ) -> None:
-    """Log a call that ended; `body` is what it gave, `answer` are the bytes that the client gets."""
+    """Log a call that ended. `body` is the body of its answer, `answer` are all bytes that the client
+    gets."""
     status, code = 200, ""
     if error is not None:
         told = error if isinstance(error, ServiceError) else InternalServerError("")
@@ -59,7 +61,7 @@ def request(
 
 
 def response(response: Response, answer: bytes) -> None:
-    """Log the answer to what made no call."""
+    """Log the answer to a request that had no call."""
     _line("", "", response.status, response.error, "", "", answer)
 
 
