@@ -6,12 +6,12 @@
     stream      follow a table's changes       cli/stream.py
     trigger     functions on a table's changes cli/trigger.py
     completion  shell completion               cli/completion.py
-    logs        how log lines look             cli/logs.py
-    admin       what the admin plane can do    cli/admin.py
+    logs        the form of log lines          cli/logs.py
+    admin       the parts of the admin plane   cli/admin.py
 
-A command's module is imported only when the command is named, so that `--version` and shell completion
-do not wait for the database. Exit codes: 0 done, 1 it could not be done (one line on stderr says why and
-what to do), 2 the command line is wrong; `check` has its own.
+A command's module is imported only when the command is used, so that `--version` and shell completion do not
+wait for the database. Exit codes: 0 success, 1 failure (one line on stderr gives the cause and the remedy),
+2 wrong command line; `check` has its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in sorted(_COMMANDS) if name.startswith(incomplete)]
-        # Not Group's own, which would import every command to ask for its help.
+        # Group's own method would import every command for its help.
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=_COMMANDS[name]) for name in names), *options]
 

@@ -1,6 +1,6 @@
-"""The admin plane of a server: which endpoints there are.
+"""The admin plane of a server: the list of its parts.
 
-A part that somebody adds, as a console, is mounted here: the server knows none of them.
+Further parts, such as a console, are mounted here; the server itself knows none of them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def bind_admin(at: int) -> Admin:
-    """The admin plane, listening on a port of the loopback interface, 0 for any free one. Raises OSError."""
+    """The admin plane, which listens on a port of the loopback interface (0: any free port). Raises
+    OSError."""
     return Admin(port.bind(at), load)
 
 
 def load(subject: Subject) -> AdminServer:
-    """The admin plane of a server, with all that is mounted on it. Imports much: see `server.admin.port`."""
+    """The admin plane of a server, with all mounted parts. It imports many modules: see
+    `server.admin.port`."""
     from hashrange.server.admin import application, clock, status
 
     return application.server(subject, (*status.ENDPOINTS, *clock.ENDPOINTS))

@@ -1,4 +1,4 @@
-"""`hashrange check DIR`: verify that a data directory is whole and holds together, and repair it."""
+"""`hashrange check DIR`: verify a data directory, and repair it."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ Examples:
     "--repair",
     "repairs",
     is_flag=True,
-    help="Accept the loss: make a sound store of what can be read, keep what is changed in DIR/damaged-N, "
+    help="Accept the loss: make a sound store of the readable records, keep changed files in DIR/damaged-N, "
     "put right index entries, totals, sizes and expiry queues, then check again.",
 )
 def command(directory: Path, format_: str, repairs: bool) -> None:
     """Verify the data directory DIR, and print one line for each problem.
 
-    All files are there and whole, every record can be read and decoded, every index entry has its item and
-    every item its entries, and sizes and totals are right. No server may have the directory open. Nothing is
-    changed without --repair, so a copy or a disk mounted to be read only will do.
+    It verifies that no file is missing or damaged, that every record can be read and decoded, that every
+    index entry has its item and every item its entries, and that sizes and totals are right. No server may
+    have the directory open. Without --repair nothing is changed, so a copy or a read-only disk will do.
     """
     if not any(directory.iterdir()):
         raise _NotChecked(f"{directory} is empty: there is nothing to check")
@@ -89,7 +89,7 @@ def command(directory: Path, format_: str, repairs: bool) -> None:
 
 
 def _problems(directory: Path) -> Iterator[Problem]:
-    """What is wrong with the files, then with the records, then between the records."""
+    """The problems of the files, then of single records, then between records."""
     from hashrange.storage.embedded.damage import Damage
     from hashrange.storage.embedded.reading import StoredRecords
 
@@ -109,7 +109,7 @@ def _problems(directory: Path) -> Iterator[Problem]:
 
 
 def _lost(store: StoredRecords, first: int, last: int) -> str:
-    """Whose records lie in some spaces."""
+    """Words for the records in some spaces: the tables and indexes that they belong to."""
     names = [text for space, text in store.read(owners) if first <= space <= last]
     return "some records of " + (", ".join(names) if names else f"the spaces {first} to {last}")
 
@@ -139,6 +139,6 @@ def _fields(problem: Problem) -> dict[str, str | None]:
 
 
 def _progress(what: str, records: int) -> None:
-    """Show a person how far it has got; a log file needs to know only the end."""
+    """Show the progress, if stderr is a terminal: a log file need not have it."""
     if sys.stderr.isatty():
         click.echo(f"\r{what}: {records} records\x1b[K", nl=False, err=True)

@@ -14,7 +14,7 @@ import orjson
 from hashrange.cli.serve import ADMIN_PORT_DISTANCE, DEFAULT_PORT
 
 DEFAULT_ADMIN_URL: Final = f"http://127.0.0.1:{DEFAULT_PORT + ADMIN_PORT_DISTANCE}"
-# What becomes due by a change is done before it is answered, which takes a while for large tables.
+# The server does the work that a change makes due before it answers, which may take long for large tables.
 _CHANGE_SECONDS_MAX: Final = 3_600.0
 
 _EPILOG: Final = """\b
@@ -24,7 +24,7 @@ Examples, with a server that was started with --virtual-clock:
   hashrange clock advance 7d
   hashrange clock resume
 
-A change is answered when everything that it made due is done: expired items are deleted, stream records past
+A change is answered when all work that it made due is done: expired items are deleted, stream records past
 their retention are trimmed, indexes are up to date."""
 
 
@@ -35,7 +35,7 @@ def _admin_url(function: Any) -> Any:
         show_envvar=True,
         default=DEFAULT_ADMIN_URL,
         show_default=True,
-        help="The server's admin plane; its log says where that is when it starts.",
+        help="URL of the server's admin plane; the server logs it when it starts.",
     )(function)
 
 
@@ -47,7 +47,7 @@ def command() -> None:
 @command.command("show")
 @_admin_url
 def show(admin_url: str) -> None:
-    """Show the time that the database runs on."""
+    """Show the time of the database's clock."""
     _tell(_ask(admin_url))
 
 
@@ -59,7 +59,7 @@ def _moment_option(text: str) -> Callable[[Any], Any]:
 @_moment_option("Set the clock to this time as it is frozen: ISO 8601, or epoch seconds.")
 @_admin_url
 def freeze(admin_url: str, at: str | None) -> None:
-    """Let the clock stand still."""
+    """Make the clock stand still."""
     _tell(_ask(admin_url, frozen=True, **({} if at is None else {"set": at})))
 
 
@@ -82,19 +82,19 @@ def advance(admin_url: str, duration: str) -> None:
 @command.command("resume")
 @_admin_url
 def resume(admin_url: str) -> None:
-    """Let a frozen clock run on from the time that it shows."""
+    """Make a frozen clock run on from the time that it shows."""
     _tell(_ask(admin_url, frozen=False))
 
 
 def _ask(admin_url: str, **change: str | bool) -> dict[str, Any]:
-    """The clock as the admin plane tells it, after `change` if there is one."""
+    """The clock as the admin plane shows it, after `change` if there is one."""
     try:
         request = urllib.request.Request(
             f"{admin_url.rstrip('/')}/clock",
             data=orjson.dumps(change) if change else None,
             headers={"Content-Type": "application/json"},
         )
-        # Nobody's proxy stands between this and a loopback address.
+        # Ignore proxies of the environment, because the address is a loopback address.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=_CHANGE_SECONDS_MAX) as answer:
             shown = orjson.loads(answer.read())
@@ -113,7 +113,7 @@ def _ask(admin_url: str, **change: str | bool) -> dict[str, Any]:
 
 
 def _told(error: urllib.error.HTTPError) -> str:
-    """What an error answer says, however it says it."""
+    """The text of an error answer, in any of its forms."""
     body = error.read()
     try:
         return str(orjson.loads(body)["error"])

@@ -1,6 +1,6 @@
-"""How log lines look: one line per record, as text for people or as JSON for machines.
+"""The form of log lines: one line per record, as text for people or as JSON for machines.
 
-A record's message is fixed text; what varies is in its fields:
+A record's message is a fixed text; the variable parts are in its fields:
 
     log.info("started", extra={"fields": {"endpoint": url}})
 
@@ -32,15 +32,15 @@ def configure(log_format: str, level: str, stream: TextIO) -> None:
 
 
 def show(logger: str) -> None:
-    """Let everything of one logger through, whatever the level of the rest."""
+    """Log all records of one logger, regardless of the level for the others."""
     logging.getLogger(logger).setLevel(logging.DEBUG)
 
 
 class Bound(logging.Filter):
-    """Lets `LINES_MAX` warnings and errors of one message through in a second, and counts the others.
+    """Passes `LINES_MAX` warnings and errors with the same message in a second, and counts the others.
 
-    Clients can provoke such lines, and a disk that the log has filled serves nobody. The next line that is
-    let through says how many were not, as `not_logged`.
+    Clients can provoke such lines, and the log must not fill the disk. The next line that passes says in
+    `not_logged` how many did not.
     """
 
     def __init__(self) -> None:
@@ -102,6 +102,6 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 def _quoted(value: object) -> str:
     text = str(value)
     if not text.isprintable():
-        # What a client sent must not move the cursor or start a line of its own.
+        # Text that a client sent must not move the cursor of a terminal or begin a new line.
         text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return orjson.dumps(text).decode() if not text or any(c in text for c in ' "') else text

@@ -1,7 +1,8 @@
 """`hashrange serve`: the server, from the command line and the environment.
 
 The options of limits and behaviour are made from the fields of `ServerSettings` and `Settings`, and their
-help texts from those classes' docstrings, so that each has one name, one default and one description.
+help texts from the docstrings of these classes, so that each option has one name, one default and one
+description.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from hashrange.storage.api import Engine, StorageError
 DEFAULT_DATA_DIR: Final = Path("hashrange-data")
 DEFAULT_PORT: Final = 8000
 ADMIN_PORT_DISTANCE: Final = 100
-"""How far above the port the admin port is: servers on neighbouring ports do not meet."""
+"""The distance of the admin port above the port. It is large, so that servers may have neighbouring ports."""
 _PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
@@ -46,14 +47,14 @@ Examples:
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   HASHRANGE_PORT=8001 hashrange serve
 
-Every option may come from the environment. Any credentials are accepted. SIGTERM and Ctrl-C finish the
-requests under way; a second one cuts them off. The admin port (health, metrics, tables, the clock) answers
-programs of this machine only; GET / on it tells what it can do."""
+Every option may come from the environment. Any credentials are accepted. After SIGTERM or Ctrl-C the server
+finishes the requests under way and stops; a second one cuts them off. The admin port (health, metrics,
+tables, the clock) answers programs of this machine only; GET / on it lists its endpoints."""
 
-# Shorter names for some of them.
+# Shorter names of some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
-# Settings' names end in their unit.
+# The names of settings end in their unit, which becomes the metavar.
 _UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
 
 SECTIONS: Final[dict[str, type | None]] = {
@@ -221,7 +222,7 @@ def command(
     virtual_clock_start: float | None,
     **limits: Any,
 ) -> None:
-    """Serve DynamoDB's API to every AWS SDK, durably, until a signal says stop."""
+    """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
     if memory and data_dir is not None:
         raise click.UsageError("--memory keeps nothing on disk and --data-dir says where; give one of them.")
     logs.configure(log_format, log_level, sys.stderr)
@@ -277,7 +278,7 @@ def command(
 
 
 def _bind_admin(port: int, admin_port: int | None) -> Admin | None:
-    """The admin plane: on the port asked for, or on the usual one or any if none was."""
+    """The admin plane, on the port that was asked for; else on the usual port, or on any free one."""
     if admin_port == 0:
         return None
     wanted = admin_port
@@ -287,7 +288,7 @@ def _bind_admin(port: int, admin_port: int | None) -> Admin | None:
     try:
         return bind_admin(wanted)
     except OSError as error:
-        # Nobody asked for that port: what holds it must not keep the server from starting.
+        # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and wanted:
             return bind_admin(0)
         why = _why_not_listening("127.0.0.1", wanted, error, "--admin-port")
@@ -306,7 +307,7 @@ def _open(memory: bool, data_dir: Path) -> Engine:
         return MemoryEngine()
     from hashrange.storage.embedded import EmbeddedEngine
 
-    os.umask(0o077)  # what RocksDB writes is for its owner only
+    os.umask(0o077)  # only the owner may read the files that RocksDB writes
     return EmbeddedEngine(data_dir)
 
 

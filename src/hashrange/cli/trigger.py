@@ -1,4 +1,4 @@
-"""`hashrange trigger run`: call a function with the changes of a table, until a signal says stop."""
+"""`hashrange trigger run`: call a function with the changes of a table, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def connect(endpoint_url: str, region: str | None) -> Clients:
 
 
 def attempt(work: Callable[[], Any]) -> Any:
-    """What `work` returns; what goes wrong is a `ClickException` of one line."""
+    """The result of `work`; an error of it becomes a `ClickException` of one line."""
     from hashrange.triggers import SERVICE_ERRORS, InvalidPattern, TriggerError
     from hashrange.triggers.source import explain
 
@@ -81,7 +81,7 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first SIGTERM or Ctrl-C; the second ends the program as if nothing was set."""
+    """Call `stop` at the first SIGTERM or Ctrl-C; the second one ends the program at once."""
 
     def stopping(number: int, frame: FrameType | None) -> None:
         _log.info("stopping", extra={"fields": {"reason": signal.Signals(number).name}})
@@ -186,7 +186,7 @@ def command() -> None:
 def run(
     function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **given: Any
 ) -> None:
-    """Call MODULE:FUNCTION with the changes of a table, as AWS Lambda does, until a signal says stop."""
+    """Call MODULE:FUNCTION with the changes of a table, as AWS Lambda does, until a signal stops it."""
     logs.configure(log_format, "info", sys.stderr)
     clients = connect(endpoint_url, region)
     from hashrange import triggers

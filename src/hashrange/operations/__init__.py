@@ -1,18 +1,18 @@
 """The API's operations: one module each (families of tiny ones share a module), and the registry.
 
     reads              items: by their keys, and by pages of a table or an index
-    writes             items: one, many, or all or nothing
+    writes             changes of items: one item, batches, transactions
     statements         PartiQL
-    tables             tables as a whole: made, described, changed, deleted; tags, time to live
+    tables             create, describe, change and delete tables; tags, time to live
     replicas           the members of a global table
-    streams            the changes of a table, read
-    describe_service   what the service says of itself: endpoints, limits
-    context            what an operation is given, and what it is in the registry
+    streams            read the changes of a table
+    describe_service   the service's endpoints and limits
+    context            the surroundings of a call, and an entry of the registry
     parameters         the parameters that reads and writes share
 
-To add one: write `prepare(request, context) -> body` in the package of what it is about, name it here,
-declare its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does all that needs no storage;
-the engine runs the body.
+To add an operation: write `prepare(request, context) -> body` in the package of its subject, add it to the
+registry here, declare its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does the work
+that needs no storage; the engine runs the body.
 """
 
 from __future__ import annotations

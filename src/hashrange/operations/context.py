@@ -1,4 +1,4 @@
-"""What an operation knows of the call beside its request, and how requests name tables."""
+"""The surroundings of a call beside its request, and the names and ARNs of tables and streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls: region and account appear in ARNs, the access key in nothing yet."""
+    """The caller. Region and account appear in ARNs; the access key is not used yet."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
@@ -27,7 +27,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """One call's surroundings. `now` is in seconds since the epoch; `new_id` makes a fresh UUID."""
+    """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID."""
 
     caller: Caller
     now: float
@@ -36,9 +36,9 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An entry of the registry: `prepare(request, context)` gives the body that the engine runs.
+    """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 
-    `reads_only` tells of a request to an operation that may write whether this one does not.
+    `reads_only`, for an operation that may write, returns whether a request only reads.
     """
 
     prepare: Callable[[Request, Context], Callable[[Any], Answer]]
@@ -46,7 +46,7 @@ class Operation(msgspec.Struct, frozen=True):
     reads_only: Callable[[Request], bool] | None = None
 
     def is_write(self, request: Request) -> bool:
-        """Whether the body writes; asked after `prepare`."""
+        """Whether the body of a request writes. Called after `prepare`."""
         return self.writes and (self.reads_only is None or not self.reads_only(request))
 
 
@@ -55,9 +55,9 @@ WriteBody = Callable[[Transaction], Answer]
 
 
 def table_name(given: str) -> str:
-    """The name of a table that a request names by name or by ARN.
+    """The name of a table, which a request gives by name or by ARN.
 
-    Raises `ValidationException` for an ARN of anything else ([report] extenddb pull 200).
+    Raises `ValidationException` for an ARN that is not a table's ([report] extenddb pull 200).
     """
     if given.startswith("arn:"):
         found = _TABLE_ARN(given)

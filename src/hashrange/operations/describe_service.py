@@ -1,4 +1,4 @@
-"""DescribeEndpoints and DescribeLimits: what the service says of itself.
+"""DescribeEndpoints and DescribeLimits.
 
 Source: API reference, DescribeEndpoints, DescribeLimits; the limits are AWS's defaults of most regions.
 """

@@ -1,4 +1,4 @@
-"""Rules that operations share about their parameters: expressions against their legacy forms, placeholders,
+"""Rules about parameters that several operations share: expressions beside legacy parameters, placeholders,
 projections, conditions.
 
 Wording: Developer Guide, "Legacy conditional parameters", and reports of the service's answers.
@@ -25,12 +25,12 @@ def check_styles(
     """
     given = request.keys()
     if given.isdisjoint(older) and (given.isdisjoint(_PLACEHOLDERS) or not given.isdisjoint(valued)):
-        # The usual request, at a glance.
+        # A shortcut for the usual request.
         return
     expressions_given = [name for name in expression if request.get(name) is not None]
     older_given = [name for name in older if request.get(name) is not None]
     if "KeyConditions" in older_given and "KeyConditionExpression" not in expressions_given:
-        # Only its own successor excludes it.
+        # KeyConditions is refused only beside KeyConditionExpression.
         older_given.remove("KeyConditions")
     if expressions_given and older_given:
         raise RequestViolation(
@@ -47,13 +47,13 @@ def check_styles(
     ):
         rule = "ExpressionAttributeValues can only be specified when using expressions"
         if len(valued) == 1:
-            # Captured of PutItem, for one; the newer layer does not say which expression.
+            # Recorded for PutItem, among others: the newer layer does not name the expression.
             raise RequestViolation(f"{rule}: {valued[0]} is null", rule)
         raise RequestViolation(f"{rule}: {' and '.join(valued)} are null")
 
 
 def without_placeholders(member: Request) -> Request:
-    """A transaction's member that has no expression: its placeholders do no harm.
+    """The member of a transaction without its placeholders, which are allowed even if it has no expression.
 
     [report] extenddb pull request 169; DynamoDB Local refuses them.
     """
@@ -94,7 +94,7 @@ def write_condition(request: Request, subs: Substitutions) -> Callable[[Item], b
 
 
 def check_operator(request: Request, conditions: Mapping[str, Any] | None) -> None:
-    """ConditionalOperator says how to join legacy conditions, so there must be some to join."""
+    """Refuse a ConditionalOperator without legacy conditions, because it joins these."""
     if request.get("ConditionalOperator") is None:
         return
     if not conditions:

@@ -152,8 +152,7 @@ def exposition(
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
     )
-    # Declared as `int | float`: in compiled code a list of both kinds would otherwise become a list of
-    # floats.
+    # Declared as `int | float`: compiled code would otherwise make floats of all numbers in a list of both.
     single: list[tuple[str, str, str, int | float]] = [
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
         (

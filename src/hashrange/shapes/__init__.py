@@ -1,19 +1,20 @@
-"""Request shapes: what every operation takes, and DynamoDB's errors for a request that does not fit.
+"""Request shapes: the parameters of every operation, and DynamoDB's errors for a request that does not fit.
 
-    check(operation, request)        before anything else is done with a request
-    check_types(operation, request)  after a failure elsewhere: was it a wrong JSON type all along?
+    check(operation, request)        the first check of a request
+    check_types(operation, request)  after another error: finds a wrong JSON type, which DynamoDB reports
+    first
 
 The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad table name, alone; then all
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
-ignored; null stands for absent, and `check` removes it, so that nobody below meets one.
+ignored. Null means absent; `check` removes nulls, so that no other module meets one.
 
-The declarations, by family: `items`, `control` and its `replicas`, `statements`, `streams`; what they share
-is in `members` and `table_parts`, the words they are written in are in `vocabulary`. A shape comes with its
-operation: an operation that does not exist answers before any shape is looked at.
+The declarations, by family: `items`, `control` and its `replicas`, `statements`, `streams`. `members` and
+`table_parts` hold their common parts, `vocabulary` the types that they are written with. Each shape belongs
+to an operation that exists: an unknown operation is refused before any shape is used.
 
-Good requests never reach the exact walk: `quick` answers for them in a microsecond or two, without
-looking into attribute values. `values` checks those, and `check_types` gives its errors their rank.
-`spoken` puts what the operation finds broken in the words that the operation has for it.
+Good requests never reach the exact walk: `quick` accepts them in a microsecond or two, without checking
+attribute values. `values` checks these later, and `check_types` makes errors of types come before its errors.
+`spoken` gives an error of a rule the words that the operation has for it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ OPERATIONS: Final[dict[str, Structure]] = {
 
 _TESTS: Final = {operation: quick.structure_test(shape) for operation, shape in OPERATIONS.items()}
 
-# These still say so in their own words when the table name is missing; the others give the common
-# constraint message. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others.
+# These operations have their own words for a missing table name; the others have the common message of
+# constraints. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others.
 _OWN_WORDS_FOR_NO_TABLE: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTable", "DeleteTable"))
 _NO_TABLE: Final = "The parameter 'TableName' is required but was not present in the request"
 
@@ -55,16 +56,16 @@ _NO_ITEMS: Final = "The requestItems parameter is required for BatchWriteItem"
 
 
 def check(operation: str, request: dict[str, Any], *, older: bool = False) -> None:
-    """Raise what DynamoDB answers to a request of the wrong shape.
+    """Raise DynamoDB's error for a request of the wrong shape.
 
-    Removes null members. Attribute values are not looked into. `older` as in `layers.layer_of`.
+    Removes null members. Does not check attribute values. `older` is as in `layers.layer_of`.
     Raises SerializationException and ValidationException; KeyError for an unknown operation.
     """
     try:
         if _TESTS[operation](request):
             return
     except TypeError:
-        # A list or map where an enum's word belongs cannot be looked up. The exact walk names it.
+        # A list or map in the place of an enum's word cannot be looked up. The exact walk reports it.
         pass
     shape = OPERATIONS[operation]
     wire_types.check_request(shape, request)
@@ -81,7 +82,7 @@ def check(operation: str, request: dict[str, Any], *, older: bool = False) -> No
 
 
 def _violations(shape: Structure, request: dict[str, Any], layer: Layer) -> Iterator[str]:
-    """Every violation of a request that is told, in order."""
+    """Every violation of a request that is reported, in order."""
     for name in layer.alone:
         for text in _of_member(shape, request, name, layer):
             yield text
@@ -116,7 +117,8 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any],
     if name is None and operation in _OWN_WORDS_FOR_NO_TABLE:
         raise ValidationException(_NO_TABLE)
     if name or (name is not None and layer.terse):
-        # Elsewhere an empty name breaks the wide rule of the shape and is reported among the others.
+        # For other operations an empty name breaks the wider rule of the shape, and is reported with the
+        # others.
         found = constraints.violations(member, name, "tableName", terse=layer.terse)
         first = next(found, None)
         if first is not None:

@@ -1,12 +1,12 @@
-"""Which values a shape allows, and the one message that reports all that are not.
+"""Checks which values a shape allows, and makes the one message that reports all violations.
 
     2 validation errors detected: Value 'x' at 'limit' failed to satisfy constraint: ...; Value null at ...
 
 Order of the violations: members in the order of the API model, a container before its contents; for one
 text the pattern, then the minimum, then the maximum. DynamoDB's own order changes between releases and
 regions, so no program can depend on it. It reports ten at most [report], and so does this module. How much
-of a long value DynamoDB shows is not known; this module shows so much of it that an answer stays small
-whatever was sent [assumed].
+of a long value DynamoDB shows is not known; this module cuts long values off, so that an answer is always
+small [assumed].
 
 Paths are Java's: `keySchema.1.member.attributeName` (lists count from 1),
 `requestItems.TABLE.member.keys`. Rejected values are printed as Java prints them.
@@ -41,13 +41,13 @@ from hashrange.shapes.vocabulary import (
 VIOLATIONS_MAX: Final = 10
 _PATH_KEY_CHARS_MAX: Final = 1_024
 
-# What a text that names a table must be when it is not an ARN.
+# The rules of a table's name that is not an ARN.
 TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN, length_first=True)
 
 _NOT_NULL: Final = "Member must not be null"
 
 
-# Where Java's patterns differ from Python's.
+# The parts of Java's patterns that differ from Python's.
 _FROM_JAVA: Final = {r"\p{Print}": r"[\x20-\x7E]", r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF"}
 
 
@@ -60,7 +60,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def violations(shape: Shape, value: Any, path: str = "", *, terse: bool = False) -> Iterator[str]:
-    """Every violation in `value`, which is present, as the text between the semicolons.
+    """Every violation in `value`, which is present; each is a part of the message between two semicolons.
 
     `terse` as in `layers.Layer`.
     """
@@ -187,7 +187,7 @@ def _terse(path: str, rule: str) -> str:
 
 
 def unlisted(words: Iterable[str]) -> str:
-    """The violation of an enum that a layer reads itself."""
+    """The violation of an enum, by a layer that prints its own words and not the given value."""
     return f"Failed to satisfy constraint: Member must satisfy enum value set: [{', '.join(words)}]"
 
 
@@ -196,9 +196,9 @@ def _capital(name: str) -> str:
 
 
 def message(found: Iterable[str]) -> str:
-    """The text of the ValidationException for one or more violations, of which no more are made than shown.
+    """The text of the ValidationException for one or more violations.
 
-    There are ten at most, and none after those that fill a message.
+    It shows ten at most, and stops when the message is full; further violations are not computed.
     """
     texts: list[str] = []
     length = 0
@@ -212,16 +212,17 @@ def message(found: Iterable[str]) -> str:
 
 
 def java_text(shape: Shape, value: Any) -> str:
-    """A rejected value as Java's toString prints it, or the beginning of that where it is long.
+    """A rejected value as Java's toString prints it; only the beginning if it is long.
 
     Structures print their members, `KeySchemaElement(attributeName=pk, keyType=HASH)` [report]. An attribute
-    value prints its class and a hash that says nothing; ours is a checksum, so that it is repeatable.
+    value prints its class and a hash code. DynamoDB's hash code is arbitrary; here it is a checksum, so that
+    equal requests get equal answers.
     """
     return _beginning(_java_pieces(shape, value))
 
 
 def _beginning(text: Iterator[str]) -> str:
-    """As much of a text that comes in pieces as is shown."""
+    """The beginning of a text that comes in pieces, as far as it is shown."""
     pieces: list[str] = []
     length = 0
     for piece in text:
@@ -255,7 +256,7 @@ def _json_pieces(value: Any) -> Iterator[str]:
 
 
 def _java_pieces(shape: Shape, value: Any) -> Iterator[str]:
-    """What a value prints, piece by piece, so that the caller can stop."""
+    """The printed text of a value, piece by piece, so that the caller can stop."""
     if value is None:
         yield "null"
         return
@@ -291,5 +292,5 @@ def _checksum(value: Any) -> int:
     try:
         return crc32(orjson.dumps(value))
     except TypeError:
-        # What DynamoDB does not know and ignores may be nested too deeply to be written.
+        # An unknown member, which DynamoDB ignores, may be nested too deeply to be written as JSON.
         return 0

@@ -1,20 +1,21 @@
-"""The order in which a request is judged, as a table: which layer of the service reads it, and what it does.
+"""The order in which a request is checked, as a table: which layer of the service reads it, and what it
+checks.
 
-A request goes through these, and the first that finds something wrong answers:
+A request goes through these steps, and the first step that finds a fault answers:
 
     1. JSON types                     `wire_types`, in the request's order
     2. a bad table name, alone        `shapes.check`
     3. the members of the request     `constraints`, in the order and the words of the operation's `Layer`
     4. values, expressions, rules     `prepare` of the operation; a `RequestViolation` in the layer's words
-    5. the table                      the operation's body: there and active, then the index, then keys
-    6. the item                       conditions, then what the update finds
+    5. the table                      the operation's body: whether it exists and is active, the index, keys
+    6. the item                       conditions, then rules about the item that an update finds
 
-In June 2026 the service began to put a newer layer before six operations; by October 31 of 33 regions had it.
-It reads a request that has what the operation needs and is not too deep, and leaves others to the older one.
-`NEWER` and `OLDER` say how each judges step 3, and in which words steps 3 and 4 speak.
+In June 2026 the service began to put a newer layer before six operations; by October 31 of 33 regions had
+it. The newer layer reads a request that has its required members and is not too deep; the older layer reads
+all others. `NEWER` and `OLDER` say how each layer does step 3, and which words it has for steps 3 and 4.
 
 Sources: recordings of all regions of September and October 2026, published by paritysuite ("captures" in
-dynamodb-conformance); what they do not show is marked [assumed].
+dynamodb-conformance). Facts that they do not show are marked [assumed].
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, Final, Literal
 from hashrange.errors import RequestViolation, ValidationException
 
 JSON_LEVELS_MAX: Final = 128
-"""Deeper requests are left to the older layer. Seen: values of about 62 levels, two to a level of a value."""
+"""The older layer reads deeper requests. Seen: values of about 62 levels; one has two levels of JSON."""
 
 _RETURN_VALUES: Final = ("ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATE_NEW", "NONE")  # sic
 _CONDITIONAL_OPERATOR: Final = ("ALL", "OR")  # sic
@@ -34,15 +35,15 @@ _CONDITIONAL_OPERATOR: Final = ("ALL", "OR")  # sic
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """How a layer judges the members of an operation's request, and how it speaks.
+    """How a layer checks the members of an operation's request, and the words of its errors.
 
-    words: the older text of a `RequestViolation`, the newer one, or the newer one with a count before it.
-    alone: members of which a violation is told alone and before all others, in this order.
+    words: which text of a `RequestViolation` it has: the older, the newer, or the newer with a count before
+    it. alone: members whose violation is reported alone and before all others, in this order.
     order: members whose violations come first, in this order; the others follow in the API model's order.
-    last: members that are judged where nothing else is wrong.
-    first_only: of several violations only the first is told.
-    lists: the words that the layer prints for enums that it reads itself; it does not show what was sent.
-    terse: a bad length or size is told by the API's path, without what was sent, and maps are shown as JSON.
+    last: members that are checked only if nothing else is wrong.
+    first_only: only the first of several violations is reported.
+    lists: the words that it prints for the values of these enums; the given value is not shown.
+    terse: a bad length or size is reported with the API's path and without the value; maps are shown as JSON.
     """
 
     words: Literal["older", "newer", "counted"] = "older"
@@ -54,7 +55,7 @@ class Layer:
     terse: bool = False
 
     def arranged(self, members: Iterable[str]) -> list[str]:
-        """The members in the order in which their violations are told, but for those that come last."""
+        """The members in the order in which their violations are reported, without those of `last`."""
         rest = [name for name in members if name not in self.order and name not in self.last]
         return [*self.order, *rest]
 
@@ -70,7 +71,7 @@ _WRITE: Final = Layer(
 NEWER: Final = {
     "PutItem": _WRITE,
     "DeleteItem": _WRITE,
-    # That a bad ConditionalOperator comes behind a bad ReturnValues is [assumed].
+    # A bad ConditionalOperator is reported after a bad ReturnValues [assumed].
     "UpdateItem": Layer(
         "counted", alone=("ReturnValues", "ConditionalOperator"), first_only=True, lists=_LISTS, terse=True
     ),
@@ -96,14 +97,14 @@ OLDER: Final = {
         )
     ),
 }
-"""The order of the older layer, where it is not that of the API model."""
+"""The order of the older layer, for operations where it differs from the API model's."""
 
 _PLAIN: Final = Layer()
 _NEEDED: Final = {"PutItem": "Item", "DeleteItem": "Key", "UpdateItem": "Key", "GetItem": "Key"}
 
 
 def layer_of(operation: str, request: dict[str, Any], *, older: bool = False) -> Layer:
-    """The layer that judges a request; `older` where the newer one reads none."""
+    """The layer that checks a request. With `older` there is no newer layer."""
     if not older and operation in NEWER:
         needed = _NEEDED.get(operation)
         has_needed = needed is None or request.get(needed) is not None
@@ -115,7 +116,7 @@ def layer_of(operation: str, request: dict[str, Any], *, older: bool = False) ->
 def spoken(
     operation: str, request: dict[str, Any], error: RequestViolation, *, older: bool = False
 ) -> ValidationException:
-    """A broken rule in the words that the operation has for it."""
+    """The error for a broken rule, in the words of the layer that read the request."""
     words = layer_of(operation, request, older=older).words
     if words == "counted":
         return error.counted()
@@ -123,7 +124,7 @@ def spoken(
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and maps lie in each other more than `levels` deep in `value`, which is one of them."""
+    """Whether the list or map `value` has more than `levels` levels of lists and maps."""
     if levels == 0:
         return True
     for one in value.values() if type(value) is dict else value:

@@ -1,4 +1,4 @@
-"""Members that more than one family of operations takes, under the names of the API model."""
+"""Members that several families of operations share, under the names of the API model."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ from hashrange.shapes.vocabulary import (
 )
 
 TABLE_ARN: Final = String(1, 1024, names_table=True)
-# Where tables are made and described, also an empty name breaks the rules of names.
+# For operations that make and describe tables, an empty name breaks the rules of names as well.
 # [report] ack-api-quirks DDB-TABLE-457, terraform-provider-aws issue 45903
 OWN_TABLE_ARN: Final = String(1, 1024, names_table=True, empty_is_name=True)
 TABLE_NAME: Final = String(limits.NAME_CHARS_MIN, limits.NAME_CHARS_MAX, NAME_PATTERN)
@@ -30,7 +30,7 @@ ATTRIBUTE_NAME: Final = String(maximum=limits.ATTRIBUTE_NAME_BYTES_MAX)
 KEY_ATTRIBUTE_NAME: Final = String(1, limits.KEY_ATTRIBUTE_NAME_BYTES_MAX)
 ATTRIBUTE_VALUES: Final = List(ATTRIBUTE_VALUE)
 
-# Names that are too long are refused later, in words of their own, wherever an item's attributes are named.
+# Too long names of an item's attributes are refused later, with their own error.
 # [report] extenddb issue 365; Alternator's authors, of AttributesToGet
 ITEM: Final = Map(TEXT, ATTRIBUTE_VALUE)
 KEY: Final = ITEM
@@ -47,6 +47,6 @@ RETURN_ITEM_COLLECTION_METRICS: Final = enum("SIZE", "NONE")
 RETURN_VALUES: Final = enum("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW")
 RETURN_VALUES_ON_FAILURE: Final = enum("ALL_OLD", "NONE")
 
-# Tags have rules that the model tells of and that are judged later. [report] ack-api-quirks DDB-TABLE-107
+# The rules of tags in the API model are checked later. [report] ack-api-quirks DDB-TABLE-107
 TAG_KEY: Final = TEXT
 TAG: Final = Structure("Tag", {"Key": TEXT, "Value": TEXT})

@@ -1,11 +1,11 @@
-"""Tests for the hot path: a shape compiled to a function that says "nothing wrong here" quickly.
+"""Tests for the hot path: compiles a shape to a function that accepts good values quickly.
 
-A test may say no to a good value (then the slow, exact walk decides), but never yes to a bad one. The one
-thing it does not look at is attribute values, which `values` checks in full later anyway; a map of
-attribute values only has to be a map.
+A test may refuse a good value (then the slow, exact walk decides), but never accepts a bad one. It does not
+look into attribute values, because `values` checks them later anyway; a map of attribute values only has to
+be a map.
 
-Per-member tests are flat lambdas or bound methods on purpose: a request costs one dict lookup and one
-call a member.
+Tests of members are plain lambdas or bound methods, so that a request costs one dict lookup and one call for
+each member.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compile_test(shape: Shape) -> Test:
 def _text_test(shape: String) -> Test:
     low, high = shape.minimum, shape.maximum
     if shape.words:
-        # Raises TypeError for a list or map; `check` takes that for a no.
+        # It raises TypeError for a list or map; `check` treats this as a refusal.
         return frozenset(shape.words).__contains__
     if shape.names_table:
         is_name = compiled(f"{NAME_PATTERN[:-1]}{{{NAME_CHARS_MIN},{NAME_CHARS_MAX}}}").fullmatch
@@ -122,9 +122,9 @@ def _map_test(shape: Map) -> Test:
 
 
 def structure_test(shape: Structure) -> Test:
-    """The test of a structure: known members good, required ones there, unknown ones ignored.
+    """The test of a structure: known members are good, required ones present, unknown ones ignored.
 
-    A null member is good, but needs removing, so it is left to the exact walk.
+    A null member is allowed, but must be removed, so the exact walk has to do it.
     """
     tests = {name: compile_test(member) for name, member in shape.members.items()}
     find = tests.get

@@ -1,4 +1,4 @@
-"""What an UpdateTable asks of a global table's members: ReplicaUpdates and GlobalTableWitnessUpdates."""
+"""The members of an UpdateTable about replicas: ReplicaUpdates and GlobalTableWitnessUpdates."""
 
 from typing import Final
 

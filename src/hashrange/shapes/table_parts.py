@@ -1,4 +1,4 @@
-"""The parts of a table's definition, which creating, updating, restoring and importing share."""
+"""The parts of a table's definition, which several operations on tables share."""
 
 from typing import Final
 
@@ -25,8 +25,8 @@ KEY_SCHEMA_ELEMENT: Final = Structure(
     },
 )
 
-# The model has no maximum, since a global index may have up to 4 + 4, which is counted later; a table and
-# its local indexes take two. [report] ack-api-quirks DDB-TABLE-123
+# For a table and its local indexes. The API model has no maximum, because a global index may have up to 4 + 4
+# elements, which are counted later. [report] ack-api-quirks DDB-TABLE-123
 KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1, 2)
 INDEX_KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1)
 PROJECTION_TYPE: Final = enum("ALL", "KEYS_ONLY", "INCLUDE")
@@ -52,7 +52,7 @@ LOCAL_SECONDARY_INDEX_LIST: Final = List(LOCAL_SECONDARY_INDEX)
 PROVISIONED_THROUGHPUT: Final = Structure(
     "ProvisionedThroughput",
     {
-        # Writes are named before reads. [report] ack-api-quirks DDB-TABLE-038
+        # A violation of the writes is reported before one of the reads. [report] ack-api-quirks DDB-TABLE-038
         "WriteCapacityUnits": required(POSITIVE_LONG),
         "ReadCapacityUnits": required(POSITIVE_LONG),
     },
@@ -99,7 +99,7 @@ SSE_SPECIFICATION: Final = Structure(
 )
 
 TABLE_CLASS: Final = enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")
-# That of a table itself is judged later. [report] ack-api-quirks DDB-TABLE-442
+# The class of a table itself is checked later. [report] ack-api-quirks DDB-TABLE-442
 CHOSEN_TABLE_CLASS: Final = TEXT
 VECTOR_ATTRIBUTE_DEFINITION: Final = Structure(
     "VectorAttributeDefinition",

@@ -1,15 +1,15 @@
-"""The words a request shape is written in.
+"""The types that request shapes are written with.
 
 A shape is a tree of frozen values: scalars with their constraints, lists, maps and structures. A
 declaration reads as a small table:
 
     Structure("DeleteRequest", {"Key": required(KEY)})
 
-Nothing here looks at a request: `wire_types` says which JSON fits a shape, `constraints` which values
-do, and `quick` compiles a shape to tests for the hot path.
+This module looks at no request: `wire_types` checks the JSON types of a request by its shape, `constraints`
+the values, and `quick` compiles a shape to tests for the hot path.
 
-Attribute values are the one recursive shape, so they are the one shape that is named instead of spelled
-out: `ATTRIBUTE_VALUE` (see `wire_types.ATTRIBUTE_VALUE_MEMBERS`).
+The shape of attribute values is recursive, so it has only a name: `ATTRIBUTE_VALUE` (see
+`wire_types.ATTRIBUTE_VALUE_MEMBERS`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NAME_PATTERN: Final = "[a-zA-Z0-9_.-]+"
 def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     """The order in which DynamoDB prints the words of an enum.
 
-    DynamoDB prints a hash set of 32 buckets. Every list seen in a report (eleven of them, from `[B, N, S]`
-    to the thirteen comparison operators) is in exactly this order, so lists nobody has reported are
-    printed by the same rule. Words that share a bucket come last declared first.
+    DynamoDB prints a hash set of 32 buckets. All eleven lists that were reported (from `[B, N, S]` to the
+    thirteen comparison operators) have exactly this order, so other lists are printed by the same rule.
+    Words that share a bucket are printed in the reverse order of their declaration.
     """
     return tuple(sorted(words, key=lambda word: (java.hash_code(word) & 31, -words.index(word))))
 
@@ -37,8 +37,9 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
 class String:
     """Text; `minimum` and `maximum` count characters, `words` is the closed set of an enum.
 
-    `names_table`: an ARN or the name of a table; a name also obeys the narrower rules of names, and an
-    empty one too if `empty_is_name`. `length_first`: its length is named before its pattern.
+    `names_table`: an ARN or the name of a table; a name must also keep the narrower rules of names, as must
+    an empty text if `empty_is_name`. `length_first`: a violation of the length is reported before one of the
+    pattern.
     """
 
     minimum: int | None = None
@@ -88,7 +89,8 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """`whole` reports a bad size of a list value at the map itself, as DynamoDB does for BatchWriteItem."""
+    """`whole`: a bad size of a list in the map is reported for the map itself, as DynamoDB does for
+    BatchWriteItem."""
 
     key: String
     value: Shape
@@ -140,7 +142,7 @@ def long(minimum: int | None = None, maximum: int | None = None) -> Number:
 
 
 def camel(name: str) -> str:
-    """A member's name as messages print it: Java's, so `TableName` is `tableName`."""
+    """A member's name as messages print it, in Java's form: `tableName` for `TableName`."""
     return name[0].lower() + name[1:]
 
 

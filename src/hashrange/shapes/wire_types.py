@@ -1,16 +1,16 @@
-"""Which JSON fits which shape, and DynamoDB's words for each misfit.
+"""Checks the JSON types of a request by its shape, and has DynamoDB's words for each wrong type.
 
-DynamoDB reads a request as a stream and stops at the first value of a wrong JSON type, so there is
-one error, in the request's order, and it comes before every other rule. Unknown members are skipped and
-null stands for absent. The wording depends on where the value stands: a structure that is a member of
-another is an unexpected *field*, one inside a list or map an unexpected *value*.
+DynamoDB reads a request as a stream and stops at the first value of a wrong JSON type. So there is one
+error, in the request's order, and it comes before the errors of all other rules. Unknown members are
+skipped, and null means absent. The words depend on the place of the value: a structure that is a member of
+another one is an unexpected *field*; inside a list or map it is an unexpected *value*.
 
 Provenance of the wording: [report] for strings, booleans, integers, blobs, lists, maps and structures
 (public bug reports quote them); [assumed] for a fraction where an integer or boolean is expected, and for
-timestamps. Java class names leak into some of them; that is DynamoDB's doing, and programs match on it.
-Values nested too deeply to be read are a SerializationException without a text [assumed].
+timestamps. Some words contain names of Java classes: they are DynamoDB's own, and programs may compare them.
+Values that are nested too deeply to be read get a SerializationException without a text [assumed].
 
-This module refuses to know which values are allowed; see `constraints`, and `values` for attribute values.
+This module refuses to know which values are allowed: `constraints` does, and `values` for attribute values.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ATTRIBUTE_VALUE_MEMBERS: Final[dict[str, Shape]] = {
 
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _OUTSIDE_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
-# The bits of the last character that one or two pads leave over, and that must be zero.
+# The bits of the last character that are unused with one or two characters of padding; they must be zero.
 _UNUSED_BITS: Final = {1: 0b11, 2: 0b1111}
 
 
@@ -76,8 +76,8 @@ def check_request(shape: Structure, request: Any) -> None:
 def check(shape: Shape, value: Any, *, element: bool = False, level: int = 1) -> None:
     """Raise SerializationException at the first value of a wrong JSON type, in the request's order.
 
-    `element` says that the value stands in a list or map, not in a structure; `level` is that of an attribute
-    value in others.
+    `element`: the value is in a list or map, not in a structure. `level` is the level of nesting of an
+    attribute value.
     """
     if value is None:
         return

@@ -1,7 +1,7 @@
 """Validation, normalisation and size of attribute values, in one walk.
 
-`admit_*` takes what came from outside: it checks every rule, brings numbers and binary to their normal
-form in place, and returns the size in bytes as DynamoDB counts it. `*_size` measures what was admitted
+`admit_*` takes values from outside: it checks every rule, puts numbers and binary into their normal form in
+place, and returns the size in bytes as DynamoDB counts it. `*_size` measures values that were admitted
 before. Items inside the engine are always admitted.
 
 Rules: one type per value; sets never empty and without duplicates; NULL is true; at most 32 levels, the
@@ -37,10 +37,10 @@ AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 _POINT_MASK: Final = 255
-"""Of so many members of a list one asks whether the turn is over."""
+"""One of this many members of a list asks whether the turn is over."""
 
 _CHUNK_MEMBERS: Final = 4_096
-"""So many texts are joined at once."""
+"""This many texts are joined at once."""
 
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 
@@ -51,7 +51,7 @@ _AMBIGUOUS: Final = (
 )
 _REPEATED_NUMBER: Final = "Input collection contains duplicates"
 _NO_TEXT: Final = "NUMBER_VALUE can not be converted to String"
-# As DynamoDB Local says of JSON's null where a value or a member of a set belongs.
+# DynamoDB Local's words for JSON's null in the place of a value or of a member of a set.
 _NULL_VALUE: Final = "The supplied Item contains a null AttributeValue"
 _NULL_MEMBER: Final = INVALID + "An {what} set may not have a null {what} as a member"
 _EMPTY_SET: Final = {
@@ -69,20 +69,20 @@ def kind(value: AttributeValue) -> str:
 
 
 def admit_item(item: Mapping[str, Any]) -> int:
-    """Check and normalise every attribute of `item` in place; its size in bytes."""
+    """Check and normalise every attribute of `item` in place. Returns its size in bytes."""
     pace.point()
     return admit_members(item)
 
 
 def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
-    """Check and normalise values that have names in place; their size in bytes, with the names.
+    """Check and normalise named values in place. Returns their size in bytes, with the names.
 
-    The values are whatever the JSON of a request held. `level` as in `admit_value`.
+    The values may be any JSON of a request. `level` is as in `admit_value`.
     """
     total = 0
     for name, value in members.items():
         total += len(name) if name.isascii() else len(name.encode())
-        # Strings and numbers, the commonest by far, are spared the general walk.
+        # A shortcut for strings and numbers, which are by far the most frequent.
         if type(value) is dict and len(value) == 1:
             text = value.get("S")
             if type(text) is str:
@@ -113,19 +113,20 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def admit_value(value: Any, *, level: int = 1) -> int:
-    """Check and normalise one value in place; its size in bytes, without a name.
+    """Check and normalise one value in place. Returns its size in bytes, without a name.
 
-    `level` is the level at which it will lie; `UNLEVELLED` where it will lie nowhere.
+    `level` is the level of nesting at which the value will be stored; `UNLEVELLED` if it will not be stored.
     """
     return _admit(value, level)
 
 
 UNLEVELLED: Final = 1 + NESTING_LEVELS_MAX - READABLE_LEVELS_MAX
-"""A level from which a value may go deeper than any item, and yet not so deep as to exhaust the stack."""
+"""The level for values that are not stored: they may nest deeper than in an item, but cannot exhaust the
+stack."""
 
 
 def levels(value: AttributeValue) -> int:
-    """How many values lie in each other in `value`, itself counted."""
+    """How many levels of values `value` has, itself counted."""
     if "M" in value:
         return 1 + max(map(levels, value["M"].values()), default=0)
     if "L" in value:
@@ -151,8 +152,8 @@ def _admit(value: Any, level: int) -> int:
 def _reduce_to_one_kind(value: AttributeValue, level: int) -> None:
     """Drop unknown and null members, which DynamoDB ignores; exactly one type must be left.
 
-    What is wrong with a content comes first ([report] extenddb pull request 201), in the order in which
-    DynamoDB Local looks at the types.
+    A wrong content is reported before a second type ([report] extenddb pull request 201), in the order in
+    which DynamoDB Local checks the types.
     """
     for name in [name for name, content in value.items() if name not in KINDS or content is None]:
         del value[name]
@@ -192,9 +193,10 @@ _ORDER: Final[dict[str, Callable[[str], Any] | None]] = {"SS": None, "NS": numbe
 
 
 def _duplicates(older: str, members: list[Any]) -> RequestViolation:
-    """The error about a repeated text or binary; `older` is what the older operations say.
+    """The error for a repeated text or binary. `older` is the text of the older layer.
 
-    The newer layer shows what it has put in order when it comes to the repeat, and the rest as it was sent.
+    The newer layer sorts the members one by one: its text shows the members before the repeated one sorted,
+    and the rest as they were sent.
     """
     seen: set[str] = set()
     for member in members:
@@ -227,7 +229,7 @@ def _admit_binary(value: AttributeValue, content: Any, level: int) -> int:
 
 
 def _normal_binary(content: Any) -> tuple[str, int]:
-    """Base64 text, and the number of bytes that it spells. Equal bytes must have equal text."""
+    """Base64 text in normal form, and the number of its bytes. Equal bytes must have equal text."""
     if type(content) is not str:
         raise SerializationException("NUMBER_VALUE can not be converted to Blob")
     try:
@@ -326,7 +328,7 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
             raise SerializationException(_NO_TEXT)
         number = numbers.normalise(member)
         if number in seen:
-            # Member by member: a number further on that is none is not come to.
+            # The members are checked one by one: the repeated one is reported before wrong numbers after it.
             raise RequestViolation(_REPEATED_NUMBER, f"{INVALID}{_REPEATED_NUMBER}.")
         if total <= ITEM_BYTES_MAX:
             seen.add(number)
@@ -356,7 +358,7 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
     return total
 
 
-# In the order in which a value of several types is looked at.
+# In the order in which the types of a value with several types are checked.
 _ADMIT: Final = {
     "S": _admit_string,
     "SS": _admit_string_set,
@@ -423,8 +425,8 @@ def _members_size(members: list[AttributeValue]) -> int:
 
 
 def size_within(value: AttributeValue, bytes_max: int) -> int:
-    """As `value_size`, for a value that may hold itself many times: where the size is more than `bytes_max`,
-    some number that is more, found as soon as that is clear."""
+    """As `value_size`, for a value that may hold the same value many times. It stops as soon as the size is
+    above `bytes_max`, and returns some number above it then."""
     members: Any = value.get("L")
     if members is None:
         if "M" not in value:

@@ -34,7 +34,7 @@ def equal(left: AttributeValue, right: AttributeValue) -> bool:
 
 
 def sort_token(value: AttributeValue) -> tuple[str, Any] | None:
-    """`(type, token)` where tokens of one type order as DynamoDB does; None for types without an order."""
+    """`(type, token)`; tokens of one type have DynamoDB's order. None for types without an order."""
     for name, content in value.items():
         if name == "S":
             # Code point order is the order of the UTF-8 bytes.
@@ -51,7 +51,7 @@ def order(left: AttributeValue, right: AttributeValue) -> int | None:
     for name, content in left.items():
         other = right.get(name)
         if other is None:
-            # Of another type: nothing has to be decoded to see that.
+            # The types differ: nothing needs to be decoded.
             return None
         if name == "S":
             return int(content > other) - int(content < other)
@@ -75,12 +75,13 @@ _dumps_sorted: Final = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
 def _may_have_sets(text: bytes) -> bool:
-    # In a text the quotes are escaped, and a name stands before a brace: this is the type of a set.
+    # Only the type of a set gives these bytes: inside a text quotes are escaped, and after a name comes a
+    # brace.
     return b'"SS":[' in text or b'"NS":[' in text or b'"BS":[' in text
 
 
 def canonical(value: AttributeValue) -> bytes:
-    """Bytes that are the same for two values exactly where they are `equal`."""
+    """Bytes that are equal for two values exactly if the values are `equal`."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     if _may_have_sets(text):
         return orjson.dumps(_with_sorted_sets(value), option=orjson.OPT_SORT_KEYS)
@@ -99,7 +100,7 @@ def _with_sorted_sets(value: AttributeValue) -> AttributeValue:
 
 
 def has_sets(value: AttributeValue) -> bool:
-    """Whether a value is a set, or may have one in it."""
+    """Whether a value is a set, or may contain one."""
     for name in value:
         if name == "L" or name == "M":
             return _may_have_sets(orjson.dumps(value))

@@ -24,21 +24,22 @@ TOO_SMALL: Final = (
 
 _SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 
-# Java's numbers know no exponent beyond 32 bits; where the service's newer layer reads one, none beyond 64.
+# Exponents of Java's decimals have 32 bits; the newer layer of the service reads exponents of 64 bits.
 _EXPONENT_MAX: Final = 2**31 - 1
 _LONG_EXPONENT_MAX: Final = 2**63 - 1
 _EXPONENT_DIGITS_MAX: Final = 19
 
 _NORMAL: Final = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII).fullmatch
 
-# Wide enough that the sum of the largest and the smallest number is exact; the limits are checked after.
+# The sum of the largest and the smallest number is exact with this precision; the limits are checked
+# afterwards.
 _EXACT: Final = Context(prec=300)
 
 
 def normalise(text: str) -> str:
-    """The normal form of the number that `text` spells.
+    """The normal form of the number in `text`.
 
-    Raises `RequestViolation` where it spells none, or one outside DynamoDB's range or precision.
+    Raises `RequestViolation` if `text` is not a number, or is outside DynamoDB's range or precision.
     """
     # Most numbers are in normal form already, and too short to break a limit.
     if len(text) <= NUMBER_DIGITS_MAX and _NORMAL(text) is not None:
@@ -53,7 +54,7 @@ def normalise(text: str) -> str:
     if exponent_text:
         exponent += _exponent(text, exponent_text, digits, exponent)
     if not NUMBER_EXPONENT_MIN <= exponent <= NUMBER_EXPONENT_MAX and not digits.strip("0"):
-        # A zero is out of range as well, since 2025, where its exponent is.
+        # Since 2025 a zero is out of range as well if its exponent is.
         raise RequestViolation(TOO_LARGE if exponent > 0 else TOO_SMALL)
     return _compose(sign == "-", digits, exponent)
 
@@ -61,8 +62,9 @@ def normalise(text: str) -> str:
 def _exponent(text: str, exponent_text: str, digits: str, scale: int) -> int:
     """The exponent of the number `text`, whose digits have the exponent `scale` without it.
 
-    Raises `RequestViolation` where it is too large for what reads it: on the older operations a decimal of 32
-    bits, which takes the largest numbers for the smallest since the place of their first digit overflows.
+    Raises `RequestViolation` if it is too large for the layer that reads it. The older layer has exponents
+    of 32 bits. It takes the largest numbers for the smallest, because the place of their first digit
+    overflows.
     """
     magnitude_text = exponent_text.lstrip("+-").lstrip("0")
     unreadable = f"{NOT_A_NUMBER}: {text}"

@@ -2,9 +2,9 @@
 
 A Query goes straight down from `query`, and a Scan from `scan`:
 
-    reading      what is asked for: the parameters, checked and compiled
-    key_ranges   the range of records that a Query's key condition selects
-    pages        the answer that shows a page
+    reading      checks and compiles the parameters
+    key_ranges   finds the range of records that a Query's key condition selects
+    pages        makes the answer from a page
 
 Between the last two they read the page, with `sources` and `ranges` of `tables.data`.
 """

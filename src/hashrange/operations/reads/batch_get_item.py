@@ -66,7 +66,7 @@ def _run(
 
 
 def _check_one_style(wanted: dict[str, Request]) -> None:
-    """Expressions and legacy parameters exclude each other in the whole request, not table by table."""
+    """Refuse legacy parameters beside expressions: the rule is for the whole request, not for each table."""
     together = {name: value for one in wanted.values() for name, value in one.items() if value is not None}
     parameters.check_styles(together, ("ProjectionExpression",), ("AttributesToGet",))
 
@@ -88,7 +88,7 @@ def _prepare_table(table_request: Request) -> Projection | None:
 
 
 def _within(budget: int, found: list[bytes | None], *, consistent: bool) -> tuple[int, float, int]:
-    """How many of the records fit into `budget` bytes, the units they cost, and the bytes they take."""
+    """How many of the records fit into `budget` bytes, and the units and bytes of these."""
     units, used = 0.0, 0
     for position, record in enumerate(found):
         size = records.size_of(record) if record is not None else 0

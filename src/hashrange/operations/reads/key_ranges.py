@@ -1,8 +1,8 @@
 """The range of records that a key condition selects in a table or index.
 
-The languages (`expressions.key_conditions`, `expressions.legacy`) give a flat list of comparisons; here it is
-decided which of them bind the partition key and which the sort key, and what DynamoDB refuses. The bytes of
-the range are made by `tables.data.ranges.sort_bounds`, which SELECT uses as well.
+`expressions.key_conditions` and `expressions.legacy` give a flat list of comparisons. This module finds out
+which of them bind the partition key and which the sort key, and refuses the combinations that DynamoDB
+refuses. `tables.data.ranges.sort_bounds`, which SELECT uses as well, makes the bytes of the range.
 
 Source: Developer Guide, "Key condition expressions for the Query operation".
 """
@@ -23,7 +23,7 @@ from hashrange.values import AttributeValue
 _WRONG_COUNT = "Conditions can be of length 1 or 2 only"
 _NOT_SUPPORTED = "Query key condition not supported"
 _MISSED = "Query condition missed key schema element: "
-# Of DynamoDB Local; that the service names the same attributes is reported in scylladb pull request 31448.
+# DynamoDB Local's words. The service names the same attributes: [report] scylladb pull request 31448.
 _EQUALITY = "must have equality conditions specified in the query"
 _NOT_VALID = "One or more parameter values are not valid. "
 _TYPE_MISMATCH = INVALID + "Condition parameter type does not match schema type"
@@ -38,7 +38,7 @@ class KeyRange(NamedTuple):
 
 
 def select(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
-    """The records that `comparisons` select. Raises `ValidationException` where they do not fit the key."""
+    """The range that `comparisons` select. Raises `ValidationException` if they do not fit the key."""
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
     is_composite = len(key.partition) > 1 or len(key.sort) > 1
@@ -73,7 +73,7 @@ def select(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
                 raise ValidationException(_TYPE_MISMATCH)
             last = comparison
     if by_name:
-        # There are not more of them than key attributes, so a sort key attribute went without.
+        # There are at most as many comparisons as key attributes, so a sort key attribute has none.
         raise ValidationException(_MISSED + key.sort[len(equal) + (last is not None)].name)
     low, high = ranges.sort_bounds(
         source.index is not None,
@@ -90,8 +90,8 @@ def select(source: Source, comparisons: Sequence[KeyComparison]) -> KeyRange:
 
 
 def _check_all_equal(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
-    """All attributes of a partition key of several need an equality: those that lack a condition are named
-    first."""
+    """Refuse a partition key of several attributes without an equality for each of them. Attributes without
+    any condition are reported first."""
     names = [attribute.name for attribute in key.partition]
     lacking = [name for name in names if name not in given] or [
         name for name in names if given[name].operator != "="
@@ -101,7 +101,8 @@ def _check_all_equal(key: KeySchema, given: Mapping[str, KeyComparison]) -> None
 
 
 def _check_left_to_right(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
-    """In a sort key of several attributes none may be skipped, and what is not an equality comes last."""
+    """Refuse conditions on a sort key of several attributes that skip one, or have an inequality before the
+    last."""
     before: list[str] = []
     gap: list[str] = []
     for attribute in key.sort:

@@ -1,4 +1,4 @@
-"""The answer that shows a page of a Query or a Scan, and what an index cannot show."""
+"""Makes the answer of a Query or a Scan from a page, and refuses attributes that an index cannot show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hashrange.values import Item
 
 
 def check_shown(source: Source, reading: Reading) -> None:
-    """Refuse to show what a global index does not hold. DynamoDB Local looks at this last."""
+    """Refuse to show attributes that a global index does not hold. DynamoDB Local checks this last."""
     index = source.index
     if index is None or not index.is_global:
         return
@@ -30,7 +30,7 @@ def check_shown(source: Source, reading: Reading) -> None:
 
 
 def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answer:
-    """The answer that shows a page. Members are in DynamoDB's order."""
+    """The answer for a page. Its members are in DynamoDB's order."""
     count = len(page.records)
     result: Answer = {}
     fetched_units = 0.0
@@ -65,7 +65,7 @@ def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection |
 
 
 def _needs_fetch(source: Source, reading: Reading) -> bool:
-    """Whether a local index must fetch from the table what it does not project."""
+    """Whether attributes that a local index does not project must be fetched from the table."""
     index = source.index
     if index is None or index.is_global or index.projection == "ALL":
         return False

@@ -44,7 +44,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _start(source: Source, key: Item, selected: KeyRange) -> bytes:
-    """The sort bytes of an ExclusiveStartKey, which has to lie in what is read."""
+    """The sort bytes of an ExclusiveStartKey, which must be in the range that is read."""
     partition, start = ranges.start_position(source, key)
     if partition != selected.partition:
         raise ValidationException(_OUTSIDE)
@@ -54,7 +54,8 @@ def _start(source: Source, key: Item, selected: KeyRange) -> bytes:
 
 
 def _check_filter(source: Source, reading: Reading, parameter: str) -> None:
-    """A Query's filter may use neither the key that it reads by nor what its index does not project."""
+    """Refuse a filter with key attributes of the table or index that is read, or with attributes that the
+    index does not project."""
     if reading.filter is None:
         return
     for attribute in source.key.attributes():

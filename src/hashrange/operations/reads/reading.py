@@ -1,7 +1,7 @@
-"""What a Query or a Scan asks for: its parameters, checked and compiled in DynamoDB's order.
+"""Checks and compiles the parameters of a Query or a Scan, in DynamoDB's order.
 
-A legacy parameter and the expression that replaced it give values of the same type, so nobody tells them
-apart afterwards.
+A legacy parameter and the expression that replaced it become values of the same type, so later code does not
+distinguish them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _SCAN_VALUED = ("FilterExpression",)
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a Query or a Scan asks for.
+    """The checked and compiled parameters of a Query or a Scan.
 
-    `given_table` names the table as the request does, `table` by its name. `comparisons` are a Query's key
-    condition, `segment` of `segments` a Scan's part. `start` is the key that the page begins after. `mode`
-    says which consumed capacity to show. `nested` are the attributes that an expression goes into.
+    `given_table` is the table as the request names it, `table` its name. `comparisons` are a Query's key
+    condition; a Scan reads `segment` of `segments`. The page begins after the key `start`. `mode` says which
+    consumed capacity to show. `nested` are the top-level attributes of paths in expressions that have more
+    than one part.
     """
 
     given_table: str
@@ -56,10 +57,10 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def query_reading(request: Request) -> Reading:
-    """What a Query asks for."""
+    """The parameters of a Query."""
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
-    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it.
+    # As in DynamoDB Local, KeyConditions is checked before the filter, and KeyConditionExpression after it.
     text = request.get("KeyConditionExpression")
     comparisons = _legacy_key_condition(request) if text is None else []
     test, project, select, start = _shared(request, subs, "QueryFilter")
@@ -69,7 +70,7 @@ def query_reading(request: Request) -> Reading:
 
 
 def scan_reading(request: Request) -> Reading:
-    """What a Scan asks for."""
+    """The parameters of a Scan."""
     parameters.check_styles(request, _SCAN_EXPRESSIONS, _SCAN_LEGACY, valued=_SCAN_VALUED)
     part = _segment(request)
     subs = parameters.substitutions(request)
@@ -127,7 +128,8 @@ def _shared(
     try:
         select = _select(request, project)
     except RequestViolation as error:
-        # [report] dynoxide issue 121, extenddb pull request 211: a Query counts it, a Scan does not.
+        # A Query reports this error with a count, a Scan without. [report] dynoxide issue 121, extenddb pull
+        # request 211
         raise error.counted() if filter_parameter == "QueryFilter" else error from None
     start = request.get("ExclusiveStartKey")
     if start is not None:

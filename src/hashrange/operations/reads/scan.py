@@ -34,8 +34,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _start(source: Source, key: Item, reading: Reading) -> tuple[bytes, bytes]:
-    """The position of an ExclusiveStartKey, which has to lie in the segment."""
-    # [report] extenddb pull request 86: only a Scan of the table says what is wrong.
+    """The position of an ExclusiveStartKey, which must be in the segment."""
+    # Only a Scan of the table itself gives details in this error. [report] extenddb pull request 86
     detail = f": {KEY_MISMATCH}" if source.index is None else ""
     start = ranges.start_position(source, key, misfit=ranges.INVALID_START + detail)
     if ranges.segment_of(start[0], reading.segments) != reading.segment:

@@ -101,5 +101,6 @@ def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
     if project is None:
         return {"Item": records.fragment_of(record)}
     shown = project.apply(records.item_of(record))
-    # [report] extenddb issue 74: unlike a GetItem's, an item of which nothing is left is not there.
+    # Unlike a GetItem, an item of which the projection leaves nothing is not shown. [report] extenddb issue
+    # 74
     return {"Item": shown} if shown else {}

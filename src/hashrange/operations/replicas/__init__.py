@@ -1,5 +1,5 @@
 """The members of a global table: how UpdateTable and DeleteTable make, change and remove them.
 
-    replica_requests   what an UpdateTable asks of them: ReplicaUpdates, and what goes with it
-    replica_changes    how that is done
+    replica_requests   reads ReplicaUpdates and its companions from an UpdateTable
+    replica_changes    makes these changes
 """

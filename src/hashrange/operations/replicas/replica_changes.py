@@ -1,9 +1,9 @@
-"""ReplicaUpdates of an UpdateTable: members of a global table, version 2019.11.21, come, change and go.
+"""ReplicaUpdates of an UpdateTable: adds, changes and removes members of a global table, version 2019.11.21.
 
-`replica_requests.read` holds a request against the rules that need no table, `admit` against those that come
-before the table's state, `apply` does the rest; `spread` carries any other update to all members, and
-`leave` is DeleteTable in one region of several. What a replica is here: see `tables.definitions.replicas`.
-Auto scaling does not exist here, so only on-demand tables get replicas.
+`replica_requests.read` checks the rules that need no table, `admit` the rules that come before those about
+the table's state, and `apply` makes the changes. `spread` makes any other update of the table for all
+members. `leave` is DeleteTable in one of several regions. `tables.definitions.replicas` explains replicas.
+There is no auto scaling here, so only on-demand tables can have replicas.
 
 Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
 ack-api-quirks (DDB-TABLE-201 to 309) measured them in October 2026.
@@ -53,14 +53,14 @@ _WITNESS_LEFT: Final = "Update table delete operation does not include all witne
 
 
 class Changed(NamedTuple):
-    """A table after the change of its members: as it is stored, and as the answer shows it."""
+    """A table after a change of its members: the stored one, and the one that the answer shows."""
 
     stored: Table
     shown: Table
 
 
 def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
-    """The rules about members, which come before the table's state. [report] DDB-TABLE-227, 228"""
+    """Check the rules about members that come before the table's state. [report] DDB-TABLE-227, 228"""
     mine = replicas.local(table, caller_region)
     here = caller_region if mine is None else mine.region
     states = {replica.region: replicas.status(replica) for replica in table.replicas}
@@ -93,7 +93,8 @@ def _refuse_strangers(what: str, regions: Sequence[str]) -> None:
 
 
 def _admit_delete(table: Table, wanted: Wanted) -> None:
-    """Members of a strongly consistent global table go all at once, with its witness; others one by one."""
+    """Refuse to delete only some members of a strongly consistent global table: they are deleted all at
+    once, with the witness. Members of other global tables are deleted one by one."""
     if wanted.witness is not None:
         known = table.witness is not None and wanted.witness[1] == table.witness.region
         _refuse_strangers("witnesses", [] if known else [wanted.witness[1]])
@@ -108,7 +109,7 @@ def _admit_delete(table: Table, wanted: Wanted) -> None:
 
 
 def check_at_rest(table: Table) -> None:
-    """Refuse a change while a replica comes or goes. [report] DDB-TABLE-227"""
+    """Refuse a change while a replica is CREATING or DELETING. [report] DDB-TABLE-227"""
     if replicas.changing(table):
         raise ResourceInUseException(_IN_USE)
 
@@ -134,7 +135,8 @@ def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) ->
     if wanted.strong:
         _check_fit_for_strong(txn, table)
     elif table.stream is None:
-        # The service enables it by itself, and leaves other view types as they are. [report] DDB-TABLE-305
+        # The service switches a stream on, and leaves one with another view type as it is. [report]
+        # DDB-TABLE-305
         table = stream_changes.enable(txn, table, "NEW_AND_OLD_IMAGES", context)
     first = replicas.local(table, context.caller.region) or _first(table, context.caller.region)
     members = table.replicas or (first,)
@@ -149,7 +151,7 @@ def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) ->
 
 
 def _check_fit_for_strong(txn: Transaction, table: Table) -> None:
-    """The rules are the Developer Guide's; their wordings are [assumed]."""
+    """Check the Developer Guide's rules for strong consistency; the words of the errors are [assumed]."""
     if txn.totals(table.space).records:
         raise ValidationException(f"The table must be empty to be made one of {WITH_STRONG}.")
     if table.has_local_indexes:
@@ -159,7 +161,7 @@ def _check_fit_for_strong(txn: Transaction, table: Table) -> None:
 
 
 def _first(table: Table, region: str) -> Replica:
-    """The table itself as the first member of what becomes a global table."""
+    """The first member of a new global table: the table itself."""
     return Replica(
         region,
         table.id,
@@ -185,13 +187,14 @@ def _new(
 
 
 def _customer_key(table: Table) -> str | None:
-    """The ARN of the customer's key that a table is encrypted with."""
+    """The ARN of the customer's KMS key of a table."""
     arn = table.sse["KMSMasterKeyArn"] if table.sse is not None else None
     return arn if arn is not None and not definition.is_service_key(arn) else None
 
 
 def _new_key(table: Table, part: Request, context: Context) -> str | None:
-    """The key of a new replica: a customer's where the table has one, else none. [report] DDB-TABLE-313"""
+    """The KMS key of a new replica: a customer's key if the table has one, else none. [report]
+    DDB-TABLE-313"""
     given = part.get("KMSMasterKeyId")
     if table.sse is None and given is None:
         return None
@@ -222,7 +225,8 @@ def _delete(table: Table, wanted: Wanted, context: Context) -> Table:
 
 
 def _check_deletable(table: Table, region: str, staying: Table, now: float) -> None:
-    """Refuse to delete what is protected, and what others that stay were just made from."""
+    """Refuse to delete a protected replica, and one from which another replica was added in the last 24
+    hours."""
     if any(replica.region == region and replica.deletion_protection for replica in table.replicas):
         raise ValidationException(
             f"Cannot delete table {table.name} in region {region} because it has deletion protection "
@@ -263,7 +267,7 @@ def _update(table: Table, wanted: Wanted, now: float) -> Table:
 
 def _check_update(table: Table, part: Request) -> None:
     if part.get("KMSMasterKeyId") is not None:
-        # Whatever the key. [report] DDB-TABLE-309
+        # For every key. [report] DDB-TABLE-309
         raise ValidationException(_KEY_MISSING)
     provisioned = table.billing_mode == "PROVISIONED"
     for one in (part, *(part.get("GlobalSecondaryIndexes") or ())):
@@ -274,7 +278,8 @@ def _check_update(table: Table, part: Request) -> None:
 
 
 def _with_settings(table: Table, replica: Replica, part: Request, now: float) -> Replica:
-    """The replica with the overrides of a Create or Update; indexes that the table has not are left out."""
+    """The replica with the overrides of a Create or Update, without those for indexes that the table
+    lacks."""
     base = (table.throughput.read_units, (table.on_demand or {}).get("MaxReadRequestUnits"))
     changes: dict[str, Any] = {"throughput": _override(replica.throughput, part, *base)}
     if part.get("TableClassOverride") is not None:
@@ -289,7 +294,7 @@ def _with_settings(table: Table, replica: Replica, part: Request, now: float) ->
 
 
 def _override(current: Override, part: Request, base_units: int, base_ceiling: int | None) -> Override:
-    """An override after a request; the table's own value takes it away, as -1 does that of a ceiling."""
+    """An override after a request. The table's own value removes it; so does -1 for a maximum."""
     units, ceiling = current.read_units, current.read_ceiling
     given = (part.get("ProvisionedThroughputOverride") or {}).get("ReadCapacityUnits")
     if given is not None:
@@ -301,10 +306,10 @@ def _override(current: Override, part: Request, base_units: int, base_ceiling: i
 
 
 def spread(table: Table, request: Request, caller_region: str) -> Table:
-    """A global table after another update of it, asked for in one region, has reached its members.
+    """A global table after an update that a client of one region asked for, made for all its members.
 
-    Deletion protection and a customer's key are each region's own. Class and throughput become the same
-    everywhere, but read capacity that other regions override.
+    Deletion protection and a customer's key belong to each region. Class and throughput become the same in
+    all regions, except for read capacity that a region overrides.
     """
     mine = replicas.local(table, caller_region)
     if mine is None:

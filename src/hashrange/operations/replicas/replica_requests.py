@@ -1,6 +1,6 @@
-"""What an UpdateTable asks of the members of a global table: its ReplicaUpdates, and what goes with them.
+"""Reads the changes of a global table's members from an UpdateTable: ReplicaUpdates and its companions.
 
-Only the rules that need no table are here; `replica_changes` knows the others.
+Only the rules that need no table are here; `replica_changes` has the others.
 
 Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
 ack-api-quirks (DDB-TABLE-223, 224, 257, 265) measured them in October 2026.
@@ -17,7 +17,7 @@ from hashrange.operations.context import Context, Request
 
 _ACTIONS: Final = ("Create", "Update", "Delete", "Disassociate")
 _REGION: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*").fullmatch
-# In the order of the service as far as that was reported; the rest is [assumed].
+# In the order of the service, as far as it was reported; the rest is [assumed].
 _REGIONS: Final = (
     "ap-south-2 ap-south-1 eu-south-1 eu-south-2 me-central-1 il-central-1 ca-central-1 eu-central-1 "
     "eu-central-2 us-west-1 us-west-2 af-south-1 eu-north-1 eu-west-3 eu-west-2 eu-west-1 ap-northeast-3 "
@@ -47,7 +47,8 @@ _SAME_REGION: Final = "Cannot target multiple regions with the same action"
 
 
 class Wanted(NamedTuple):
-    """What a request asks of the members: one kind of action, its parts and new identifiers by region."""
+    """The changes of members in a request: the kind of action, and its parts and new identifiers by
+    region."""
 
     kind: str
     parts: dict[str, Request]
@@ -62,7 +63,7 @@ class Wanted(NamedTuple):
 
 
 def read(request: Request, context: Context, *, alone: bool) -> Wanted | None:
-    """What the request asks of the members, None if nothing; `alone` if it asks for nothing else."""
+    """The changes of members in a request; None if it has none. `alone`: the request has no other changes."""
     if not request.get("ReplicaUpdates"):
         return None
     actions = [_action(update) for update in request["ReplicaUpdates"]]
@@ -93,7 +94,7 @@ def _action(update: Request) -> tuple[str, Request]:
 
 
 def _settings(part: Request) -> list[Any]:
-    """The settings that a part names, those of indexes included."""
+    """The settings that a part gives, including those of indexes."""
     given = [part.get("KMSMasterKeyId"), part.get("TableClassOverride")]
     for one in (part, *(part.get("GlobalSecondaryIndexes") or ())):
         given += [one.get("ProvisionedThroughputOverride"), one.get("OnDemandThroughputOverride")]
@@ -129,7 +130,8 @@ def _check(wanted: Wanted) -> None:
 
 
 def _check_strong(wanted: Wanted) -> None:
-    """A strongly consistent global table is made at once, of three regions. [report] DDB-TABLE-257"""
+    """Refuse a strongly consistent global table that is not made in one request with three regions. [report]
+    DDB-TABLE-257"""
     regions = [*wanted.parts, *([wanted.witness[1]] if wanted.witness else [])]
     if len(regions) != _STRONG_MEMBERS - 1:
         raise ValidationException(_STRONG_COUNT)

@@ -1,7 +1,7 @@
 """BatchExecuteStatement: up to 25 PartiQL statements, all reads or all writes, each with its own answer.
 
-A statement that fails leaves the others as they are: its error stands in its place. Each read names one item
-by its whole key.
+A failed statement does not affect the others: the answer has its error in its place. Each read names one
+item by its whole key.
 
 Source: API reference, BatchExecuteStatement and BatchStatementError.
 """
@@ -26,7 +26,7 @@ from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 
-# The words of a transaction with the name of the batch, an assumption: DynamoDB Local says "Only single item
+# The words of a transaction with the name of the batch [assumed]. DynamoDB Local says "Only single item
 # select is supported" here.
 _WHOLE_KEY = (
     "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
@@ -46,7 +46,7 @@ _CODES = {
 
 
 class _Member(NamedTuple):
-    """A statement of the batch, or the error that it is already known to end with."""
+    """A statement of the batch, or its error, if it failed in the preparation."""
 
     request: Request
     bound: Bound | None
@@ -54,7 +54,7 @@ class _Member(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """A write that fails before it is performed. The table's name is shown once the key is known to fit."""
+    """A write that failed before it was performed. The answer names the table if the key fits it."""
 
     error: ServiceError
     table_name: str | None
@@ -82,7 +82,7 @@ class _Totals:
 
 
 def reads_only(request: Request) -> bool:
-    """Whether no statement writes; one that cannot be parsed does not."""
+    """Whether no statement writes; a statement that cannot be parsed counts as no write."""
     for one in request["Statements"]:
         with suppress(ValidationException):
             if not partiql.prepare(one["Statement"]).reads:

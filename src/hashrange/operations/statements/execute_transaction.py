@@ -51,9 +51,9 @@ def reads_only(request: Request) -> bool:
 def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     """The body of an ExecuteTransaction."""
     statements: list[Request] = request["TransactStatements"]
-    # A token of its own kind: each operation remembers its own [report, dynoxide pull request 125].
+    # The tokens of this operation and of TransactWriteItems are apart [report, dynoxide pull request 125].
     token = request.get("ClientRequestToken")
-    # Before the parameters are normalised: the same request must give the same bytes again.
+    # Taken before the parameters are normalised, so that a repeated request gives equal bytes.
     payload = payload_of(statements) if token is not None else b""
     prepared = [partiql.prepare(one["Statement"]) for one in statements]
     batch: list[Bound] = []
@@ -73,7 +73,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
 
 
 class _Numbered:
-    """Says in a ValidationException which statement it is about."""
+    """Adds the number of the statement to a ValidationException."""
 
     __slots__ = ("_number",)
 
@@ -91,7 +91,7 @@ class _Numbered:
 
 
 def _check(bound: Bound) -> None:
-    """Refuse what no transaction may hold, as far as the statement alone tells."""
+    """Refuse a statement that no transaction may contain, by the rules that need no table."""
     statement = bound.prepared.statement
     if isinstance(statement, Update | DeleteFrom) and statement.returning is not None:
         raise ValidationException(_NO_RETURNING)
@@ -125,7 +125,7 @@ def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Call
 
 
 def _addresses(tables: list[Table], batch: list[Bound]) -> list[Address]:
-    """Where the items are. A key of a wrong type is a reason to cancel, as in a transaction of writes."""
+    """The addresses of the items. A key of a wrong type cancels the transaction, as in one of writes."""
     addresses: list[Address] = []
     reasons: list[Answer] = [{"Code": "None"} for _ in batch]
     for number, (table, bound) in enumerate(zip(tables, batch, strict=True)):
@@ -212,7 +212,8 @@ def _attempt(
     *,
     show_item: bool,
 ) -> Callable[[], Outcome]:
-    """The member of a transaction that a statement stands for; one that does not fit fails when it is run."""
+    """The write of a statement, as a member of the transaction. If it does not fit the table, running it
+    fails."""
     try:
         write = changes.write_of(table, bound, return_item_on_failure=show_item)
         addresses.append((table.space, *writes.address_of(table, write)))

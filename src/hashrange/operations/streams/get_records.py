@@ -1,4 +1,4 @@
-"""GetRecords: the records of a shard behind an iterator, by pages of up to 1,000 and 1 MB.
+"""GetRecords: the records of a shard after an iterator's position, by pages of up to 1,000 records and 1 MB.
 
 Source: API reference, GetRecords; for the words of refusals DynamoDB Local, as decision 5 says.
 """

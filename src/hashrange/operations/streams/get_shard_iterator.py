@@ -1,4 +1,4 @@
-"""GetShardIterator: where in a shard GetRecords begins.
+"""GetShardIterator: makes an iterator for a position in a shard, at which GetRecords begins.
 
 Source: API reference, GetShardIterator; for the words of refusals DynamoDB Local, as decision 5 says.
 """
@@ -42,7 +42,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> int:
-    """The sequence number behind which an iterator of the requested type starts."""
+    """The sequence number after which an iterator of the requested type starts."""
     kind = request["ShardIteratorType"]
     if kind == "TRIM_HORIZON":
         return shard.horizon
@@ -57,7 +57,8 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
     end = shard.end if shard.end is not None else SEQUENCE_MAX
     if not shard.start <= sequence <= end:
         raise ValidationException("Invalid SequenceNumber for the shard")
-    # The mark at which a shard starts is no record, so to start there is to start at its first one.
+    # No record has the shard's start as its sequence number, so to start there is to start at the first
+    # record.
     after = max(shard.start, sequence - 1 if kind == "AT_SEQUENCE_NUMBER" else sequence)
     if after < shard.trimmed:
         raise TrimmedDataAccessException(TRIMMED)

@@ -1,7 +1,8 @@
-"""Shard iterators: opaque texts that say where GetRecords goes on.
+"""Shard iterators: opaque texts for the position at which GetRecords goes on.
 
-A shard iterator holds the stream, the shard, the sequence number to read behind, and when it was issued; it
-needs no memory here and is valid for 15 minutes. It begins with the stream's ARN, as AWS's do.
+A shard iterator holds the stream, the shard, the sequence number after which to read, and the time of its
+issue. So the server need not store it. It is valid for 15 minutes, and begins with the stream's ARN, as
+AWS's do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TIME_MAX: Final = 1e11
 
 
 class Position(NamedTuple):
-    """What a shard iterator says: read records of `shard` with sequences above `after`."""
+    """The position of a shard iterator: it reads records of `shard` with sequences above `after`."""
 
     shard: str
     after: int
@@ -33,14 +34,14 @@ _DECODE = msgspec.json.Decoder(Position)
 
 
 def show(arn: str, position: Position) -> str:
-    """The iterator that says a position in a stream."""
+    """The iterator for a position in a stream."""
     return f"{arn}|1|{urlsafe_b64encode(_ENCODE.encode(position)).decode()}"
 
 
 def parse(iterator: str, now: float) -> tuple[str, Position]:
-    """The stream's ARN and the position that an iterator holds.
+    """The stream's ARN and the position in an iterator.
 
-    Raises `ValidationException` for a text that is none and `ExpiredIteratorException`.
+    Raises `ValidationException` for a text that is no iterator, and `ExpiredIteratorException`.
     """
     arn, _, token = iterator.partition("|1|")
     try:

@@ -1,4 +1,4 @@
-"""What requests of DynamoDB Streams have in common: the ARN of a stream, and Limit."""
+"""The members that requests of DynamoDB Streams share: the ARN of a stream, and Limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_stream(reader: Reader, arn: str) -> Stream:
 
 
 def limit_of(request: Request, most: int, refusal: str) -> int:
-    """The request's Limit, as much as there can be where it has none. Raises `ValidationException`."""
+    """The request's Limit, or the maximum if it has none. Raises `ValidationException`."""
     limit = int(request.get("Limit") or most)
     if limit > most:
         raise ValidationException(f"{INVALID}{refusal} {most}")

@@ -46,7 +46,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _leave_out_warm(shown: Answer, request: Request) -> None:
-    """The answer shows warm throughput of the table if it was asked for, and that of indexes never.
+    """The answer without warm throughput: it shows the table's only if the request gave it, an index's never.
 
     [report] ack-api-quirks DDB-TABLE-033, 138
     """
@@ -57,7 +57,7 @@ def _leave_out_warm(shown: Answer, request: Request) -> None:
 
 
 def _definition(request: Request, context: Context) -> Callable[[Callable[[], int]], Table]:
-    """Check the request; the answer makes the table once it is given a source of spaces."""
+    """Check the request. Returns a function that makes the table, given a source of spaces."""
     billing_mode: Any = request.get("BillingMode") or "PROVISIONED"
     given, warm = request.get("ProvisionedThroughput"), request.get("WarmThroughput")
     throughput.check_billing(billing_mode, given)
@@ -100,7 +100,8 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
 
 
 def _indexes(request: Request, types: dict[str, KeyType], key: KeySchema, billing_mode: str) -> list[Index]:
-    """The indexes. All keys are judged before anything else of them. [report] ack-api-quirks DDB-TABLE-127"""
+    """The indexes. The keys of all are checked before their other parts. [report] ack-api-quirks
+    DDB-TABLE-127"""
     local = [
         (one, definition.index_key_schema(one["KeySchema"], types, is_global=False))
         for one in request.get("LocalSecondaryIndexes") or ()

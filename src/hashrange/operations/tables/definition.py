@@ -1,7 +1,7 @@
 """The rules of a table's and an index's definition, for CreateTable and UpdateTable.
 
-`key_schema`, `index_key_schema` and `index` turn the request's structures into the stored ones and refuse
-what DynamoDB refuses. Spaces are left 0, because only a transaction can give them.
+The functions here turn the request's structures into the stored ones, and refuse what DynamoDB refuses.
+Spaces are left 0, because only a transaction can give them.
 
 Source: API reference, CreateTable; Developer Guide, "Constraints in Amazon DynamoDB"; for the words of
 2026 ack-api-quirks, DDB-TABLE-036 to 044 and 123 to 129.
@@ -202,7 +202,8 @@ def check_indexes(indexes: Sequence[Index]) -> None:
 
 
 def check_all_used(types: Mapping[str, KeyType], keys: Sequence[KeySchema]) -> None:
-    """Every AttributeDefinition must be used by a key: the table's, the first of `keys`, or an index's."""
+    """Refuse an AttributeDefinition that no key uses. `keys` are the table's key, and then those of its
+    indexes."""
     used = {attribute.name: None for key in keys for attribute in key.attributes()}
     if len(used) == len(types):
         return
@@ -218,7 +219,7 @@ def check_all_used(types: Mapping[str, KeyType], keys: Sequence[KeySchema]) -> N
 
 
 def check_class(given: str | None) -> None:
-    """The classes of tables; another is refused in these words. [report] ack-api-quirks DDB-TABLE-442"""
+    """Refuse an unknown table class. The words are those of [report] ack-api-quirks DDB-TABLE-442"""
     if given not in (None, *_TABLE_CLASSES):
         raise ValidationException(
             "Invalid table-class parameter provided. Please try again with a valid table-class value: "
@@ -242,9 +243,9 @@ def check_encryption(given: Mapping[str, Any] | None) -> None:
 
 
 def encryption(given: Mapping[str, Any] | None, caller: Caller) -> dict[str, str] | None:
-    """SSESpecification as the SSEDescription that it leads to; None where the owner of the key is AWS.
+    """The SSEDescription for an SSESpecification; None if AWS owns the key.
 
-    A type alone asks for encryption with it. [report] ack-api-quirks DDB-TABLE-437
+    An SSEType without Enabled means Enabled. [report] ack-api-quirks DDB-TABLE-437
     """
     if given is None or not (given.get("Enabled") or given.get("SSEType")):
         return None
@@ -255,7 +256,7 @@ def encryption(given: Mapping[str, Any] | None, caller: Caller) -> dict[str, str
 def changed_encryption(
     current: Mapping[str, str] | None, given: Mapping[str, Any], caller: Caller
 ) -> dict[str, str] | None:
-    """The same for an update, which has to change something."""
+    """As `encryption`, for an update; refuses one that changes nothing."""
     wanted = encryption(given, caller)
     if wanted is None and current is None:
         raise ValidationException(f"{INVALID}Table is already encrypted by default")

@@ -49,7 +49,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _check_at_rest(table: Table) -> None:
-    """The words are those of ack-api-quirks DDB-TABLE-001, 006, 063 and 150."""
+    """Refuse to delete a table that is being changed. The words are those of ack-api-quirks DDB-TABLE-001,
+    006, 063 and 150."""
     problem = {
         "CREATING": f"Table is being created: {table.name}",
         "UPDATING": f"Table: {table.name} is in the process of being updated.",

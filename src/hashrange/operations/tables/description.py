@@ -1,4 +1,4 @@
-"""TableDescription: what CreateTable, DescribeTable, UpdateTable and DeleteTable show of a table.
+"""TableDescription: the description of a table in the answers of operations.
 
 Source: API reference, TableDescription.
 """
@@ -13,12 +13,12 @@ from hashrange.storage.api import Reader
 from hashrange.tables.definitions import replicas
 from hashrange.tables.definitions.table import Index, KeySchema, Replica, Table, Throughput
 
-# Other modes are those of global tables of several accounts.
+# The other modes are for global tables of several accounts.
 _SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"
 
 
 def billing_mode(summary: dict[str, Any]) -> dict[str, Any]:
-    """The members that show a billing mode, one under a name that the model does not have.
+    """The members that show a billing mode. The API model does not have the name of one of them.
 
     [report] extenddb pull 320
     """
@@ -32,14 +32,14 @@ def describe(
 ) -> dict[str, Any]:
     """The TableDescription of `table` in the caller's region.
 
-    `status` where the answer shows another than the present one.
+    `status` replaces the present status in the answer.
     """
     whole, table = table, replicas.seen_from(table, caller.region)
     status = status or table.status
     arn = table_arn(caller, table.name)
     totals = reader.totals(table.space)
     shown: dict[str, Any] = {
-        # By name, as NonKeyAttributes are; indexes are as they were asked for.
+        # Sorted by name, as NonKeyAttributes are; indexes stay in the order of the request.
         # [report] ack-api-quirks DDB-TABLE-125
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": table.attribute_types[name]}
@@ -92,7 +92,7 @@ def describe(
 
 
 def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict[str, Any]:
-    """What only a global table shows; `here` is the table in the caller's region.
+    """The members that only a global table has; `here` is the table in the caller's region.
 
     A replica never lists itself. [report] ack-api-quirks DDB-TABLE-201, 229, 259
     """
@@ -110,7 +110,7 @@ def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict
 
 
 def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[str, Any]:
-    """A ReplicaDescription. What is as in the caller's region is left out."""
+    """A ReplicaDescription. Members that are equal in the caller's region are left out."""
     there, status = replicas.seen_by(whole, replica), replicas.status(replica)
     mode = whole.billing_mode
     shown: dict[str, Any] = {"RegionName": replica.region, "ReplicaStatus": status}
@@ -138,7 +138,8 @@ def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[st
 
 
 def _overrides(here: Table | Index, there: Table | Index, billing_mode: str) -> dict[str, Any]:
-    """Another region's read capacity where it is not that of the caller's. [report] DDB-TABLE-250, 422"""
+    """Another region's read capacity, if it differs from that of the caller's region. [report]
+    DDB-TABLE-250, 422"""
     units = there.throughput.read_units
     if billing_mode == "PROVISIONED" and units != here.throughput.read_units:
         return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}}
@@ -190,7 +191,7 @@ def _global_index(
     reader: Reader, table: Table, index: Index, table_arn_: str, table_status: str, now: float
 ) -> dict[str, Any]:
     shown = _index(reader, index, table_arn_)
-    # The indexes of a new table come to life with it.
+    # The indexes of a new table become ACTIVE with the table.
     status = "CREATING" if table_status == "CREATING" else index.status
     shown["IndexStatus"] = status
     if index.status == "CREATING":

@@ -1,10 +1,10 @@
 """GlobalSecondaryIndexUpdates of an UpdateTable: create, delete and re-provision indexes of a live table.
 
-A new index of a small table is filled at once; that of a large one by the sweep, and it stays CREATING
-until then. A deleted index is gone at once.
+A new index of a small table is filled at once. A new index of a large table is filled by the sweep, and stays
+CREATING until then. A deleted index is gone at once.
 
-Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB"; for words, and for what answers
-show, what ack-api-quirks measured in October 2026 (its DDB-TABLE-135 to 174, 375, 380, 456).
+Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB"; for the words and the contents of
+answers the measurements of ack-api-quirks of October 2026 (its DDB-TABLE-135 to 174, 375, 380, 456).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _ONE_AT_A_TIME = (
 
 
 class Changed(NamedTuple):
-    """A table after a change of its indexes: as it is stored, and as the answer shows it."""
+    """A table after a change of its indexes: the stored one, and the one that the answer shows."""
 
     stored: Table
     shown: Table
 
 
 def slow(updates: list[Request] | None) -> bool:
-    """Whether the table itself is busy with the changes: an index comes or goes."""
+    """Whether the changes make the table UPDATING: they create or delete an index."""
     return any(update.get("Update") is None for update in updates or ())
 
 
 def check(updates: list[Request]) -> None:
-    """The rules that need no table. Raises `ValidationException` and `LimitExceededException`."""
+    """Check the rules that need no table. Raises `ValidationException` and `LimitExceededException`."""
     coming_or_going = 0
     names: list[str] = []
     for update in updates:
@@ -82,7 +82,7 @@ def check(updates: list[Request]) -> None:
 
 
 def check_switch(table: Table, updates: list[Request] | None) -> None:
-    """A table that becomes PROVISIONED needs throughput for each of its indexes."""
+    """Refuse a switch to PROVISIONED without throughput for each of the table's indexes."""
     given = {}
     for update in updates or ():
         part = update.get("Update") or update.get("Delete")
@@ -96,7 +96,8 @@ def check_switch(table: Table, updates: list[Request] | None) -> None:
 
 
 def switched(index: Index, before: str) -> Index:
-    """A global index when the billing mode of its table, `before`, has become the other one."""
+    """A global index after a switch of the billing mode of its table; `before` is the table before the
+    switch."""
     return msgspec.structs.replace(
         index,
         throughput=throughput.switched(index.throughput, None),
@@ -110,7 +111,7 @@ def apply(
 ) -> Changed:
     """Change the indexes of `table` as a checked request says.
 
-    The table has its new billing mode; `switching` if that is another than before.
+    `table` has its new billing mode already; `switching`: it had another one before.
     """
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
@@ -134,7 +135,8 @@ def apply(
 
 
 def _with_types(table: Table, request: Request) -> Table:
-    """The table with the types of what its keys use; other definitions in the request are ignored."""
+    """The table with the types of the attributes that its keys use; the request's other definitions are
+    ignored."""
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
     types: dict[str, KeyType] = {**given, **table.attribute_types}
     schemas = (table.key, *(index.key for index in table.indexes))
@@ -170,7 +172,7 @@ def _create(
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
     if not given:
         raise ValidationException(f"{INVALID}AttributeDefinitions is not specified for index: {name}")
-    # The request itself must define the keys of its new index, whatever the table knows already.
+    # The request must define the key attributes of its new index, even if the table defines them already.
     # [report] dynoxide issue 144
     key = definition.index_key_schema(part["KeySchema"], given, is_global=True)
     _check_same_types(table, {**table.attribute_types, **given})
@@ -189,12 +191,12 @@ def _create(
     if at_once and backfill.at_once(txn, made, index):
         active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
         made = made.with_index(active)
-    # It begins with the allocation of resources.
+    # The answer shows the first phase, in which the service allocates resources.
     return made, msgspec.structs.replace(index, backfilling=False)
 
 
 def _check_alone(table: Table, name: str) -> None:
-    """One index at a time comes or goes; one that comes may be given up."""
+    """Refuse to create or delete an index while another one is; an index that is CREATING may be deleted."""
     if any(index.status != "ACTIVE" and index.name != name for index in table.indexes):
         raise LimitExceededException(_ONE_AT_A_TIME)
 
@@ -229,7 +231,7 @@ def _reprovisioned(table: Table, index: Index, part: Request, *, switching: bool
 
 
 def _echoed(before: Index, after: Index, part: Request, *, switching: bool) -> Index:
-    """An updated index as the answer shows it: with the units and the warm throughput of before."""
+    """An updated index as the answer shows it: with the former units and warm throughput."""
     ceilings = part.get("OnDemandThroughput")
     busy = part.get("ProvisionedThroughput") is not None or throughput.ceilings(ceilings) is not None
     return msgspec.structs.replace(
@@ -242,7 +244,7 @@ def _echoed(before: Index, after: Index, part: Request, *, switching: bool) -> I
 
 
 def mark_warming(shown: Answer, updates: list[Request] | None) -> None:
-    """Tell of the indexes in an answer whose warm throughput is being raised."""
+    """Mark the indexes in an answer whose warm throughput is being raised."""
     warming = {
         update["Update"]["IndexName"]
         for update in updates or ()

@@ -16,7 +16,7 @@ from hashrange.tables.streams import logs
 
 
 def view_type(specification: Request | None) -> str | None:
-    """The view type that a CreateTable asks for, None where it asks for no stream."""
+    """The view type in a CreateTable; None if it asks for no stream."""
     if specification is None:
         return None
     return _view_type(
@@ -27,7 +27,7 @@ def view_type(specification: Request | None) -> str | None:
 
 
 def updated_view_type(specification: Request | None) -> str | None:
-    """The view type that an UpdateTable asks for, None where it asks for no stream."""
+    """The view type in an UpdateTable; None if it asks for no stream."""
     if specification is None:
         return None
     return _view_type(
@@ -38,7 +38,8 @@ def updated_view_type(specification: Request | None) -> str | None:
 
 
 def _view_type(specification: Request, missing: str, misplaced: str) -> str | None:
-    """The words are those that ack-api-quirks DDB-TABLE-442 lists."""
+    """The view type in a StreamSpecification. The words of errors are those of ack-api-quirks
+    DDB-TABLE-442."""
     view = specification.get("StreamViewType")
     if not specification["StreamEnabled"]:
         if view is not None:

@@ -50,7 +50,8 @@ def _check_key(key: str | None) -> str:
 
 
 def _check_prefix(key: str) -> None:
-    """AWS's prefix, in any case, of keys to add and to take away. [report] ack-api-quirks DDB-TABLE-105"""
+    """Refuse keys, to add or to remove, with AWS's prefix in any case. [report] ack-api-quirks
+    DDB-TABLE-105"""
     if key.lower().startswith("aws:"):
         raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
 
@@ -61,7 +62,7 @@ def _check_count(keys: Collection[str]) -> None:
 
 
 def _open(reader: Reader, arn: str, caller: Caller, now: float) -> Table:
-    """The table that an ARN names. Which part is wrong decides the error.
+    """The table that an ARN names. The error depends on the wrong part of the ARN.
 
     [report] extenddb pull 227 for the classes; ack-api-quirks DDB-TABLE-442 and DDB-BACKUP-013 for the words
     """
@@ -124,7 +125,7 @@ def prepare_list(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = _open(reader, request["ResourceArn"], context.caller, context.now)
-        # One that is no token of ours gives the first page. [report] ack-api-quirks DDB-TABLE-073
+        # An unknown token gives the first page. [report] ack-api-quirks DDB-TABLE-073
         after = request.get("NextToken") or ""
         if after not in table.tags:
             after = ""

@@ -1,11 +1,12 @@
-"""Throughput of tables and indexes: provisioned units, ceilings of on-demand requests, warm throughput.
+"""Throughput of tables and indexes: provisioned units, maximums of on-demand requests (ceilings), warm
+throughput.
 
-A billing mode allows the one or the other of the first two. Warm throughput is shown always, and never
-falls: what a table or index keeps of it (`warm`) is the highest it was asked for or provisioned with.
+PROVISIONED tables have units, on-demand tables may have ceilings. Every answer shows warm throughput, and it
+never falls: the stored value (`warm`) is the highest that was asked for or provisioned.
 
-Messages name a table as "table" and an index by its name, each in its own way: `Of` knows how.
-Source: API reference, CreateTable and UpdateTable; what ack-api-quirks measured in October 2026 (its
-DDB-TABLE-038 to 064, 128, 152 to 179) for the words and for what answers show.
+The texts of errors name tables and indexes in different ways: `Of` has these texts.
+Source: API reference, CreateTable and UpdateTable; for the words and the contents of answers the
+measurements of ack-api-quirks of October 2026 (its DDB-TABLE-038 to 064, 128, 152 to 179).
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ _NO_CHANGE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """What messages call the table or index that throughput is of."""
+    """The names of a table or index in the texts of errors about its throughput."""
 
     index: str | None = None
 
     @property
     def unchanged(self) -> dict[str, str]:
-        """In the message that nothing would change."""
+        """The name in the error for an update that changes nothing."""
         if self.index is None:
             return {"of": "table", "short": "the table"}
         return {"of": f"index {self.index}", "short": f"index {self.index}"}
 
     @property
     def ceiling(self) -> str:
-        """In messages about OnDemandThroughput."""
+        """The name in errors about OnDemandThroughput."""
         return "table" if self.index is None else f"index : {self.index}"
 
     @property
     def warm(self) -> str:
-        """In messages about WarmThroughput."""
+        """The name in errors about WarmThroughput."""
         return "table" if self.index is None else f"index {self.index}"
 
 
@@ -67,7 +68,7 @@ TABLE: Final = Of()
 
 
 def with_billing_mode(request: dict[str, Any]) -> dict[str, Any]:
-    """The request with its billing mode under the name that the model has for it.
+    """The request with its billing mode under the name BillingMode.
 
     TableThroughputMode is a second name, for requests that do not use the first. [report] extenddb pull 320
     """
@@ -77,7 +78,7 @@ def with_billing_mode(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
-    """A table's throughput is given exactly where its billing mode is PROVISIONED."""
+    """Refuse throughput of a table without the billing mode PROVISIONED, and this mode without throughput."""
     if billing_mode == "PROVISIONED" and given is None:
         raise ValidationException(
             f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode "
@@ -93,7 +94,7 @@ def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
 def check_index_billing(
     billing_mode: str, given: Mapping[str, Any] | None, name: str, *, updating: bool
 ) -> None:
-    """The same for a new index; UpdateTable says it in other words than CreateTable."""
+    """As `check_billing`, for a new index. UpdateTable has other words for this than CreateTable."""
     if billing_mode == "PAY_PER_REQUEST" and given is not None:
         raise ValidationException(
             f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: {name} "
@@ -111,14 +112,14 @@ def check_index_billing(
 
 
 def provisioned(given: Mapping[str, Any] | None) -> Throughput:
-    """ProvisionedThroughput, zero where none is given."""
+    """The stored form of ProvisionedThroughput; zero units if it is not given."""
     if given is None:
         return Throughput()
     return Throughput(given["ReadCapacityUnits"], given["WriteCapacityUnits"])
 
 
 def changed(current: Throughput, given: Mapping[str, Any], now: float, of: Of = TABLE) -> Throughput:
-    """New throughput of a table or index; refused where nothing would change."""
+    """New throughput of a table or index; refuses an update that changes nothing."""
     read, write = given["ReadCapacityUnits"], given["WriteCapacityUnits"]
     if (read, write) == (current.read_units, current.write_units):
         raise ValidationException(_NO_CHANGE.format(**of.unchanged, read=read, write=write))
@@ -136,13 +137,14 @@ def changed(current: Throughput, given: Mapping[str, Any], now: float, of: Of = 
 
 
 def switched(current: Throughput, given: Mapping[str, Any] | None) -> Throughput:
-    """Throughput after a switch of the billing mode, which counts as no change of it."""
+    """Throughput after a switch of the billing mode. The switch does not count as an increase or decrease."""
     units = provisioned(given)
     return msgspec.structs.replace(current, read_units=units.read_units, write_units=units.write_units)
 
 
 def _check_decrease(current: Throughput, now: float) -> None:
-    """After the first four of a day, one decrease an hour. Source: Developer Guide, "Quotas"."""
+    """Refuse more than four decreases on a day, unless the last one was an hour ago. Source: Developer Guide,
+    "Quotas"."""
     last, today = current.last_decrease, current.decreases_today(now)
     if last is None or today < DECREASES_FREELY_MAX:
         return
@@ -165,16 +167,16 @@ def _moment(seconds: float) -> str:
 
 
 def ceilings(given: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """OnDemandThroughput, None where it names nothing."""
+    """The stored form of OnDemandThroughput; None if it has no members."""
     return _known(given, _CEILINGS)
 
 
 def check_ceilings(
     given: Mapping[str, Any] | None, billing_mode: str, of: Of = TABLE, *, updating: bool = False
 ) -> None:
-    """Refuse ceilings where the billing mode has none, and such as are below 1.
+    """Refuse ceilings with the billing mode PROVISIONED, and ceilings below 1.
 
-    An update may take a ceiling away, with -1.
+    An update may remove a ceiling, with -1.
     """
     named = ceilings(given) or {}
     for name in named:
@@ -202,7 +204,7 @@ def changed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any]
 
 
 def echoed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any]) -> dict[str, int]:
-    """What the answer to that update shows: a ceiling that goes, as it was asked for."""
+    """The ceilings in the answer to an update: a removed ceiling is shown as the -1 of the request."""
     return {**(current or {}), **(ceilings(given) or {})}
 
 
@@ -210,14 +212,14 @@ def echoed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any])
 
 
 def warm(given: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """WarmThroughput, None where it names nothing."""
+    """The stored form of WarmThroughput; None if it has no members."""
     return _known(given, tuple(_ON_DEMAND_WARM))
 
 
 def current_warm(kept: Mapping[str, int] | None, units: Throughput, billing_mode: str) -> dict[str, int]:
-    """The warm throughput of a table or index that keeps `kept` of it.
+    """The warm throughput of a table or index whose stored value is `kept`.
 
-    It is what is to be kept before units or billing mode change.
+    It has to be stored before units or the billing mode change.
     """
     base = _provisioned_warm(units) if billing_mode == "PROVISIONED" else _ON_DEMAND_WARM
     return {name: max(least, (kept or {}).get(name, 0)) for name, least in base.items()}
@@ -230,7 +232,7 @@ def _provisioned_warm(units: Throughput) -> dict[str, int]:
 def check_new_warm(
     given: Mapping[str, Any] | None, units: Throughput, billing_mode: str, of: Of = TABLE
 ) -> None:
-    """Refuse less warm throughput for a new table or index than it has without asking."""
+    """Refuse less warm throughput for a new table or index than it would have by itself."""
     on_demand = billing_mode == "PAY_PER_REQUEST"
     base = _ON_DEMAND_WARM if on_demand else _provisioned_warm(units)
     for name, value in (warm(given) or {}).items():
@@ -249,7 +251,7 @@ def check_new_warm(
 def changed_warm(
     owner: Table | Index, billing_mode: str, given: Mapping[str, Any], of: Of = TABLE
 ) -> dict[str, int]:
-    """What a table or index keeps after an update of its warm throughput, which cannot fall."""
+    """The stored value after an update of warm throughput; refuses a decrease."""
     current, named = current_warm(owner.warm, owner.throughput, billing_mode), warm(given) or {}
     for name, value in named.items():
         if value < current[name]:
@@ -261,5 +263,5 @@ def changed_warm(
 
 
 def _known(given: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, int] | None:
-    """The members that the API knows, None for none."""
+    """The known members of a structure; None if there are none."""
     return {name: given[name] for name in names if given.get(name) is not None} or None if given else None

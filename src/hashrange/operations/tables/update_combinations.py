@@ -1,9 +1,10 @@
-"""Which changes of an UpdateTable may share a request: hardly any.
+"""Refuses an UpdateTable with changes that may not share a request.
 
-Encryption, table class, deletion protection and warm throughput each stand alone; ceilings of on-demand
-requests go with the billing mode only; a stream and an index go with neither each other nor new units.
+Changes of encryption, table class, deletion protection and warm throughput each need a request of their own.
+Ceilings of on-demand requests may be changed with the billing mode only. A change of the stream may come
+neither with a change of indexes nor with new units, and a change of indexes not with new units.
 
-Source: what ack-api-quirks measured in October 2026 (its DDB-TABLE-174, 359, 433, 456).
+Source: the measurements of ack-api-quirks of October 2026 (its DDB-TABLE-174, 359, 433, 456).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hashrange.errors import INVALID, ValidationException
 from hashrange.operations.context import Request
 from hashrange.operations.tables import index_changes, throughput
 
-# In the order in which they are named where there are several.
+# If a request has several of them, the error names the first one in this order.
 _ALONE: Final = {
     "SSESpecification": "Server-Side Encryption modification",
     "TableClass": "TableClass modification",
@@ -30,16 +31,16 @@ CHANGES: Final = (
     "GlobalSecondaryIndexUpdates",
     "GlobalTableSettingsReplicationMode",
 )
-"""The members of an UpdateTable that ask for a change, but for those about replicas."""
+"""The members of an UpdateTable that ask for a change, without those about replicas."""
 
 
 def check(request: Request) -> None:
     """Raise `ValidationException` for changes that may not share a request."""
     if request.get("GlobalSecondaryIndexUpdates") == []:
-        # Nobody gets here with this alone: it is no change.
+        # A request with this member alone was refused before, because it is no change.
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexUpdates is empty")
     changes = {member for member in CHANGES if request.get(member) is not None}
-    # One that names nothing is ignored beside others.
+    # A WarmThroughput without members is ignored beside other changes.
     if throughput.warm(request.get("WarmThroughput")) is None:
         changes.discard("WarmThroughput")
     if throughput.ceilings(request.get("OnDemandThroughput")) is None:

@@ -1,9 +1,9 @@
 """UpdateTable: throughput, billing mode, global indexes, streams, protection, class, encryption, replicas.
 
-The answer often shows a table as it was, and the next DescribeTable what it is now.
+The answer often shows the table as it was before; the next DescribeTable shows the table as it is now.
 
-Source: API reference, UpdateTable; for what answers show ack-api-quirks, which measured it in October 2026
-(its DDB-TABLE-055 to 064, 152, 165, 178, 179, 361, 370, 410).
+Source: API reference, UpdateTable; for the contents of answers the measurements of ack-api-quirks of October
+2026 (its DDB-TABLE-055 to 064, 152, 165, 178, 179, 361, 370, 410).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog, replicas, states
 from hashrange.tables.definitions.table import Table
 
-# [report] ack-api-quirks DDB-TABLE-015; a mode of consistency that is asked for alone is not listed.
+# [report] ack-api-quirks DDB-TABLE-015. MultiRegionConsistency is not in the list, though a request may have
+# it alone.
 _NOTHING = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, "
     "SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, {consistency}"
@@ -38,7 +39,7 @@ _OWN_MODE = (
     "Only ENABLED and DISABLED settings replication are supported for a Regional Table."
 )
 
-# What a table is not busy with, though it may take its time.
+# A change of these members does not make the table UPDATING, even if it is made later in the background.
 _AT_ONCE = frozenset(
     ("DeletionProtectionEnabled", "OnDemandThroughput", "SSESpecification", "WarmThroughput")
 )
@@ -106,9 +107,10 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _check_at_rest(table: Table, request: Request) -> None:
-    """Refuse what the table's state does not admit."""
+    """Refuse changes that the table's present state does not allow."""
     status = table.status
-    # New ceilings make no table busy, but wait for one that is. [report] ack-api-quirks DDB-TABLE-119, 369
+    # New ceilings do not make the table UPDATING, but are refused while it is. [report] ack-api-quirks
+    # DDB-TABLE-119, 369
     waits = _is_slow(request) or request.get("OnDemandThroughput") is not None
     if status == "ACTIVE" or (status == "UPDATING" and not waits):
         return
@@ -135,7 +137,7 @@ def _is_slow(request: Request) -> bool:
 
 
 def _echoed(old: dict[str, Any], new: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The description in the answer, of what the table was and what it will be."""
+    """The description in the answer, made from the table before and after the update."""
     mode, ceilings = request.get("BillingMode"), request.get("OnDemandThroughput")
     before = old.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if mode is not None and mode != before:

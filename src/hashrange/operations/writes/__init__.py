@@ -1,4 +1,4 @@
-"""Operations that change items: one, many, or all or nothing.
+"""Operations that change items: one item, batches, transactions.
 
-    single_write     what they share: a request becomes a write, its outcome an answer
+    single_write     turns a request into a write, and the outcome of the write into an answer
 """

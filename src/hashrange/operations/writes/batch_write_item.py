@@ -1,6 +1,6 @@
 """BatchWriteItem: up to 25 puts and deletes without conditions, in one or more tables.
 
-Here all of a batch happens at once; a client must not count on it, because DynamoDB does not promise it.
+Here a batch is atomic. A client must not rely on this, because DynamoDB does not promise it.
 
 Source: API reference, BatchWriteItem.
 """
@@ -92,10 +92,10 @@ def _write(name: str, request: Request) -> Write:
 
 
 def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
-    """Refuse two writes of one item, also of a table that is named in two ways."""
+    """Refuse two writes of one item, also if the request names the table in two ways."""
     seen: set[tuple[int, bytes, bytes]] = set()
     for table, write in batch:
-        # Puts too get the errors of a Key here, unlike PutItem's.
+        # Unlike in PutItem, the errors of a put's key are those of a `Key`.
         key = {name: write.key[name] for name in table.key_names if name in write.key}
         key = key if write.action == "put" else write.key
         address = (table.space, *keys.address_of_key(table.key, key))

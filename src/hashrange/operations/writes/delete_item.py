@@ -1,4 +1,4 @@
-"""DeleteItem: delete an item by its key; deleting what is not there succeeds.
+"""DeleteItem: delete an item by its key. It succeeds if the item does not exist.
 
 Source: API reference, DeleteItem.
 """

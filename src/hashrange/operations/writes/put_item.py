@@ -1,4 +1,4 @@
-"""PutItem: create an item or replace it whole.
+"""PutItem: create an item, or replace it as a whole.
 
 Source: API reference, PutItem.
 """

@@ -1,6 +1,6 @@
-"""What PutItem, UpdateItem and DeleteItem share: requests become a `Write`, outcomes become an answer.
+"""Turns requests of PutItem, UpdateItem and DeleteItem into a `Write`, and the outcome into an answer.
 
-The same functions serve the members of a transaction, whose requests have the same shape.
+The members of a transaction have the same shape as these requests, and use the same functions.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def update(request: Request, level: int = 1) -> Write:
     is_charged = False
     if request.get("UpdateExpression") is not None:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
-        # A transaction measures the finished item only ([report] paritysuite).
+        # In a transaction only the size of the updated item is limited ([report] paritysuite).
         is_charged = level == 1 and update_of_text.charges is not None
         change = update_of_text
     condition = parameters.write_condition(request, subs)
@@ -120,7 +120,8 @@ def run(
     write: Write,
     attributes: Callable[[Outcome], object | None],
 ) -> WriteBody:
-    """The body of a single write; `attributes` gives the answer's Attributes, or None for none."""
+    """The body of a single write. `attributes` returns the Attributes of the answer; None: the answer has
+    none."""
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
@@ -156,13 +157,13 @@ def collection_metrics(txn: Transaction, write: Write, outcome: Outcome) -> Answ
 
 
 def _check_return_values(request: Request) -> None:
-    """A put and a delete know nothing but the whole item."""
+    """Refuse ReturnValues of a put or delete other than ALL_OLD and NONE."""
     if request.get("ReturnValues") not in (None, "NONE", "ALL_OLD"):
         raise RequestViolation("ReturnValues can only be ALL_OLD or NONE")
 
 
 def whole_attributes(request: Request) -> Callable[[Outcome], object | None]:
-    """What a put or a delete answers, by its ReturnValues."""
+    """The function for the Attributes of a put or delete, by its ReturnValues."""
     return old_attributes if request.get("ReturnValues") == "ALL_OLD" else no_attributes
 
 

@@ -1,7 +1,7 @@
 """TransactWriteItems: up to 100 writes and checks, all or nothing.
 
-The body runs inside one engine transaction, so isolation and atomicity come with it. Every member is
-tried even after one has failed, because the answer names the reason of each.
+The body runs in one engine transaction, which makes it isolated and atomic. Every member is tried, even
+after one has failed, because the answer has a reason for each.
 
 Source: API reference, TransactWriteItems; Developer Guide, "Amazon DynamoDB Transactions: how it works".
 """
@@ -55,7 +55,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a TransactWriteItems."""
     members: list[Request] = request["TransactItems"]
     token = request.get("ClientRequestToken")
-    # Before the members are normalised: the same request must give the same bytes again.
+    # Taken before the members are normalised, so that a repeated request gives equal bytes.
     payload = payload_of(members) if token is not None else b""
     given_names: list[str] = []
     batch: list[Write] = []
@@ -105,11 +105,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def payload_of(members: list[Request]) -> bytes:
-    """What a ClientRequestToken is bound to. Raises `SerializationException` for what cannot be read."""
+    """The bytes of a request to which its ClientRequestToken is bound. Raises `SerializationException` if the
+    request is nested too deeply."""
     try:
         return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # Nested too deeply; it may be in what DynamoDB does not know, which nobody else looks at.
+        # The request is nested too deeply, perhaps in an unknown member, which no other check looks at.
         raise SerializationException() from None
 
 
@@ -126,11 +127,12 @@ class Claim(NamedTuple):
         return tokens.claim(txn, self.account_id, self.token, self.payload, occasion.now, in_flight)
 
     def keep(self, txn: Transaction, outcomes: list[Outcome]) -> None:
-        """Remember what the request wrote, for the answer to its repetition."""
+        """Store the sizes of the written items, for the answer to a repeated request."""
         tokens.keep_sizes(txn, self.account_id, self.token, [_size(outcome) for outcome in outcomes])
 
     def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Answer:
-        """The answer to a repeated request: no effect, and the capacity of reading what the first wrote."""
+        """The answer to a repeated request: it has no effect, and costs reading the items that the first one
+        wrote."""
         if mode is None:
             return {}
         totals: dict[str, capacity.Consumed] = {}
@@ -155,9 +157,9 @@ def _write(member: Request) -> tuple[Write, str]:
 
 
 def _goes_too_deep(member: Request) -> bool:
-    """Whether an Update has a value that no item may hold: the reason for which it is cancelled.
+    """Whether an Update has a value that is nested too deeply for an item, which cancels the transaction.
 
-    The values of the other members may go as deep as they like. [report] dynamodb-conformance pull
+    Values of the other kinds of members may be nested more deeply. [report] dynamodb-conformance pull
     request 178.
     """
     update = member.get("Update")
@@ -170,10 +172,10 @@ def _refuse(message: str) -> Outcome:
 
 
 def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes, bytes]]:
-    """Where the items of all members lie.
+    """The addresses of the items of all members.
 
-    A key that does not fit its table cancels the transaction before anything else of it is looked at, and
-    the first such member alone has a reason; an empty key is no reason but an error of the request.
+    A key that does not fit its table cancels the transaction before any other check, and only the first such
+    member has a reason. An empty key is an error of the request instead.
     [report] floci pull request 3674.
     """
     addresses: list[tuple[int, bytes, bytes]] = []
@@ -201,10 +203,10 @@ def check_distinct(addresses: list[tuple[int, bytes, bytes]]) -> None:
 def run_all(
     txn: Transaction, attempts: Sequence[Callable[[], Outcome]], claim: Claim | None, occasion: Occasion
 ) -> list[Outcome]:
-    """Run every member of a transaction, and note that it is under way.
+    """Run every member of a transaction, and hold its items if transactions stay in flight.
 
-    Raises `TransactionCanceledException` with all reasons if any fails, and `ValidationException` for more
-    bytes than a transaction may have.
+    Raises `TransactionCanceledException` with all reasons if any member fails, and `ValidationException` if
+    the transaction has too many bytes.
     """
     outcomes = _outcomes(attempts)
     _check_size(outcomes)
@@ -264,5 +266,5 @@ def consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> list
 
 
 def _size(outcome: Outcome) -> int:
-    """The size that a write is charged by."""
+    """The size from which the cost of a write is computed."""
     return max(records.size_of(record) if record else 0 for record in (outcome.old, outcome.new))

@@ -1,11 +1,11 @@
-"""The admin plane as one application: endpoints mounted on it, and the list of them at `GET /`, as OpenAPI.
+"""The admin plane as one application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
 
-Errors are `{"error": "…"}`. There is no authentication: the port is on the loopback interface, and what a
-web page could make a browser send there is refused, by the Host header (DNS rebinding) and by asking for
-a JSON content type (a cross-origin request with one needs a preflight, which is not answered).
+Errors are `{"error": "…"}`. There is no authentication, because the port is on the loopback interface.
+Requests that a web page makes a browser send are refused: by the Host header (DNS rebinding), and because a
+JSON content type is required (a cross-origin request with one needs a preflight, which is not answered).
 
-Loaded when somebody first connects to the port (`server.admin.port`). Runs on the data plane's event loop, so
-no endpoint may take long there. Refuses to know DynamoDB's API, and which endpoints there are.
+It is loaded at the first connection to the port (`server.admin.port`). It runs on the data plane's event
+loop, so no endpoint may take long there. Refuses to know DynamoDB's API, and the list of endpoints.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BODY_BYTES_MAX: Final = 64 * 1024
 _SHUTDOWN_SECONDS_MAX: Final = 2
 
 REQUEST_SECONDS_MAX: Final = 10.0
-"""How long a connection may take until its next request is there, and to take an answer."""
+"""How long a client may take to send its next request, and to take an answer."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Endpoint:
 
 
 class AdminServer(uvicorn.Server):
-    """A uvicorn server that is a guest on somebody else's event loop."""
+    """A uvicorn server that runs on the event loop of the data plane."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -65,7 +65,8 @@ class AdminServer(uvicorn.Server):
 
 
 class AdminConnection(HttpToolsProtocol):
-    """A connection that is cut off if its client lets it wait: uvicorn waits for a first request for ever."""
+    """A connection that is cut off if its client is too slow: uvicorn would wait for a first request for
+    ever."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -78,7 +79,7 @@ class AdminConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def on_message_complete(self) -> None:
-        # From here on the server is to blame for the time: a change of the clock may take minutes.
+        # From here on the time does not count against the client: a change of the clock may take minutes.
         if not self.flow.write_paused:
             self._clear_deadline()
         super().on_message_complete()
@@ -86,7 +87,7 @@ class AdminConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete:
-            # No other request came meanwhile.
+            # No other request has come in the meantime.
             self._set_deadline()
 
     def pause_writing(self) -> None:
@@ -124,7 +125,7 @@ def server(subject: Subject, endpoints: Sequence[Endpoint]) -> AdminServer:
         server_header=False,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS_MAX,
     )
-    # Loading imports the rest: it belongs to the thread that this runs on, not to the loop.
+    # Loading imports further modules, so it is done here, on a thread, and not on the event loop.
     config.load()
     return AdminServer(config)
 
@@ -146,7 +147,8 @@ def application(subject: Subject, endpoints: Sequence[Endpoint]) -> Starlette:
 
 
 def _routes(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """A route for each path: it knows all methods of the path when it refuses another."""
+    """A route for each path, which knows all methods of the path, so that it can list them when it refuses
+    one."""
     paths: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
@@ -184,7 +186,7 @@ def subject_of(request: Request) -> Subject:
 
 
 async def read_json(request: Request, shape: type[T]) -> T:
-    """The body of a request, decoded; raises HTTPException where it is none."""
+    """The decoded body of a request. Raises HTTPException if it is not valid."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "send JSON with the content type application/json")
     body = bytearray()

@@ -1,7 +1,8 @@
 """The virtual clock of a server, on the admin plane.
 
-    GET  /clock     the time that the database runs on
-    POST /clock     set, advance, freeze or resume a virtual clock; answers when all that is due then is done
+    GET  /clock     the time of the database's clock
+    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work that is due then is
+    done
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _NOT_VIRTUAL: Final = (
 
 
 class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A change of the clock, all at one moment: it is set, then advanced, then frozen or resumed.
+    """A change of the clock in one step: it is set, then advanced, then frozen or resumed.
 
     `set` is an ISO 8601 time (UTC where it names no zone) or epoch seconds. `advance` is a number of seconds
-    or a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` says whether the clock stands from then on;
-    without it, it goes on as before.
+    or a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` says whether the clock stands still from
+    then on; without `frozen` this does not change.
     """
 
     set: str | float | None = None
@@ -69,18 +70,18 @@ async def _change_clock(request: Request) -> None:
         clock.change(moment, advance=advance or 0.0, frozen=change.frozen)
     except ValueError as error:
         raise HTTPException(400, str(error)) from None
-    # Whoever moved the time finds everything as it is then: no polling, no race with the next sweep.
+    # The client finds all work done that is due at the new time: it need not poll until the next sweep.
     await subject.settle()
     if subject.plane.draining:
         raise HTTPException(503, "the server is stopping; what is due then is done when it runs again")
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/clock", "The time that the database runs on.", _show),
+    Endpoint("GET", "/clock", "The time of the database's clock.", _show),
     Endpoint(
         "POST",
         "/clock",
-        "Change a virtual clock; answers when everything that is due then is done.",
+        "Change a virtual clock; answers when all work that is due then is done.",
         _change,
         takes=ClockChange,
     ),

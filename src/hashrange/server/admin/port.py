@@ -1,11 +1,11 @@
-"""The admin plane's port: open from the start, with nothing behind it until somebody connects.
+"""The admin plane's port: it listens from the start, but the plane is loaded only at the first connection.
 
-Starlette and uvicorn take a tenth of a second and some megabytes to load, which a test that starts a
-hundred servers would pay a hundred times. So the port listens at once, the kernel keeps the first
-connection, and that loads the plane, on a thread, while requests of the data plane go on.
+Starlette and uvicorn take a tenth of a second and some megabytes to load, too much for a test that starts a
+hundred servers. So the port listens at once, and the kernel keeps the first connection. This connection
+makes the server load the plane, on a thread, while requests of the data plane go on.
 
-The port is on the loopback interface only: the admin plane has no authentication. Refuses to know what the
-plane can do: who opens the port says how the plane is made (`Admin.load`).
+The port is on the loopback interface only, because the admin plane has no authentication. Refuses to know the
+endpoints of the plane: the code that opens the port says how the plane is made (`Admin.load`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hashrange.server.plane import Plane
 
 HOST: Final = "127.0.0.1"
 CONNECTIONS_MAX: Final = 16
-"""How many connections the admin plane has at a time; `descriptors.RESERVED` counts on it."""
+"""The most connections of the admin plane at a time; `descriptors.RESERVED` includes them."""
 
 _BACKLOG_MAX: Final = 64
 _REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -34,7 +34,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the admin plane looks at and acts on; `settle` does the background work that is due."""
+    """The parts of a server that the admin plane shows and changes; `settle` does the background work that is
+    due."""
 
     database: Database
     plane: Plane
@@ -56,9 +57,10 @@ class Guest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """A socket that listens for the admin plane, and what makes the plane when somebody first connects.
+    """A socket that listens for the admin plane, and the function that makes the plane at the first
+    connection.
 
-    `load` is called once, on a thread. Raise what it will: the data plane goes on without an admin plane.
+    `load` is called once, on a thread. If it raises, the data plane goes on without an admin plane.
     """
 
     socket: socket.socket
@@ -141,12 +143,12 @@ class AdminPort:
             self._loop.remove_reader(self._listening)
 
     async def close(self) -> None:
-        """End what is under way, and close the port."""
+        """End the requests under way, and close the port."""
         self._unwatch()
         if self._listener is not None:
             await self._listener.close()
         while self._serving is not None and not self._serving.done():
-            # A plane that is still being loaded learns it when it is there.
+            # A plane that is still being loaded checks for this when it is loaded.
             if self._server is not None:
                 self._server.should_exit = True
             await asyncio.wait([self._serving], timeout=0.05)

@@ -4,7 +4,7 @@
     GET  /tables    state and size of each table, and the progress of builds under way
     GET  /metrics   for Prometheus
 
-What grows with the number of tables is done in pages, because it runs on the data plane's event loop.
+Work that grows with the number of tables is done in pages, because it runs on the data plane's event loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
 
 TABLES_PER_PAGE: Final = 20
-"""A fraction of a millisecond of the event loop."""
+"""A page of this size takes a fraction of a millisecond."""
 
 
 async def _health(request: Request) -> Response:
@@ -56,7 +56,7 @@ async def _tables(request: Request) -> Response:
 
 
 async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
-    """All tables, some at a time: between two pages the requests of the data plane have their turn."""
+    """All tables, in pages: between two pages the event loop runs requests of the data plane."""
     after = ""
     while page := subject.database.overview(after, TABLES_PER_PAGE):
         yield page
