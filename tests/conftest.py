@@ -19,6 +19,7 @@ import pytest
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection
 from hashrange.client import connect
 from hashrange.database import Database
+from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
 from serving import serving
 
@@ -87,8 +88,8 @@ def http_streams(endpoint: str) -> Iterator[DynamoDBStreamsClient]:
 
 @pytest.fixture(scope="session")
 def in_process_database() -> Iterator[Database]:
-    """A database in this process, in memory."""
-    database = Database(MemoryEngine())
+    """A database in this process, in memory, on which every body runs several times."""
+    database = Database(Reruns(MemoryEngine()))
     yield database
     database.close()
 

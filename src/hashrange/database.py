@@ -37,7 +37,7 @@ from hashrange.operations.context import Answer, Caller, Context, Operation, Req
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitFailed, Engine, Stopped, StorageError
+from hashrange.storage.api import CommitError, Engine, Stopped, StorageError
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
 from hashrange.tables.data.items import Occasion
@@ -139,7 +139,7 @@ class Database:
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
-        except CommitFailed as error:  # the engine has logged it, once for all that it fails
+        except CommitError as error:  # the engine has logged it, once for all that it fails
             raise InternalServerError(INTERNAL) from error
 
     def submit(
@@ -237,7 +237,7 @@ class Database:
                 shapes.check_types(operation, request)
             except Exception as earlier:
                 return earlier
-        elif isinstance(error, CommitFailed):  # the engine has logged it, once for all that it fails
+        elif isinstance(error, CommitError):  # the engine has logged it, once for all that it fails
             refused = InternalServerError(INTERNAL)
             refused.__cause__ = error
             return refused

@@ -34,7 +34,7 @@ import orjson
 from hashrange import errors, json_pieces, long_answers
 from hashrange.database import Caller
 from hashrange.long_answers import Pieces
-from hashrange.storage.api import CommitFailed
+from hashrange.storage.api import CommitError
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
@@ -304,7 +304,7 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
             _log.error("internal error", exc_info=fault, extra={"fields": fields})
         elif error.status >= 500:
             # A store that refuses writes has logged this itself, once for thousands of them.
-            level = logging.DEBUG if isinstance(error.__cause__, CommitFailed) else logging.ERROR
+            level = logging.DEBUG if isinstance(error.__cause__, CommitError) else logging.ERROR
             _log.log(level, "request failed", extra={"fields": fields})
         else:
             _log.warning("request rejected", extra={"fields": fields})

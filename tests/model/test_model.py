@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from hashrange.storage.api import Engine
+from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
@@ -34,6 +35,13 @@ class MemoryMachine(TableMachine):
         return MemoryEngine()
 
 
+class RerunsMachine(TableMachine):
+    """Every body is run several times, and must do the same each time."""
+
+    def open_engine(self) -> Engine:
+        return Reruns(MemoryEngine(), alone=True)
+
+
 class EmbeddedMachine(TableMachine):
     can_reopen = True
 
@@ -51,7 +59,7 @@ class EmbeddedMachine(TableMachine):
             self.directory.cleanup()
 
 
-@pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine])
+@pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine])
 def test_history(machine: type[TableMachine], monkeypatch: pytest.MonkeyPatch) -> None:
     # Background work in bites of a few items, so that histories of a few items meet their seams.
     monkeypatch.setattr(sweeps, "BITE_ITEMS", 3)

@@ -19,6 +19,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
 from hashrange.storage.api import Engine, StoreClosed
+from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
@@ -123,17 +124,16 @@ def test_a_failed_commit_is_a_server_error_and_leaves_nothing(
     database = Database(engine)
     execute(database, "CreateTable", copy.deepcopy(CREATE))
 
-    def fail() -> None:
-        raise OSError("no space left on device")
-
-    engine.commit_fault = fail
-    with caplog.at_level(logging.ERROR, "hashrange"), pytest.raises(InternalServerError) as caught:
+    with (
+        faults.failing(engine, cause="no space left on device"),
+        caplog.at_level(logging.ERROR, "hashrange"),
+        pytest.raises(InternalServerError) as caught,
+    ):
         ask(database, "PutItem", {"TableName": "table", "Item": copy.deepcopy(ITEM)})
     # [docs] the cause is for the operator's log only
     assert caught.value.message == "Internal server error"
     if isinstance(engine, EmbeddedEngine):  # which writes that log; memory fails in tests only
         assert "no space left on device" in caplog.text
-    engine.commit_fault = None
     assert execute(database, "GetItem", {"TableName": "table", "Key": {"p": {"S": "a"}}}) == {}
     ask(database, "PutItem", {"TableName": "table", "Item": copy.deepcopy(ITEM)})
     assert "Item" in execute(database, "GetItem", {"TableName": "table", "Key": {"p": {"S": "a"}}})

@@ -10,15 +10,17 @@ import pytest
 pytest.register_assert_rewrite("hashrange.storage.contract.records", "hashrange.storage.contract.commits")
 
 from hashrange.storage import contract  # noqa: E402
+from hashrange.storage.contract.reruns import Reruns  # noqa: E402
 from hashrange.storage.embedded import EmbeddedEngine  # noqa: E402
 from hashrange.storage.memory import MemoryEngine  # noqa: E402
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("engine", ["memory", "embedded"])
+@pytest.mark.parametrize("engine", ["memory", "embedded", "memory with reruns", "embedded with reruns"])
 def test_contract(engine: str, check: contract.Check, tmp_path: Path) -> None:
     def opener(name: str) -> Any:
-        return MemoryEngine() if engine == "memory" else EmbeddedEngine(tmp_path / name)
+        inner: Any = MemoryEngine() if engine.startswith("memory") else EmbeddedEngine(tmp_path / name)
+        return Reruns(inner) if engine.endswith("reruns") else inner
 
     check(opener)
 

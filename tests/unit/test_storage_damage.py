@@ -18,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage.api import CommitFailed, StorageError, StoreDamaged, Transaction
+from hashrange.storage.api import CommitFailed, CommitUnknown, StorageError, StoreDamaged, Transaction
+from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
 from hashrange.storage.embedded.manifest import read_manifest
@@ -175,18 +176,14 @@ def test_the_store_is_taken_away_while_it_is_open(tmp_path: Path, name: str) -> 
     engine.write(lambda txn: txn.put(1, P, b"001", b""))
     (data / name).rename(tmp_path / "taken")
 
-    def fail() -> None:
-        raise OSError("no space")
-
-    engine.commit_fault = fail
-    with pytest.raises(CommitFailed, match="no space"):
-        engine.write(lambda txn: txn.put(1, P, b"002", b""))
-    for _ in range(3):
-        with pytest.raises(CommitFailed, match="is missing"):
+    with faults.failing(engine):
+        with pytest.raises(CommitUnknown, match="is missing"):
             engine.write(lambda txn: txn.put(1, P, b"002", b""))
+        for _ in range(3):
+            with pytest.raises(CommitFailed, match="is missing"):
+                engine.write(lambda txn: txn.put(1, P, b"002", b""))
     assert not (data / name).exists()
     (tmp_path / "taken").rename(data / name)
-    engine.commit_fault = None
     while engine.refusing():
         pass
     engine.write(lambda txn: txn.put(1, P, b"003", b""))

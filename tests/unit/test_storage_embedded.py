@@ -27,6 +27,7 @@ from hashrange.storage.api import (
     Transaction,
     UnknownFormat,
 )
+from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, keys
 from hashrange.storage.embedded.view import KEPT_SPACE
 
@@ -169,18 +170,13 @@ def test_every_opening_gives_rocksdb_its_options(tmp_path: Path) -> None:
         assert "filter_policy=bloomfilter" in in_use
         assert "block_size=8192" in in_use
 
-    def fail() -> None:
-        raise OSError("no space")
-
     engine = EmbeddedEngine(tmp_path / "data", cache_bytes=cache_bytes)
     inspect(engine, b"new")
     engine.close()
     engine = EmbeddedEngine(tmp_path / "data", cache_bytes=cache_bytes)
     inspect(engine, b"opened again")
-    engine.commit_fault = fail
-    with pytest.raises(CommitFailed):
+    with faults.failing(engine), pytest.raises(CommitFailed):
         engine.write(lambda txn: txn.put(1, P, b"", b""))
-    engine.commit_fault = None
     inspect(engine, b"repaired")
     engine.close()
 
@@ -217,8 +213,8 @@ def test_readers_see_nothing_of_a_batch_before_it_is_durable(tmp_path: Path) -> 
 
     seen = []
     engine.write(start)
-    engine.commit_fault = lambda: seen.append(engine.read(look))
-    engine.write(change)
+    with faults.at(engine, "after", lambda: seen.append(engine.read(look))):
+        engine.write(change)
     after = [(b"0", b"2"), (b"a", b"1"), (b"b", b"2"), (b"c", b"2")]
     assert seen == [(before, 1, Totals(3, 3), None)]
     assert engine.read(look) == (after, 0, Totals(4, 4), b"2")
@@ -270,17 +266,12 @@ def test_a_write_reads_what_was_committed_last(tmp_path: Path, recent_bytes: int
         else:
             txn.put(1, P, sort, value)
 
-    def fail() -> None:
-        raise OSError("no space")
-
     for turn in range(40):
         sort = b"%d" % (turn * 3 % 5)
         value = None if turn % 4 == 3 else b"v%d" % turn
         if turn % 10 == 9:
-            engine.commit_fault = fail
-            with pytest.raises(CommitFailed):
+            with faults.failing(engine), pytest.raises(CommitFailed):
                 engine.write(partial(change, sort=sort, value=b"lost"))
-            engine.commit_fault = None
         engine.write(partial(change, sort=sort, value=value))
         if value is None:
             known.pop(sort, None)
@@ -305,11 +296,14 @@ def test_bodies_that_find_the_batch_full_queue(tmp_path: Path) -> None:
         assert submitted.wait(30)
         sizes.append(engine._committing.bodies if engine._committing else -1)
 
-    engine.commit_fault = note
-    for number in range(50):
-        engine.submit(lambda txn, number=number: (txn.append(1, P, b""), number)[1], done)  # type: ignore[misc]
-    submitted.set()
-    engine.close()
+    with faults.at(engine, "after", note):
+        for number in range(50):
+            engine.submit(
+                lambda txn, number=number: (txn.append(1, P, b""), number)[1],  # type: ignore[misc]
+                done,
+            )
+        submitted.set()
+        engine.close()
     assert results == list(range(50))
     assert sum(sizes) == 50
     assert max(sizes) <= 3
@@ -345,7 +339,7 @@ def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
         held.set()
         assert go_on.wait(30)
 
-    engine.commit_fault = note
+    engine.commit_fault = faults.only("after", note)
     loop = Loop(engine)
     answered: list[Any] = []
 
@@ -385,7 +379,7 @@ def test_a_thread_does_not_depend_on_the_loop(tmp_path: Path) -> None:
         held.set()
         assert go_on.wait(30)
 
-    engine.commit_fault = hold
+    engine.commit_fault = faults.only("after", hold)
     loop = Loop(engine)
     engine.submit(lambda txn: txn.append(1, P, b""), lambda result, error: None)
     while loop.soon:
@@ -431,7 +425,7 @@ def test_a_disk_that_takes_no_more_and_recovers(tmp_path: Path) -> None:
     """A real I/O error, in RocksDB's log: files may not grow beyond a limit, and then may again."""
     script = """
         import resource, signal, sys
-        from hashrange.storage.api import CommitFailed
+        from hashrange.storage.api import CommitError
         from hashrange.storage.embedded import EmbeddedEngine
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -442,7 +436,7 @@ def test_a_disk_that_takes_no_more_and_recovers(tmp_path: Path) -> None:
             try:
                 engine.write(lambda txn: (txn.put(1, b"", name, bytes(1000)), txn.count(1, 1, 1)))
                 print("ok", end=" ")
-            except CommitFailed as error:
+            except CommitError as error:
                 assert "File too large" in str(error), error
                 print("failed", end=" ")
 

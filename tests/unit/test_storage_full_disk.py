@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -25,7 +26,8 @@ from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import InternalServerError
 from hashrange.server import running
-from hashrange.storage.api import CommitFailed, Reader, Totals, Transaction
+from hashrange.storage.api import CommitError, CommitFailed, CommitUnknown, Reader, Totals, Transaction
+from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 
 P = b"partition"
@@ -72,10 +74,6 @@ BEFORE = (
     [(b"changed", b"before"), (b"deleted", b"before"), (b"kept", b"before")], None, b"before", Totals(3, 3)
 )  # fmt: skip
 AFTER = ([(b"changed", b"after"), (b"kept", b"before"), (b"new", b"after")], b"after", None, Totals(8, 8))
-
-
-def raise_fault() -> None:
-    raise OSError("no space left on the test")
 
 
 def mended(engine: EmbeddedEngine) -> None:
@@ -141,11 +139,9 @@ def test_reads_go_on_while_the_store_cannot_be_opened_again(
     engine: EmbeddedEngine, openable: Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     openable.clear()
-    engine.commit_fault = raise_fault
-    with pytest.raises(CommitFailed, match="no space left on the test"):
+    with faults.failing(engine), pytest.raises(CommitUnknown, match="no space left on the test"):
         engine.write(change)
-    engine.commit_fault = None
-    # The failed batch is in the log and in RocksDB; nobody sees it.
+    # The failed batch is in the log and in RocksDB; nobody sees it unless the process dies now.
     errors: list[Exception | None] = []
     for turn in range(3):
         assert engine.read(look) == BEFORE
@@ -187,7 +183,6 @@ def test_a_read_that_began_before_keeps_its_moment(engine: EmbeddedEngine, opena
     thread.start()
     assert began.wait(30)
     openable.clear()
-    engine.commit_fault = raise_fault
     outcomes: list[Exception | None] = []
     told = Event()
 
@@ -195,10 +190,10 @@ def test_a_read_that_began_before_keeps_its_moment(engine: EmbeddedEngine, opena
         outcomes.append(error)
         told.set()
 
-    engine.submit(change, done)
-    while not engine.refusing():
-        pass
-    engine.commit_fault = None
+    with faults.failing(engine):
+        engine.submit(change, done)
+        while not engine.refusing():
+            pass
     openable.set()
     assert engine.read(look) == BEFORE
     go_on.set()
@@ -216,8 +211,7 @@ def test_a_store_that_was_closed_while_it_was_broken(tmp_path: Path, openable: E
     engine = EmbeddedEngine(tmp_path / "data")
     engine.write(start)
     openable.clear()
-    engine.commit_fault = raise_fault
-    with pytest.raises(CommitFailed):
+    with faults.failing(engine), pytest.raises(CommitUnknown):
         engine.write(change)
     engine.close()
     openable.set()
@@ -252,7 +246,7 @@ def test_a_server_serves_reads_and_says_that_it_refuses_writes(
     database = Database(engine)
     key = {"pk": {"S": "here"}}
     listening = bind_admin(0)
-    with running(database, admin=listening) as endpoint:
+    with running(database, admin=listening) as endpoint, ExitStack() as failures:
         url = listening.url
 
         def call(operation: str, request: dict[str, Any]) -> tuple[int, str]:
@@ -267,7 +261,7 @@ def test_a_server_serves_reads_and_says_that_it_refuses_writes(
             full.set()
         else:
             openable.clear()
-            engine.commit_fault = raise_fault
+            failures.enter_context(faults.failing(engine))
         for _ in range(5):
             status, answer = call("PutItem", {"TableName": "events", "Item": {"pk": {"S": "new"}}})
             assert (status, "InternalServerError" in answer) == (500, True)
@@ -278,7 +272,7 @@ def test_a_server_serves_reads_and_says_that_it_refuses_writes(
         assert (status, shown["status"]) == (503, "refuses writes")
         assert shown["cause"]
         assert "hashrange_refuses_writes 1" in ask(url, "/metrics")[1]
-        engine.commit_fault = None
+        failures.close()
         full.clear()
         openable.set()
         mended(engine)
@@ -351,7 +345,7 @@ def test_a_real_disk_that_is_full(small_disk: Path, watched: bool, monkeypatch: 
         sort, value = b"%d" % number, os.urandom(300_000)
         try:
             engine.write(partial(put, sort=sort, value=value))
-        except CommitFailed:
+        except CommitError:
             return False
         known[sort] = value
         return True

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage.api import CommitFailed, Reader, Totals, Transaction
+from hashrange.storage.api import CommitFailed, CommitUnknown, Moment, Reader, Totals, Transaction
+from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
@@ -44,7 +45,7 @@ steps = st.one_of(
     st.tuples(st.just("submit"), bodies),
     st.tuples(st.just("read")),
     st.tuples(st.just("settle")),
-    st.tuples(st.just("fault"), bodies),
+    st.tuples(st.just("fault"), bodies, st.sampled_from(("before", "after")), st.booleans()),
     st.tuples(st.just("reopen")),
 )
 
@@ -144,9 +145,10 @@ class History:
         self.errors: list[Exception] = []
         self.waiting: list[Event] = []
 
-    def step(self, kind: str, plan: list[Any], fails: bool) -> None:
+    def step(self, kind: str, *given: Any) -> None:
         if kind in ("write", "submit", "fault"):
-            getattr(self, kind)(plan, fails)
+            (plan, fails), *rest = given
+            getattr(self, kind)(plan, fails, *rest)
         elif kind == "read":
             assert self.engine.read(seen_by) in [state.seen() for state in self.states]
         else:
@@ -179,26 +181,31 @@ class History:
         if not fails:
             self.states.append(state)
 
-    def fault(self, plan: list[Any], fails: bool) -> None:
-        """A body whose commit fails; whether there is one depends on whether it writes."""
+    def fault(self, plan: list[Any], fails: bool, moment: Moment, unknown: bool) -> None:
+        """A body whose commit fails, or nobody knows; whether there is one depends on whether it writes."""
         self.settle()
         state = deepcopy(self.states[-1])
         called = []
 
         def fail() -> None:
             called.append(True)
-            raise OSError("fault")
+            raise CommitUnknown("fault") if unknown else OSError("fault")
 
-        self.engine.commit_fault = fail
-        try:
-            self.engine.write(body_of(plan, fails, state))
-            assert not called
-            self.states = [state]
-        except Stop:
-            assert not called
-        except CommitFailed:
-            assert called
-        self.engine.commit_fault = None
+        with faults.at(self.engine, moment, fail):
+            try:
+                self.engine.write(body_of(plan, fails, state))
+                assert not called
+                self.states = [state]
+            except Stop:
+                assert not called
+            except CommitFailed:
+                assert called
+                assert not unknown
+            except CommitUnknown:
+                assert called
+                assert unknown
+                if moment == "after":
+                    self.states = [state]
 
     def settle(self) -> None:
         for event in self.waiting:
@@ -221,8 +228,7 @@ def test_random_histories(engine: str, history: list[Any]) -> None:
         model = History(opener)
         try:
             for kind, *rest in history:
-                plan, fails = rest[0] if rest else ([], False)
-                model.step(kind, plan, fails)
+                model.step(kind, *rest)
             model.settle()
         finally:
             model.engine.close()

@@ -35,7 +35,7 @@ from hashrange.server.http import Connection
 from hashrange.server.listening import Guests, Listener, bind
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
-from hashrange.storage.api import CommitFailed
+from hashrange.storage.api import CommitError
 
 _ANYONE: Final = Caller()
 
@@ -184,7 +184,7 @@ class Server:
         while not self._stopping.is_set():
             try:
                 wait_seconds, rest_seconds = await self._loop.run_in_executor(self._sweeper, self._bite)
-            except CommitFailed:  # the engine has logged it, once for all that it fails
+            except CommitError:  # the engine has logged it, once for all that it fails
                 wait_seconds = rest_seconds = _SWEEP_RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")

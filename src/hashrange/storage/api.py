@@ -26,7 +26,9 @@ What every engine promises (and `storage.contract` tests):
 - A body that raises leaves nothing behind; the exception reaches the caller.
 - `write` returns, and `submit` calls `done`, only when the writes are durable (memory: applied).
 - If a commit fails, each body in it, and each body that saw writes of it, ends with `CommitFailed`, and none
-  of their writes is visible afterwards.
+  of their writes is visible afterwards. Where the engine cannot find out, as after a lost connection, they
+  end with `CommitUnknown`: all of their writes are visible then or none, and the next commit that succeeds
+  leaves it so.
 - `read` sees committed records only, all from one moment.
 - The numbers of a log's records increase in commit order, and their stamps never decrease.
 - Partitions and sorts are ordered as unsigned bytes.
@@ -37,7 +39,7 @@ Knows nothing of tables, items or time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -149,10 +151,20 @@ Done = Callable[[Any, "Exception | None"], None]
 """Called exactly once with `(result, None)` or `(None, exception)`."""
 
 
+Moment = Literal["before", "after"]
+"""Of a commit: before anything reached the store, or after all did and before anybody has heard of it."""
+
+CommitFault = Callable[[Moment], None]
+"""Called by an engine at both moments of each commit that writes something. What it raises fails the
+commit, with `CommitFailed`. If it raises `CommitUnknown`, so end the bodies, and their writes are there if
+the moment was "after". `storage.contract.faults` makes such functions."""
+
+
 class Engine(Protocol):
-    """A store."""
+    """A store. `commit_fault` is for tests; every engine heeds it."""
 
     name: str
+    commit_fault: CommitFault | None
 
     def read(self, body: Callable[[Reader], T]) -> T:
         """Run `body` on one consistent snapshot of the committed records."""
@@ -227,8 +239,16 @@ class StoreClosed(StorageError):
         )
 
 
-class CommitFailed(StorageError):
+class CommitError(StorageError):
+    """A batch was not acknowledged. The engine has logged the cause, once for all bodies of the batch."""
+
+
+class CommitFailed(CommitError):
     """The engine could not make a batch durable; none of its writes is visible."""
+
+
+class CommitUnknown(CommitError):
+    """The engine does not know whether a batch became durable: all of it did, or nothing."""
 
 
 class Stopped(StorageError):

@@ -29,7 +29,10 @@ from hashrange.storage.api import (
     STAMP_BYTES,
     Address,
     CommitFailed,
+    CommitFault,
+    CommitUnknown,
     Done,
+    Moment,
     Reader,
     StorageError,
     StoreClosed,
@@ -50,13 +53,12 @@ _NO_TOTALS = Totals(0, 0)
 
 
 class MemoryEngine:
-    """The store in memory. `commit_fault` is for tests: it is called before each body's writes become
-    visible. If it raises, that commit fails."""
+    """The store in memory."""
 
     name = "memory"
 
     def __init__(self) -> None:
-        self.commit_fault: Callable[[], None] | None = None
+        self.commit_fault: CommitFault | None = None
         self._lock = RLock()
         self._spaces: dict[int, Any] = {}
         self._totals: dict[int, Totals] = {}
@@ -93,13 +95,21 @@ class MemoryEngine:
             self._check_open()
             transaction = _Transaction(self)
             sequence = self._sequence
+            unknown: CommitUnknown | None = None
             try:
                 result = body(transaction)
-                self._commit(transaction)
+                if self.commit_fault is not None and transaction.wrote():
+                    self._meet(self.commit_fault, "before")
+                    try:
+                        self._meet(self.commit_fault, "after")
+                    except CommitUnknown as error:
+                        unknown = error
             except BaseException:
                 transaction.undo()
                 self._sequence = sequence
                 raise
+            if unknown is not None:
+                raise unknown
             return result
         finally:
             self._lock.release()
@@ -140,12 +150,13 @@ class MemoryEngine:
         if self._closed:
             raise StoreClosed
 
-    def _commit(self, transaction: _Transaction) -> None:
-        if self.commit_fault is not None and transaction.wrote():
-            try:
-                self.commit_fault()
-            except Exception as error:
-                raise CommitFailed(f"The writes could not be kept: {error}") from error
+    def _meet(self, fault: CommitFault, moment: Moment) -> None:
+        try:
+            fault(moment)
+        except CommitUnknown:
+            raise
+        except Exception as error:
+            raise CommitFailed(f"The writes could not be kept: {error}") from error
 
 
 class _Reader:

@@ -4,9 +4,11 @@
     for check in DURABLE_CHECKS: check(opener)      engines that keep their records when closed
 
 `opener(name)` opens the store of that name: the first time a new one, later the same again. It is called
-with one name twice only by the durable checks. A check closes what it opened. Commit failures are injected
-through the engine's `commit_fault` attribute: a function called once per batch when its writes are on their
-way, whose exception fails the commit.
+with one name twice only by the durable checks. A check closes what it opened. Commits fail through
+`Engine.commit_fault` (`faults`).
+
+What stands on engines is tested with `reruns.Reruns`, which runs every body several times, as an engine may.
+An engine that passes the checks passes them under it as well.
 
 Refuses to know: any engine, any test framework.
 """
@@ -41,6 +43,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     commits.check_close_waits_and_is_final,
     commits.check_stamps_never_decrease,
     commits.check_a_failed_commit_shows_nothing,
+    commits.check_an_unknown_commit_is_whole_or_nothing,
+    commits.check_an_interrupted_body_leaves_nothing,
     commits.check_a_failed_commit_stamps_nothing,
 )
 

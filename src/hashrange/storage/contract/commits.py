@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Barrier, Event, Thread
-from typing import Any
+from time import sleep
+from typing import Any, Final
 
 from hashrange.storage.api import (
     STAMP_BYTES,
     CommitFailed,
+    CommitUnknown,
     Engine,
+    Moment,
     Reader,
     StorageError,
     Totals,
     Transaction,
 )
+from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import (
     AWKWARD,
     Opener,
@@ -28,6 +33,14 @@ from hashrange.storage.contract.records import (
     put,
     rows,
 )
+
+MOMENTS: Final[tuple[Moment, ...]] = ("before", "after")
+
+
+def writable(engine: Engine) -> None:
+    """Wait until an engine whose commit failed takes writes again."""
+    while engine.refusing() is not None:
+        sleep(0)
 
 
 def check_reads_are_of_one_moment(opener: Opener) -> None:
@@ -230,22 +243,22 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
             txn.count(1, 9, 9)
             txn.delete_space(2)
 
-        def fail() -> None:
-            raise OSError("no space left on the test")
-
         engine.write(start)
-        engine.commit_fault = fail
-        error = expect(CommitFailed, lambda: engine.write(change))
-        assert "no space left on the test" in str(error)
-        outcomes = Outcomes(2)
-        engine.submit(change, outcomes)
-        engine.submit(change, outcomes)
-        outcomes.wait()
-        assert [type(error) for error in outcomes.errors] == [CommitFailed, CommitFailed]
         unchanged = [(P, b"deleted", b"before"), (P, b"kept", b"before")]
-        assert rows(engine, 1) == unchanged
+        for moment in MOMENTS:
+            with faults.failing(engine, moment):
+                error = expect(CommitFailed, lambda: engine.write(change))
+                assert faults.CAUSE in str(error)
+                outcomes = Outcomes(2)
+                engine.submit(change, outcomes)
+                engine.submit(change, outcomes)
+                outcomes.wait()
+                assert [type(error) for error in outcomes.errors] == [CommitFailed, CommitFailed]
+                assert rows(engine, 1) == unchanged
+                # What writes nothing commits nothing.
+                assert engine.write(lambda txn: txn.get(1, P, b"kept")) == b"before"
+            writable(engine)
 
-        engine.commit_fault = None
         # The store goes on, from what was there before.
         engine.write(lambda txn: txn.append(3, P, b"later"))
         assert rows(engine, 1) == unchanged
@@ -256,6 +269,84 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
         engine.write(change)
         assert rows(engine, 1) == [(P, b"kept", b"after"), (P, b"new", b"after")]
         assert rows(engine, 2) == []
+
+
+def check_an_unknown_commit_is_whole_or_nothing(opener: Opener) -> None:
+    """The bodies hear that nobody can tell; what is there is all of a body or nothing, and stays so."""
+    with opened(opener) as engine:
+
+        def change(txn: Transaction, name: bytes) -> None:
+            count = int(txn.get(1, P, b"count") or b"0") + 1
+            txn.put(1, P, b"count", b"%d" % count)
+            txn.put(1, Q, name, b"")
+            txn.append(2, P, name)
+            txn.count(1, 1, 1)
+
+        def stands() -> list[bytes]:
+            names = [name for _, name in engine.read(lambda reader: list(reader.scan(2, P)))]
+            assert sorted(names) == [sort for partition, sort, _ in rows(engine, 1) if partition == Q]
+            assert int(get(engine, 1, P, b"count") or b"0") == len(names)
+            assert engine.read(lambda reader: reader.totals(1)) == Totals(len(names), len(names))
+            return names
+
+        for moment in MOMENTS:
+            before = stands()
+            with faults.failing(engine, moment, unknown=True, commits_max=1):
+                written = partial(change, name=b"w" + moment.encode())
+                error = expect(CommitUnknown, partial(engine.write, written))
+                assert faults.CAUSE in str(error)
+            assert stands() == before + ([b"wafter"] if moment == "after" else [])
+            writable(engine)
+            before = stands()
+            with faults.failing(engine, moment, unknown=True, commits_max=1):
+                outcomes = Outcomes(1)
+                engine.submit(partial(change, name=b"s" + moment.encode()), outcomes)
+                outcomes.wait()
+            assert [type(error) for error in outcomes.errors] == [CommitUnknown]
+            assert stands() == before + ([b"safter"] if moment == "after" else [])
+            writable(engine)
+            engine.write(partial(change, name=b"next" + moment.encode()))
+        assert stands() == [b"nextbefore", b"wafter", b"safter", b"nextafter"]
+
+
+def check_an_interrupted_body_leaves_nothing(opener: Opener) -> None:
+    """What is no `Exception` leaves the engine's methods as it is; the body can be run again."""
+    with opened(opener) as engine:
+
+        class Interrupted(BaseException):
+            pass
+
+        def body(txn: Transaction, interrupted: bool) -> int:
+            txn.put(1, P, b"a", b"")
+            txn.append(2, P, b"")
+            txn.count(1, 1, 1)
+            if interrupted:
+                raise Interrupted
+            return 7
+
+        def look(reader: Reader, interrupted: bool) -> int:
+            reader.get(1, P, b"a")
+            if interrupted:
+                raise Interrupted
+            return 7
+
+        unheard = Outcomes(1)
+        for ask in (
+            lambda: engine.write(partial(body, interrupted=True)),
+            lambda: engine.submit(partial(body, interrupted=True), unheard),
+            lambda: engine.read(partial(look, interrupted=True)),
+            lambda: engine.submit_read(partial(look, interrupted=True), unheard),
+        ):
+            expect(Interrupted, ask)
+            assert rows(engine, 1) == rows(engine, 2) == []
+        assert engine.read(partial(look, interrupted=False)) == 7
+        outcomes = Outcomes(1)
+        engine.submit(partial(body, interrupted=False), outcomes)
+        outcomes.wait()
+        assert outcomes.results == [7]
+        assert unheard.results == unheard.errors == []
+        assert engine.read(lambda reader: reader.totals(1)) == Totals(1, 1)
+        assert len(rows(engine, 2)) == 1
 
 
 def stamped(stamp: int) -> bytes:
@@ -301,13 +392,11 @@ def check_stamps_never_decrease(opener: Opener) -> None:
 def check_a_failed_commit_stamps_nothing(opener: Opener) -> None:
     with opened(opener) as engine:
 
-        def fail() -> None:
-            raise OSError("fault")
-
         engine.write(lambda txn: txn.append(1, P, stamped(5), 1))
-        engine.commit_fault = fail
-        expect(CommitFailed, lambda: engine.write(lambda txn: txn.append(1, P, stamped(900), 1)))
-        engine.commit_fault = None
+        for moment in MOMENTS:
+            with faults.failing(engine, moment):
+                expect(CommitFailed, lambda: engine.write(lambda txn: txn.append(1, P, stamped(900), 1)))
+            writable(engine)
         for stamp in (4, 6):
             engine.write(lambda txn, stamp=stamp: txn.append(1, P, stamped(stamp), 1))
         assert stamps_of(engine, 1, P) == [5, 5, 6]
@@ -346,15 +435,13 @@ def check_records_survive_closing(opener: Opener) -> None:
 
 
 def check_failed_commits_survive_no_closing(opener: Opener) -> None:
-    def fail() -> None:
-        raise OSError("fault")
-
     with opened(opener) as engine:
         put(engine, 1, P, b"a", b"before")
-        engine.commit_fault = fail
-        expect(CommitFailed, lambda: put(engine, 1, P, b"a", b"after"))
-        expect(CommitFailed, lambda: put(engine, 1, P, b"b", b"after"))
-        engine.commit_fault = None
+        for moment in MOMENTS:
+            with faults.failing(engine, moment):
+                expect(CommitFailed, lambda: put(engine, 1, P, b"a", b"after"))
+                expect(CommitFailed, lambda: put(engine, 1, P, b"b", b"after"))
+            writable(engine)
         put(engine, 1, P, b"c", b"later")
     with opened(opener) as engine:
         assert rows(engine, 1) == [(P, b"a", b"before"), (P, b"c", b"later")]

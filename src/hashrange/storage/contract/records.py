@@ -53,7 +53,7 @@ def opened(opener: Opener, name: str = "store") -> Iterator[Any]:
         engine.close()
 
 
-def expect(error: type[Exception], function: Callable[[], Any]) -> Exception:
+def expect(error: type[BaseException], function: Callable[[], Any]) -> BaseException:
     """The exception of that class that `function` raises."""
     try:
         function()

@@ -41,14 +41,23 @@ from rocksdict import DbClosedError, Rdict
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage.api import Done, Reader, Stopped, StorageError, StoreClosed, Totals, Transaction
+from hashrange.storage.api import (
+    CommitFault,
+    Done,
+    Reader,
+    Stopped,
+    StorageError,
+    StoreClosed,
+    Totals,
+    Transaction,
+)
 from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps, ViewReader, with_totals
 from hashrange.storage.embedded.directory import open_directory
 from hashrange.storage.embedded.disk import open_for_reading
 from hashrange.storage.embedded.gathering import Gathering
 from hashrange.storage.embedded.keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
-from hashrange.storage.embedded.outcomes import Batch, Outcome, Waiter, call, commit_failed, tell
+from hashrange.storage.embedded.outcomes import Batch, Outcome, Prevented, Waiter, call, commit_failed, tell
 from hashrange.storage.embedded.reopening import Reopening
 from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, find_room
 from hashrange.storage.embedded.upkeep import Upkeep, count_nothing
@@ -72,11 +81,7 @@ _Records = dict[bytes, bytes | None]
 
 
 class EmbeddedEngine:
-    """The store in `directory`, which is made if it is missing.
-
-    `commit_fault` is for tests: the engine calls it after a batch was written and before the batch is
-    durable. If it raises, that commit fails.
-    """
+    """The store in `directory`, which is made if it is missing."""
 
     name = "embedded"
 
@@ -90,7 +95,7 @@ class EmbeddedEngine:
         recent_bytes: int = 32 * _MIB,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
-        self.commit_fault: Callable[[], None] | None = None
+        self.commit_fault: CommitFault | None = None
         self._directory = Path(directory)
         self._log_bytes_max = 4 * write_buffer_bytes
         self._batch_bodies_max = batch_bodies_max
@@ -393,8 +398,7 @@ class EmbeddedEngine:
                 self._run_queued()  # the event loop that would do it may have gone
 
     def _next(self) -> Batch | None:
-        """Wait for the next work of the commit thread: a batch to commit, or None: repair the store, or
-        end."""
+        """Wait for the commit thread's next work: a batch to commit, or None: repair the store, or end."""
         while not self._broken and (self._committing or not (self._released or self._closed)):
             self._work.wait()
         if self._broken is not None or not (self._collecting.bodies or self._queued):
@@ -403,16 +407,16 @@ class EmbeddedEngine:
         return self._begin()
 
     def _commit(self, batch: Batch) -> None:
-        """Make a batch durable and visible, and deliver its outcomes. If that does not work, fail the
-        batch."""
+        """Make a batch durable and visible, and deliver its outcomes; or fail it."""
         if self._queued:
             self._hand_over(self._run_queued)
         records: _Records = {}
         try:
+            batch.meet(self.commit_fault, "before")
             find_room(self._directory, batch.bytes, self._log_bytes_max, self._db.flush)
             records, totals = self._records(batch)
             view = self._store(batch, records)
-        except NoRoom as error:
+        except (NoRoom, Prevented) as error:
             self._fail(batch, None, str(error))
             return
         except BaseException as error:
@@ -422,7 +426,7 @@ class EmbeddedEngine:
             return
         self._totals.update(totals)
         self._publish(batch, view)
-        self._settle(batch, None)
+        self._settle(batch, batch.unknown)
 
     def _records(self, batch: Batch) -> tuple[_Records, dict[int, Totals]]:
         """All records of a batch, the engine's own included, and the new totals."""
@@ -445,8 +449,7 @@ class EmbeddedEngine:
             self._db.flush_wal(True)
             self._unsynced = False
         write(self._db, lambda: writing(records))
-        if self.commit_fault is not None:
-            self.commit_fault()
+        batch.meet(self.commit_fault, "after")
         self._sync()
         view.snapshot = self._db.snapshot()
         return view
@@ -515,6 +518,8 @@ class EmbeddedEngine:
                 still = f"{cause}; still: {error}"
             with self._lock:
                 failed, self._failed = self._failed, []
+                if failed and self._repairing is not None:  # a restart may find the batch in RocksDB's log
+                    failed[0].unknown = still
                 self._refused += sum(len(batch.outcomes) + len(batch.waiters) for batch in failed)
                 self._broken = still or None
                 if self._committing is not None:
@@ -550,17 +555,16 @@ class EmbeddedEngine:
         self._repairing = None
 
     def _settle(self, batch: Batch, cause: str | None) -> None:
-        """Deliver all outcomes that wait for a batch; without the lock, because their receivers may
-        submit."""
+        """Deliver all outcomes that wait for a batch; without the lock: their receivers may submit."""
         for waiter in batch.waiters:
             if cause is not None:
-                waiter.failed = commit_failed(cause)
+                waiter.failed = batch.failure(cause)
             waiter.gate.release()
         outcomes = batch.outcomes
         if not outcomes:
             return
         if cause is not None:
-            outcomes = [(done, None, commit_failed(cause)) for done, _, _ in outcomes]
+            outcomes = [(done, None, batch.failure(cause)) for done, _, _ in outcomes]
 
         def deliver() -> None:
             tell(outcomes)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from hashrange.storage.api import CommitFailed, Done
+from hashrange.storage.api import CommitError, CommitFailed, CommitFault, CommitUnknown, Done, Moment
 from hashrange.storage.embedded.bodies import Layer
 
 _log = logging.getLogger(__name__)
@@ -31,10 +31,17 @@ class Waiter:
         self.gate.acquire()
 
 
-class Batch(Layer):
-    """The writes of some bodies, and the callers that wait until these writes are durable."""
+class Prevented(Exception):
+    """The fault of a test lets no write of a batch reach RocksDB."""
 
-    __slots__ = ("bodies", "bytes", "outcomes", "waiters")
+
+class Batch(Layer):
+    """The writes of some bodies, and the callers that wait until these writes are durable.
+
+    `unknown` says why the store cannot tell them whether the writes are.
+    """
+
+    __slots__ = ("bodies", "bytes", "outcomes", "unknown", "waiters")
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +49,27 @@ class Batch(Layer):
         self.waiters: list[Waiter] = []
         self.bodies = 0
         self.bytes = 0
+        self.unknown: str | None = None
+
+    def meet(self, fault: CommitFault | None, moment: Moment) -> None:
+        """Let the fault of a test, if there is one, fail the batch. Raises `Prevented` before the writes, the
+        fault's exception after them, and nothing if the writes stand although nobody can tell."""
+        if fault is None:
+            return
+        try:
+            fault(moment)
+        except Exception as error:
+            if isinstance(error, CommitUnknown):
+                self.unknown = str(error)
+                _log.error("the store cannot tell whether a batch was committed: %s", self.unknown)
+            if moment == "before":
+                raise Prevented(str(error)) from error
+            if self.unknown is None:
+                raise
+
+    def failure(self, cause: str) -> CommitError:
+        """What its bodies hear when it has failed for that reason."""
+        return commit_failed(cause) if self.unknown is None else _commit_unknown(self.unknown)
 
     def full(self, bodies_max: int) -> bool:
         return self.bodies >= bodies_max or self.bytes >= BATCH_BYTES_MAX
@@ -61,6 +89,13 @@ def commit_failed(cause: str) -> CommitFailed:
     return CommitFailed(
         f"The write could not be made durable and was not applied: {cause}. Check the disk's free space and "
         "health; the store takes writes again as soon as the disk does."
+    )
+
+
+def _commit_unknown(cause: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"The store cannot tell whether the write was made durable: {cause}. Read what it wrote before you "
+        "repeat it, or repeat it with its token."
     )
 
 

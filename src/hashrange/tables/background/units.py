@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
-from hashrange.storage.api import CommitFailed, Engine, StorageError, Transaction
+from hashrange.storage.api import CommitError, Engine, StorageError, Transaction
 from hashrange.tables.background.bites import Damage, Limit
 from hashrange.tables.data.items import Occasion
 
@@ -181,7 +181,7 @@ class Background:
         text = f"{type(error).__name__}: {error}"
         self._failing[name] = Failure(text, tries, self.steady() + wait)
         # The engine logs a failed commit itself, once for all the writes that it refuses.
-        if not isinstance(error, CommitFailed) and (before is None or before.error != text):
+        if not isinstance(error, CommitError) and (before is None or before.error != text):
             # The text of a StorageError is enough; any other error is a mistake in the code: log its
             # traceback.
             fields = {"unit": name, "error": text}

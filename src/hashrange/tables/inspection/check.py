@@ -21,10 +21,11 @@ Knows nothing of engines: it uses only their readers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 import orjson
@@ -163,11 +164,22 @@ def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[P
         yield from _check_queue(engine, table)
 
 
+class _Bite(NamedTuple):
+    """What was found in some records: their sizes, the last one's address (None: there was none), how many
+    could not be compared, and the look that goes on behind them."""
+
+    problems: list[Problem]
+    sizes: list[int]
+    last: tuple[bytes, bytes] | None
+    unread: int
+    look: _Items | _Entries
+
+
 class _Walk:
     """A walk over a table's items, or over the entries of one index, in bites. Decodes them and adds up
     totals."""
 
-    __slots__ = ("engine", "index", "report", "space", "table", "unread")
+    __slots__ = ("engine", "index", "report", "space", "table")
 
     def __init__(self, engine: Readable, table: Table, index: Index | None, report: Progress) -> None:
         self.engine = engine
@@ -175,31 +187,32 @@ class _Walk:
         self.index = index
         self.space = table.space if index is None else index.space
         self.report = report
-        self.unread = 0
 
     def run(self, look: _Items | _Entries) -> Iterator[Problem]:
         what = self.table.name if self.index is None else f"{self.table.name}/{self.index.name}"
         low: tuple[bytes, bytes] = (b"", b"")
-        looked_at = total = 0
+        looked_at = total = unread = 0
         while True:
-            problems, sizes, last = self.engine.read(partial(self._bite, look=look, low=low))
-            yield from problems
-            looked_at += len(sizes)
-            total += sum(sizes)
+            bite = self.engine.read(partial(self._bite, look=look, low=low))
+            yield from bite.problems
+            looked_at += len(bite.sizes)
+            total += sum(bite.sizes)
+            unread += bite.unread
             self.report(what, looked_at)
-            if last is None:
+            if bite.last is None:
                 break
-            low = (last[0], last[1] + b"\x00")
+            low = (bite.last[0], bite.last[1] + b"\x00")
+            look = bite.look
         try:
-            yield from self.engine.read(lambda reader: list(look.finish(reader)))
+            yield from self.engine.read(partial(_finish, look=look))
             kept = self.engine.read(lambda reader: reader.totals(self.space))
         except StorageError as error:
             yield self._problem(f"the totals cannot be read: {error}")
         else:
             if kept != Totals(looked_at, total):
                 yield self._totals(kept, looked_at, total)
-        if self.unread:
-            message = f"{self.unread} records could not be compared with others, which cannot be read"
+        if unread:
+            message = f"{unread} records could not be compared with others, which cannot be read"
             yield self._problem(message)
 
     def _totals(self, kept: Totals, looked_at: int, total: int) -> Problem:
@@ -212,9 +225,9 @@ class _Walk:
             mend=put_right,
         )
 
-    def _bite(
-        self, reader: Reader, look: _Items | _Entries, low: tuple[bytes, bytes]
-    ) -> tuple[list[Problem], list[int], tuple[bytes, bytes] | None]:
+    def _bite(self, reader: Reader, look: _Items | _Entries, low: tuple[bytes, bytes]) -> _Bite:
+        look = copy(look)  # the engine may run this again
+        unread = 0
         problems: list[Problem] = []
         sizes: list[int] = []
         last: tuple[bytes, bytes] | None = None
@@ -229,8 +242,8 @@ class _Walk:
             try:
                 problems.extend(look(reader, partition, sort, record, item))
             except StorageError:  # the store reports this itself
-                self.unread += 1
-        return problems, sizes, last
+                unread += 1
+        return _Bite(problems, sizes, last, unread, look)
 
     def _problem(
         self, message: str, address: tuple[bytes, bytes] = (b"", b""), mend: Mend | None = None
@@ -239,6 +252,10 @@ class _Walk:
         if address[0]:
             return Problem(self.table.name, message, index, *address, mend=mend)
         return Problem(self.table.name, message, index, mend=mend)
+
+
+def _finish(reader: Reader, look: _Items | _Entries) -> list[Problem]:
+    return list(copy(look).finish(reader))
 
 
 def decoded(record: bytes) -> Item:

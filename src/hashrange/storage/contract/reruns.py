@@ -1,7 +1,7 @@
 """An engine over another one that runs every body several times, as the contract allows.
 
-For tests of everything above the contract: what is right on an engine must be right on `Reruns(engine)`. A body
-is run
+For tests of everything above the contract: what is right on an engine must be right on `Reruns(engine)`. A
+body is run
 
 1. from its beginning up to its first read, which is interrupted by a `BaseException`; then up to its second
    read, and so on (`interruptions_max` times at most), as by an engine that has to fetch what a body reads;
@@ -12,7 +12,8 @@ With `alone` (nobody else writes meanwhile) the last two runs must write, return
 caller gets an AssertionError: a body that counts something outside of its transaction, changes what it was
 given or draws an identifier does not.
 
-A body that the engine under it runs later, when `submit` has returned, runs once. Refuses to know: that engine.
+A body that the engine under it runs later, when `submit` has returned, runs once. Refuses to know: that
+engine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from hashrange.storage.api import Address, Done, Engine, Reader, Totals, Transaction
+from hashrange.storage.api import Address, CommitFault, Done, Engine, Reader, Totals, Transaction
 
 T = TypeVar("T")
 Place = tuple[Any, ...]
@@ -44,6 +45,15 @@ class Reruns:
         self.runs = 0
         self._alone = alone
         self._interruptions_max = interruptions_max
+
+    @property
+    def commit_fault(self) -> CommitFault | None:
+        """That of the engine under it."""
+        return self.inner.commit_fault
+
+    @commit_fault.setter
+    def commit_fault(self, fault: CommitFault | None) -> None:
+        self.inner.commit_fault = fault
 
     def read(self, body: Callable[[Reader], T]) -> T:
         body_runs = self._begin(body)
@@ -156,7 +166,13 @@ def _alike(one: Any, other: Any) -> bool:
         return list(one) == list(other) and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(_alike, one, other))
-    return one == other or type(one).__eq__ is object.__eq__
+    return one == other or _is_opaque(one)
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether a value equals itself only."""
+    equality: object = type(value).__eq__
+    return equality is object.__eq__
 
 
 class _Watched:
