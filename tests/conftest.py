@@ -16,12 +16,14 @@ import boto3
 import hypothesis
 import pytest
 
-from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection
-from hashrange.client import connect
-from hashrange.database import Database
-from hashrange.storage.contract.reruns import Reruns
-from hashrange.storage.memory import MemoryEngine
-from serving import serving
+pytest.register_assert_rewrite("hashrange.storage.contract")
+
+from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
+from hashrange.client import connect  # noqa: E402
+from hashrange.database import Database  # noqa: E402
+from hashrange.storage.contract.reruns import Reruns  # noqa: E402
+from hashrange.storage.memory import MemoryEngine  # noqa: E402
+from serving import serving  # noqa: E402
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("hashrange.storage.contract.records", "hashrange.storage.contract.commits")
-
-from hashrange.storage import contract  # noqa: E402
-from hashrange.storage.contract.reruns import Reruns  # noqa: E402
-from hashrange.storage.embedded import EmbeddedEngine  # noqa: E402
-from hashrange.storage.memory import MemoryEngine  # noqa: E402
+from hashrange.storage import contract
+from hashrange.storage.contract.reruns import Reruns
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.memory import MemoryEngine
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
