@@ -1,13 +1,13 @@
-"""Patterns: what programs build on DynamoDB, done right once.
+"""Patterns: tested recipes for things that many programs build on DynamoDB.
 
     counters    exactly once per event, batched
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
-    feeds       posts, followers, and what each reader sees, newest first
+    feeds       posts, followers, and the feed of each reader, newest first
     jobs        a queue of jobs in a table, and an outbox
     locks       a lock with a lease and a fence
-    idempotency handlers that may be called twice and act once
+    idempotency handlers that may be called twice, but act once
     rates       a rate limiter
     cursors     opaque, signed cursors for pages
     identifiers identifiers that sort by time
@@ -17,9 +17,9 @@
     counters = Counters(boto3.client("dynamodb"), "blog")
     counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")
 
-On the public API only: a table on AWS will do as well as one of Hashrange, and nothing of the rest of
-Hashrange is used. Every class has a twin for aiobotocore, whose name begins with Async; both perform the same
-logic (`flows`). Guides and what everything costs: docs/patterns.
+The patterns use the public API only, so they work with tables on AWS as well, and use no other part of
+Hashrange. Every class has a second form for aiobotocore, whose name begins with Async; both perform the same
+logic (`flows`). Guides and costs: docs/patterns.
 """
 
 from hashrange.patterns.batches import StillUnprocessed

@@ -1,7 +1,7 @@
-"""Reads and writes of many items: pages, and batches that go on until nothing is left.
+"""Reads and writes of many items: all pages of a Query, and batches that are repeated until nothing is left.
 
-A batch may answer with a part and the keys it did not get to; a Query ends at one megabyte. Programs
-that forget either lose items without an error.
+The answer of a batch may be incomplete, with the keys that were not processed; a page of a Query ends at one
+megabyte. Programs that ignore either lose items without an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def get_all(
 ) -> Flow[dict[Address, Item]]:
     """The items at `addresses` that exist, whole or some `attributes` of them, by BatchGetItem.
 
-    What throttling left is asked for again, `attempts_max` times without any progress at most; then it raises
-    `StillUnprocessed`.
+    Keys that were not processed because of throttling are asked for again. After `attempts_max` attempts
+    without any progress it raises `StillUnprocessed`.
     """
     waiting = [table.key(address) for address in dict.fromkeys(addresses)]
     options: dict[str, Any] = {"ConsistentRead": consistent}
@@ -101,4 +101,5 @@ def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str,
 
 
 class StillUnprocessed(Exception):
-    """A batch made no progress for as often as the runtime allows: the table is throttled throughout."""
+    """A batch made no progress in as many attempts as the runtime allows: the table is throttled all the
+    time."""

@@ -1,12 +1,12 @@
-"""Counters that neither lose nor count twice, and say where they may.
+"""Counters that lose no addition and count none twice; where that is not certain, they raise an error.
 
 `Counters` keeps each counter in one attribute of one item:
 
-- `add` is one UpdateItem, 1 write unit. Concurrent adds never lose one another. An answer that was lost
-  leaves open whether it was counted: the error is raised, not repeated.
-- `once` and `count` count an event exactly once however often it is delivered: see `once`, the module.
+- `add` is one UpdateItem, 1 write unit. Concurrent additions are all counted. If the answer is lost, it is
+  not known whether the addition was counted: `add` raises the error and does not repeat the request.
+- `once` and `count` count an event exactly once, however often it is delivered: see the module `once`.
 
-One item takes about 1,000 write units a second, as a partition does. For more there is `sharded`.
+One item takes about 1,000 write units a second, as a partition does. `sharded` has counters for more.
 
     counters = Counters(client, "blog")
     counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")   # True: it counts
@@ -31,11 +31,11 @@ COUNTER_ITEM: Final = ("COUNTER#{name}", "TOTAL")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened once, and what it adds to which counters.
+    """An event, with its additions to counters.
 
-    `id` tells it from all other events, however often it is delivered: for a page view the page, the time and
-    the reader. Never a random identifier drawn by the receiver: that would make each delivery an event of its
-    own.
+    `id` distinguishes it from all other events, and is the same in every delivery: for a page view, for
+    example, the page, the time and the reader. It must not be a random identifier that the receiver makes,
+    because then each delivery would count as another event.
     """
 
     id: str
@@ -136,10 +136,11 @@ class CounterFlows:
 class Counters(Blocking[CounterFlows]):
     """Counters in one item each, with a boto3 client.
 
-    `item` says where a counter lies and `attribute` which attribute of that item is the counter: by both,
-    counters can be part of items that the program has anyway. The items of events are of the attribute's
-    name, so that two kinds of counters (views, likes) may count events of the same id. They expire after
-    `remember_seconds` (a week; None: never), and an event that is delivered later than that counts again.
+    `item` gives the key of a counter's item, and `attribute` the attribute of this item that is the counter.
+    So counters can be parts of items that the program has anyway. The keys of events' items contain the
+    attribute's name, so that two kinds of counters (views, likes) may count events with the same id. These
+    items expire after `remember_seconds` (a week; None: never); an event that is delivered later than that
+    counts again.
     """
 
     def __init__(

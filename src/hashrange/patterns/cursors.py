@@ -1,15 +1,14 @@
-"""Cursors for pages: opaque, signed, and good for one list only.
+"""Cursors for pages: opaque, signed, and valid for one list only.
 
-A LastEvaluatedKey handed to a browser tells what the keys look like, and handed back altered it reads from
-anywhere in the table. A cursor here is a position that was signed with a secret, together with the name of
-the list that it is a position in.
+A LastEvaluatedKey in a browser shows the form of the keys, and an altered one reads from anywhere in the
+table. A cursor here is a position in a list, signed with a secret together with the name of the list.
 
     cursors = Cursors(b"a secret of 32 bytes or more, kept by the servers")
     text = cursors.seal("home#alice", "0193…")
     cursors.open("home#alice", text)     # "0193…"
     cursors.open("home#bob", text)       # raises InvalidCursor
 
-The position is signed, not hidden: put nothing into it that a reader must not know.
+The position is signed, but not encrypted: put nothing into it that a reader must not know.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SIGNATURE_BYTES: Final = 16
 
 
 class InvalidCursor(ValueError):
-    """A cursor that was not made here, or for another list, or was altered: answer with a 400."""
+    """The cursor was made by another program or for another list, or was altered: answer with status 400."""
 
 
 class Cursors:

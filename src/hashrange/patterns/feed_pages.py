@@ -1,16 +1,16 @@
-"""Pages of feeds, newest first: one order out of many lists, with cursors forth and back.
+"""Pages of feeds, newest first: merges many lists into one order, with cursors in both directions.
 
-A feed is merged from lists that sort by post id: what was written to it, the reader's own posts, the posts of
-the authors who are read rather than written, and a table of ticks from before, if there is one. Each gives
-its next posts from the cursor on; what lies beyond the end of a list that was not read to its end has to
-wait, or it would be shown out of turn.
+A feed is merged from lists that are sorted by post id: the posts that were written to the feed, the reader's
+own posts, the posts of authors whose posts are read and not written, and a table of ticks of an older feed,
+if there is one. Each list gives its next posts from the cursor on. If a list was not read to its end, posts
+of other lists beyond its last one are kept for a later page, because posts of this list may come before them.
 
-A cursor is the id of a post that was shown. Ids never change, so posts that come while somebody scrolls
-change nothing below: whatever was there when the scrolling began is shown once. A post that reaches a feed
-late, because its worker was, takes its place by its time; who looks from the top again sees it.
+A cursor is the id of a post that was shown. Ids never change, so new posts do not disturb a reader who
+scrolls down: every post that existed at the beginning is shown once. A post that a late worker writes to a
+feed gets its place by its time; a reader sees it after beginning at the top again.
 
-Posts that were deleted, that expired, or whose author the reader does not follow any more are left out when
-read, and the page is filled with others.
+Posts that were deleted, that expired, or whose author the reader does not follow any more are left out, and
+other posts fill the page.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Posts, newest first, and the cursors of the pages beside this one.
+    """Posts, newest first, and the cursors of the next and the previous page.
 
-    `older` is None where there is nothing more. `newer` is always there: later there may be something.
+    `older` is None if there are no older posts. There is always a `newer`, because newer posts may come.
     """
 
     posts: tuple[Post, ...]
@@ -95,7 +95,7 @@ class TickTable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A post of a list: the post itself, or who wrote it and nothing more."""
+    """A post in a list: the post itself, or only its author."""
 
     author: str
     post: Post | None

@@ -1,4 +1,4 @@
-"""Feeds: who posts, who follows whom, and what each reader sees, newest first.
+"""Feeds: posts, followers, and the feed of each reader, newest first.
 
     POSTS#alice       <id>          author, content, edited_at, expires_at
     AUTHOR#alice      AUTHOR        latest: the newest post's id; followers; mode
@@ -7,16 +7,17 @@
     FOLLOWERS#alice   bob           the other direction
     HOME#bob          <id>          author, expires_at: a post that was written to his feed
 
-A post is one transaction: the post, the author's `latest`, which makes an author's posts sort as they were
-committed, whatever the clocks of the processes say, and a job. Workers do the jobs (`work`): they write the
-post's id to the feed of each follower. A feed holds ids, not contents, so an edit or a delete is one write,
-seen everywhere at once.
+A post is one transaction of three writes: the post itself, the author's `latest`, and a job. `latest` makes
+an author's posts sort in the order of their commits, even if the clocks of the processes differ. Workers do
+the jobs (`work`): they write the post's id to the feed of each follower. A feed holds ids and no contents,
+so an edit or a deletion of a post is one write, and all feeds show it at once.
 
-An author with more than `pull_above` followers is switched to the other way: the posts are written nowhere,
-and readers read them with their feed. The switch is a job, too; while it goes on, posts are written *and* may
-be read, and a feed shows each once.
+Posts of an author with more than `pull_above` followers are not written to feeds (PUSH); readers read them
+together with their feed (PULL). A job switches an author from one to the other. During the switch, posts are
+written *and* may be read, and a feed shows each post once.
 
-`feed_pages` reads. Refuses to know users beyond their names, and contents beyond their text.
+`feed_pages` reads feeds. Refuses to know more of users than their names, and more of contents than their
+text.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ _PULL: Final = "pull"
 
 
 class Switching(Exception):
-    """A reader could not follow: the author was switched from writing to reading during each attempt."""
+    """Following failed: the author was switched between writing and reading during each attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """An author's item: the newest post's id, how many followers, and how posts reach them."""
+    """An author's item: the newest post's id, the number of followers, and the way in which posts reach
+    them."""
 
     latest: str = FIRST
     followers: int = 0

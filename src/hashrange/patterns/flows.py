@@ -1,9 +1,9 @@
-"""One copy of the logic for blocking and asynchronous programs: a flow asks, a driver performs.
+"""Flows: the same logic for blocking and asynchronous programs.
 
-A *flow* is a generator. It yields a `Call` for each request to DynamoDB and a `Pause` where it has to wait,
-is sent the answer or thrown the error, and returns its result. It knows no client, no socket and no event
-loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client, and a test may
-perform several step by step, in any order, and stop any of them anywhere.
+A *flow* is a generator. It yields a `Call` for each request to DynamoDB and a `Pause` for each wait; it gets
+the answer by `send` or the error by `throw`, and returns its result. It knows no client, no socket and no
+event loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client. A test may
+perform several flows step by step, in any order, and stop any of them at any point.
 
 The logic of a pattern is a class of flows (`CounterFlows`). What programs use are two classes that list its
 methods:
@@ -11,7 +11,7 @@ methods:
     class Counters(Blocking[CounterFlows]):        class AsyncCounters(Awaiting[CounterFlows]):
         add = blocking(CounterFlows.add)               add = awaiting(CounterFlows.add)
 
-Refuses to know what is asked, and when a request is repeated (`requests`).
+Refuses to know the meaning of the requests, and when a request is repeated (`requests`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Flow: TypeAlias = Generator[Step, Any, T]
 
 
 class Client(Protocol):
-    """What a pattern needs of a boto3 client for ``dynamodb``."""
+    """The methods of a boto3 client for ``dynamodb`` that patterns use."""
 
     @property
     def get_item(self) -> Callable[..., Answer]: ...
@@ -74,7 +74,7 @@ class Client(Protocol):
 
 
 class AsyncClient(Protocol):
-    """What a pattern needs of an aiobotocore client for ``dynamodb``."""
+    """The methods of an aiobotocore client for ``dynamodb`` that patterns use."""
 
     @property
     def get_item(self) -> Callable[..., Awaitable[Answer]]: ...

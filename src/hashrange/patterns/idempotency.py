@@ -1,4 +1,5 @@
-"""Handlers that may be called twice and act once: a record of what was done, and its result.
+"""Idempotency: a handler may be called twice for a request but acts once. A table keeps the results of
+requests.
 
     IDEMPOTENT#payment-17   IDEMPOTENT   claim, until, fingerprint, result, expires_at
 
@@ -9,10 +10,11 @@
     store.finish(started, result)
     return result
 
-While one works, others get `InProgress`. One who dies loses its claim after `lease_seconds`, and the next
-works again: so what is done outside of DynamoDB is done at least once, and twice only if a worker died in the
-middle. What is done in DynamoDB is done exactly once: put `member` into its transaction, and the deed and the
-record commit together, if the claim is still one's own.
+While one worker handles a request, others get `InProgress`. A worker that dies loses its claim after
+`lease_seconds`, and the next worker handles the request again. So effects outside of DynamoDB happen at
+least once, and twice only if a worker died in between. Effects in DynamoDB can happen exactly once: put
+`member` into their transaction. Then the effects and the result commit together, and only if the worker
+still has the claim.
 
 Refuses to know handlers: a result is a text.
 """
@@ -32,16 +34,17 @@ _MILLIS: Final = 1_000
 
 
 class InProgress(Exception):
-    """Somebody else is at it: answer with a 409, or try again later."""
+    """Another worker handles this request: answer with status 409, or try again later."""
 
 
 class KeyReused(Exception):
-    """The key was used for another request: a mistake of the caller; answer with a 422."""
+    """The key was used for another request, which is a mistake of the caller: answer with status 422."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A request that was begun: do it and `finish`; or, if there is a `result`, answer with that."""
+    """A request that was begun. If it has a `result`, answer with that; otherwise handle it and call
+    `finish`."""
 
     key: str
     claim: str
@@ -166,8 +169,8 @@ class IdempotencyFlows:
 class Idempotency(Blocking[IdempotencyFlows]):
     """A record of requests by key, with a boto3 client.
 
-    A claim lasts `lease_seconds`: longer than the work takes. Results are kept for `remember_seconds`: longer
-    than anybody repeats a request.
+    A claim lasts `lease_seconds`, which must be longer than the work takes. Results are kept for
+    `remember_seconds`, which must be longer than callers repeat a request.
     """
 
     def __init__(

@@ -1,13 +1,13 @@
-"""Identifiers that sort by time: unique everywhere, and never behind one that was given or seen before.
+"""Identifiers that sort by time: unique everywhere, and greater than all that were made or seen here before.
 
 The text of a UUIDv7 (RFC 9562): 48 bits of milliseconds, a counter of 42 bits, 32 random bits. As text it
 sorts as its bits do.
 
 - Bursts: within a millisecond the counter goes on from where it began, at random in its lower half.
 - A clock that steps back: the milliseconds of the last identifier stay, and the counter goes on.
-- Processes: 32 random bits and the counter's random beginning keep them apart. Two processes know one
-  another's order only as well as their clocks agree, unless one passes on what it saw: `next(after=...)` is
-  always above `after`.
+- Processes: 32 random bits and the counter's random beginning keep their identifiers distinct. The order of
+  identifiers of two processes is as exact as their clocks agree. If one process knows an identifier of the
+  other, `next(after=...)` is always above it.
 
 docs/patterns/feeds.md compares this with ticks, nanoseconds, KSUID and ULID.
 """
@@ -35,9 +35,9 @@ LAST: Final = "ffffffff-ffff-7fff-bfff-ffffffffffff"
 
 
 class Identifiers:
-    """Gives identifiers, each above the one before; threads may share it.
+    """Makes identifiers, each above the one before; threads may share it.
 
-    `now` gives seconds since the epoch, `bits` a random number of so many bits.
+    `now` returns seconds since the epoch, `bits` a random number with the given number of bits.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ def compose(millis: int, counter: int, random: int) -> str:
 
 
 def parts(identifier: str) -> tuple[int, int]:
-    """The milliseconds since the epoch and the counter. Raises ValueError for what is no such identifier."""
+    """The milliseconds since the epoch and the counter. Raises ValueError for a text that is no such
+    identifier."""
     if not _FORM.fullmatch(identifier):
         raise ValueError(f"{identifier!r} is no UUIDv7 in small letters")
     bits = UUID(identifier).int

@@ -1,22 +1,24 @@
-"""A queue of jobs in a table, and the outbox: a job that exists if your transaction was committed.
+"""A queue of jobs in a table, and an outbox: jobs that exist if and only if your own transaction was
+committed.
 
-"Write the order, then send the message" loses the message when the process dies between; the other way round
-it sends messages of orders that do not exist. `member` gives a job as a member of your own
-TransactWriteItems: both, or neither.
+A program that writes an order and then sends a message loses the message if it dies in between. A program
+that sends the message first may send messages for orders that do not exist. `member` makes a job a member of
+your own TransactWriteItems, so that both are written, or neither.
 
-A job is delivered at least once: to one worker at a time, for as long as its lease lasts; again if it was
-neither finished nor extended by then; and after `attempts_max` deliveries it is put aside (a dead letter), to
-be looked at and replayed. So a worker has to bear that it does a job twice. `Job.attempts` grows with each
-delivery: passed on to what the worker writes to, it tells a late worker from the one that has the job now.
+A job is delivered at least once. One worker has it until its lease ends. If the worker has neither finished
+nor extended it by then, it is delivered again. After `attempts_max` deliveries it is put aside (a dead
+letter), and can be inspected and replayed. So workers must be able to do a job twice. `Job.attempts` grows
+with each delivery: a worker can write it with its results, so that a late worker is distinguished from the
+one that has the job now.
 
     JOBS#mail#0    <due>#<id>    payload, until, attempts
     DEAD#mail      <id>          payload, attempts, reason
 
-Jobs are taken in the order of their due times, more or less: workers that look at once shuffle them. Leases
-are measured by the workers' clocks; clocks that differ by more than the lease let two workers have a job at
-once.
+Jobs are taken roughly in the order of their due times: workers that read at the same time choose among the
+first ones at random. Leases are measured by the workers' clocks. If clocks differ by more than the lease,
+two workers may have a job at the same time.
 
-Refuses to know what a job says.
+Refuses to know the contents of jobs.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _REASON_CHARACTERS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that was taken: what it says, and how often it was delivered, this time included."""
+    """A job that was taken: its payload, and the number of its deliveries, including this one."""
 
     id: str
     payload: str
@@ -204,7 +206,8 @@ class JobFlows:
             answer = yield from request(self.runtime, "query", parameters, repeatable=True)
             waiting = list(answer["Items"])
             while waiting:
-                # By chance: workers that look at the same moment would all want the first.
+                # Choose at random, because workers that read at the same moment would all try to take the
+                # first.
                 item = waiting.pop(int(self.runtime.chance() * len(waiting)))
                 job = yield from self._claim(item, now)
                 if job is not None:
@@ -295,7 +298,7 @@ class JobFlows:
 
 
 def _held(job: Job) -> dict[str, Any]:
-    """The condition that a job was not delivered to anybody else since."""
+    """The condition that a job was not delivered to another worker since."""
     return {
         "ConditionExpression": "#attempts = :attempts",
         "ExpressionAttributeNames": {"#attempts": "attempts"},
@@ -318,8 +321,8 @@ def _flows(
 class Jobs(Blocking[JobFlows]):
     """A queue of jobs in a table, with a boto3 client.
 
-    A job is its worker's for `lease_seconds`, and is delivered `attempts_max` times at most. One shard takes
-    some 250 jobs a second; all who use a queue have to agree on the number of its shards.
+    A job belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times. One shard
+    takes about 250 jobs a second; all users of a queue have to give the same number of shards.
     """
 
     def __init__(

@@ -1,18 +1,20 @@
-"""A lock with a lease and a fence, safe without clocks that agree.
+"""A lock with a lease and a fence, which is safe even if clocks do not agree.
 
     LOCK#report   LOCK    owner, lease, fence, beat
 
-The holder dies, and the lock must go to another; but nobody can tell a dead holder from a slow one, and
-comparing a time in the item with one's own clock lets two hold it as soon as their clocks differ. So:
+When the holder of a lock dies, another process must get the lock. But a dead holder looks like a slow one,
+and a comparison of a time in the item with the own clock would give the lock to two processes if their
+clocks differ. So:
 
-- Who waits watches. Only when `fence` and `beat` stood still for the holder's whole lease, by the waiter's
-  own clock, is the lock taken over. The holder counts its lease from before it asked, so it knows that it
-  lost the lock before anybody gets it, if both measure a second as equally long.
-- A holder may still be asleep at the wrong moment: between looking at its lease and writing. The fence is for
-  that. It grows with every holder; what is written to can refuse a smaller one, and `member` makes DynamoDB
-  itself do so.
+- A waiting process watches the item. It takes the lock over only if `fence` and `beat` did not change for
+  the holder's whole lease, by its own clock. The holder counts its lease from before its request, so it
+  knows that it has lost the lock before another process gets it, if a second is equally long for both.
+- A holder may pause at the wrong moment: after it looked at its lease and before it writes. The fence
+  protects against this. It grows with every holder, and the store that is written to can refuse a smaller
+  fence; with `member` DynamoDB does this itself.
 
-Refuses to know what is protected, and to wait in the background: who holds a lock for long renews it.
+Refuses to know the protected resource, and to renew in the background: a process that holds a lock for long
+renews it.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class LockFlows:
     poll_seconds: float
     runtime: Runtime
     watched: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
-    """What was seen of locks that others hold, and since when it stands still."""
+    """The last seen state of locks that other processes hold, and since when it did not change."""
 
     def acquire(self, name: str, *, wait_seconds: float = 0.0) -> Flow[Held | None]:
         """Take the lock `name`; None if others held it for `wait_seconds`.
@@ -193,7 +195,7 @@ def _address(name: str) -> Address:
 
 
 def _version(item: Mapping[str, Any] | None) -> tuple[int, int]:
-    """The fence and the beat; they change whenever a holder gives a sign."""
+    """The fence and the beat; one of them changes with every request of a holder."""
     return (int(item["fence"]["N"]), int(item["beat"]["N"])) if item else (0, 0)
 
 
@@ -202,7 +204,8 @@ def _values(held: Held) -> Item:
 
 
 class Locks(Blocking[LockFlows]):
-    """Locks with a lease, with a boto3 client. Looks every `poll_seconds`, more or less, while it waits."""
+    """Locks with a lease, with a boto3 client. While it waits, it reads the lock about every
+    `poll_seconds`."""
 
     def __init__(
         self,

@@ -1,18 +1,19 @@
-"""Add to counters exactly once per event, however often the event is delivered.
+"""Adds to counters exactly once per event, however often the event is delivered.
 
-A transaction puts the event's item, on the condition that there is none, and adds to the counters. Two holes
-are closed that are usually open:
+A transaction puts the event's item, on the condition that there is none, and adds to the counters. Two
+mistakes are common in such programs, and avoided here:
 
-- Only the event's own failed condition means that it was counted before. A conflict with another transaction,
-  or throttling, cancels the transaction just as well, and must not lose the event: it is repeated.
-- An answer may be lost after the commit. The transaction's token makes the repeat answer what the first one
-  did, so that the event is neither counted twice nor reported as a duplicate.
+- Only the failed condition of the event's own item means that the event was counted before. A conflict with
+  another transaction, or throttling, cancels the transaction as well; it is repeated then, and the event is
+  not lost.
+- An answer may be lost after the commit. Because of the transaction's token, the repeated request gets the
+  answer of the first one, so the event is neither counted twice nor reported as a duplicate.
 
-Many events go into one transaction, 100 items at most, and additions to one counter are summed: 99 events of
-one counter cost 200 write units, and one at a time 396. If some were counted before, they are taken out, and
-the rest goes into another transaction.
+Many events go into one transaction, of at most 100 items, and additions to one counter are summed: 99 events
+of one counter cost 200 write units; one by one they would cost 396. If some events were counted before, the
+others go into another transaction.
 
-Refuses to know what is counted: an event comes with a function that places its additions.
+Refuses to know the things that are counted: a function gives the additions of events.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Addition:
 
 
 class Identified(Protocol):
-    """An event: what tells it from all others."""
+    """An event, with the id that distinguishes it from all others."""
 
     @property
     def id(self) -> str: ...

@@ -1,13 +1,14 @@
-"""A rate limiter: so many a second over time, so many at once, by one write for each request.
+"""A rate limiter: limits the requests per second over time, and the requests at once (burst), by one write
+for each.
 
-The generic cell rate algorithm: the item holds the time at which the bucket is full again (`full_at`). A
-request moves it on by its share of a second; one that would move it further than the burst allows is refused.
-Both halves, a full bucket and one that is filling, are single conditional writes, so requests at once never
-pass together what one may pass.
+It is the generic cell rate algorithm: the item holds the time at which the bucket is full again (`full_at`).
+A request moves this time on by its share of a second; a request that would move it further than the burst
+allows is refused. Each case, a full bucket and one that is filling, is a single conditional write, so
+concurrent requests never get more than the limit.
 
     RATE#reader7   RATE   full_at (microseconds), expires_at
 
-Refuses to sleep: it says how long to wait.
+Refuses to sleep: it returns how long to wait.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SPARE_SECONDS: Final = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a request may pass; if so how many more may at once, and if not how long to wait."""
+    """Whether a request may pass; how many more may pass at once; and otherwise how long to wait."""
 
     allowed: bool
     remaining: int
@@ -125,7 +126,7 @@ class RateFlows:
 
 
 class Contended(Exception):
-    """A bucket changed during each attempt: far more requests than it may pass."""
+    """The bucket changed during each attempt, because there are far more requests than the limit."""
 
 
 class Rates(Blocking[RateFlows]):

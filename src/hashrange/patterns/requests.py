@@ -1,17 +1,16 @@
-"""One request, repeated where that is safe; and what an error says.
+"""Sends a request, and repeats it if that is safe; reads the errors of boto3.
 
-Three kinds of failure are told apart, as much of what goes wrong in copied programs comes from mixing them
-up:
+It distinguishes three kinds of failures, because many programs go wrong by mixing them up:
 
 - *refused*: throttling, conflicts, a transaction in progress. Nothing was written; the request is repeated.
-- *unknown*: a 5xx answer, a connection that broke. The request may have been performed. It is repeated only
-  where repeating changes nothing more: a read, a conditional write that can tell, a transaction with its
-  token.
-- *final*: everything else, a failed condition among them. It is raised.
+- *unknown*: a 5xx answer, a broken connection. The request may have been performed. It is repeated only if a
+  repetition has no further effect: a read, a conditional write that recognises its own effect, a transaction
+  with its token.
+- *final*: all other errors, also a failed condition. They are raised.
 
-Repeats wait between 0 and a limit that doubles (full jitter), so that those who collided do not collide
-again. botocore repeats by itself, too, and without asking whether that is safe; docs/patterns/README.md says
-how to stop it.
+Before a repetition it waits for a random time up to a limit that doubles (full jitter), so that requests
+that collided do not collide again. botocore repeats requests by itself, too, whether that is safe or not;
+docs/patterns/README.md says how to switch this off.
 
 Refuses to know what the requests mean.
 """
@@ -46,7 +45,7 @@ _REFUSED: Final = {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
-# Why a member of a transaction can be to blame for a cancellation that a repeat may be spared.
+# The cancellation reasons of a member after which a repeated transaction may succeed.
 _REFUSED_REASONS: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 _CANCELED: Final = "TransactionCanceledException"
 _HTTP_SERVER_ERROR: Final = 500
@@ -54,11 +53,11 @@ _HTTP_SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a flow takes from its surroundings: the time, chance, and how patiently it repeats.
+    """The surroundings of a flow: clocks, random numbers, and the limits of repetition.
 
-    `now` gives seconds since the epoch, `elapsed` seconds of a clock that nobody sets, `chance` a number from
-    0 up to 1, `token` an identifier nobody else has. A request is sent `attempts_max` times at most; the
-    waits between are below `pause_seconds`, doubled each time, and never above `pause_seconds_max`.
+    `now` returns seconds since the epoch, `elapsed` seconds of a monotonic clock, `chance` a random number
+    from 0 up to 1, `token` a unique identifier. A request is sent at most `attempts_max` times; the waits
+    between are below `pause_seconds`, which doubles each time up to `pause_seconds_max`.
     """
 
     now: Callable[[], float] = time.time
@@ -94,9 +93,9 @@ def request(
 
 
 def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Answer]:
-    """A TransactWriteItems that is performed once, even if its answer is lost and it is sent again.
+    """Send a TransactWriteItems, which is performed once even if its answer is lost and it is sent again.
 
-    The token makes it so. Raises the client's TransactionCanceledException if a condition failed: see
+    Its token makes sure of this. Raises the client's TransactionCanceledException if a condition failed: see
     `failed_members`.
     """
     parameters = {"TransactItems": list(members), "ClientRequestToken": runtime.token()}
@@ -104,7 +103,7 @@ def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Ans
 
 
 def error_code(error: BaseException) -> str:
-    """The code of DynamoDB's answer, as ``ThrottlingException``; "" where the error is no answer of it."""
+    """The code of DynamoDB's answer, such as ``ThrottlingException``; "" if the error is not an answer."""
     if not isinstance(error, ClientError):
         return ""
     return str(error.response.get("Error", {}).get("Code", ""))
@@ -140,7 +139,7 @@ def failed_members(error: BaseException) -> list[int]:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether nothing was written, and a repeat may succeed."""
+    """Whether the error means that nothing was written, and that a repetition may succeed."""
     if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
         return True
     reasons = set(cancellation_codes(error)) - {"None"}
@@ -150,7 +149,7 @@ def is_refused(error: BaseException) -> bool:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether the request may have been performed, or may not."""
+    """Whether the error leaves it open whether the request was performed."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= _HTTP_SERVER_ERROR or error_code(error) in {

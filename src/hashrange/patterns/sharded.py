@@ -1,4 +1,5 @@
-"""A counter spread over many items, for more additions than one item takes; resharded while it counts.
+"""A counter in many items (shards), for more additions than one item takes; the number of shards can be
+changed.
 
 Shard 0 is the item that `Counters` would use, so an existing counter may be sharded. The others lie in
 partitions of their own. A record of the layout says how many there are:
@@ -7,18 +8,18 @@ partitions of their own. A record of the layout says how many there are:
     open     how many are added to: writers choose among these
     epoch    changes with the record, and with every move of an amount
 
-The rules that make it exact whatever the order of events:
+These rules make the counter exact in any order of requests:
 
-- A writer may believe in an older layout. So every shard but 0 is added to on the condition that it exists
-  and is not closed; a writer that fails there reads the layout again.
-- Shards are added in one transaction with the layout. They are taken away one by one: `open` is lowered, the
-  last shard is closed, so that its amount stands still, and then in one transaction the amount goes to shard
-  0, the shard goes, and `shards` and `epoch` change. Whoever dies between leaves a state from which anybody's
-  `reshard` goes on.
-- A reader reads the layout, the shards, and the layout again: if the epoch changed, amounts moved, and it
-  starts over.
+- A writer may know only an older layout. So it adds to a shard other than 0 on the condition that the shard
+  exists and is not closed; a writer whose condition fails reads the layout again.
+- New shards and the layout are written in one transaction. Shards are removed one by one: `open` is lowered,
+  and the last shard is closed, so that its amount does not change any more. Then one transaction adds the
+  amount to shard 0, deletes the shard, and changes `shards` and `epoch`. If a process dies in between, the
+  next `reshard` goes on from this state.
+- A reader reads the layout, the shards, and the layout again. If the epoch changed, amounts moved, and the
+  reader starts again.
 
-Refuses to know who decides how many shards there should be.
+Refuses to decide how many shards there should be.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Layout:
 
 @dataclass(slots=True)
 class Layouts:
-    """The layouts that a process knows, for a while. Old knowledge costs a failed write, not a count."""
+    """The layouts that a process knows; they are kept for a while. An old layout costs a failed write, but
+    no count."""
 
     known_seconds: float
     known: dict[str, tuple[Layout, float]] = field(default_factory=dict)

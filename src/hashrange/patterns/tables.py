@@ -1,8 +1,8 @@
-"""Where a pattern's items lie: a table with a partition key and a sort key, both text.
+"""The table of a pattern's items: it has a partition key and a sort key, both text.
 
-All patterns may share one table, and share it with the program's own items: each keeps to keys that begin
-with a word of its own (docs/patterns/README.md lists them). Items that may go after a time carry it in one
-attribute, for DynamoDB's time to live to delete them.
+All patterns may share one table, also with the program's own items: the keys of each pattern begin with a
+word of its own (docs/patterns/README.md lists these words). Items that expire have their time in one
+attribute, by which DynamoDB's time to live deletes them.
 
 Refuses to know the patterns.
 """
@@ -77,7 +77,7 @@ def number(value: float) -> Item:
 
 
 def utc(moment: datetime) -> datetime:
-    """`moment` in UTC. Raises ValueError where it names no zone: everybody would read it differently."""
+    """`moment` in UTC. Raises ValueError if it has no time zone, because its meaning would be unclear."""
     if moment.tzinfo is None:
         raise ValueError(
             f"{moment.isoformat()} names no time zone: give one, as in datetime(..., tzinfo=UTC)"

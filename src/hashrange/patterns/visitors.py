@@ -1,19 +1,19 @@
-"""Unique visitors per page and day: exact, by an item for each, or approximate, by a sketch.
+"""Unique visitors per page and day: exact, with an item for each visitor, or approximate, with a sketch.
 
 `UniqueVisitors` puts an item for each visitor, page and day, and counts it in the same transaction. Exact,
 and the visitors can be listed; a first visit costs 4 write units, a repeated one half a read unit.
 
 `ApproximateVisitors` keeps one HyperLogLog sketch for each page and day (Apache DataSketches, in a binary
-attribute, some 2 KB): a standard error of 1.6 percent, whatever the number. Visitors come in batches, and a
-batch costs one read and one write, none if it taught nothing new. Sketches merge: the visitors of a month are
-those of its days' sketches, each visitor counted once. To merge twice changes nothing, so a lost answer does
-no harm. Needs `datasketches`.
+attribute, about 2 KB), with a standard error of 1.6 percent for any number of visitors. Visitors are added
+in batches; a batch costs one read and one write, and no write if it has no new visitor. Sketches can be
+merged: the visitors of a month are those of its days' sketches, each visitor counted once. Merging twice
+changes nothing, so a lost answer does no harm. Needs `datasketches`.
 
     visitors = UniqueVisitors(client, "blog")
     visitors.seen("/home", "reader7", at)      # True: new that day
     visitors.count("/home", at.date())         # 1
 
-Refuses to know who a visitor is: any text that is one person's.
+Refuses to know visitors: a visitor is any text that stands for one person.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class UniqueVisitorFlows:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About how many; the true number is from `low` to `high` with a probability of 95 percent."""
+    """An estimated number; the true number is from `low` to `high` with a probability of 95 percent."""
 
     count: float
     low: float

@@ -5,12 +5,12 @@ An event adds to two items of its counter:
     COUNTER#/home   DAY#2026-11-22       count, and h00 to h23
     COUNTER#/home   HOUR#2026-11-22T13   count, and m00 to m59
 
-So three grains cost two items. A range is read from the coarsest that fits: whole days from `count` of the
-days, the hours at its ends from the same items, and the minutes at its ends from two items of hours. A year
-and a half of one counter is one Query of some 100 KB, whatever was counted.
+So days, hours and minutes need only two items. A sum over a range uses the coarsest counts that fit: `count`
+of whole days, the hours at the ends of the range from the same items, and the minutes at the ends from two
+items of hours. A year and a half of one counter is one Query of about 100 KB, however much was counted.
 
-Days, hours and minutes are those of UTC. An event counts when it happened (`at`), not when it arrived, so the
-order in which events arrive does not matter.
+Days, hours and minutes are those of UTC. An event counts for the time at which it happened (`at`), not for
+its arrival, so the order in which events arrive does not matter.
 
 Refuses to know other grains, and time zones.
 """
@@ -38,7 +38,7 @@ _WIDTHS: Final[dict[Grain, timedelta]] = {"minute": _MINUTE, "hour": _HOUR, "day
 
 @dataclass(frozen=True, slots=True)
 class TimedEvent:
-    """Something that happened once, when, and what it adds to which counters. For `id` see `Event`."""
+    """An event with its time and its additions to counters. For `id` see `Event`."""
 
     id: str
     at: datetime
@@ -54,7 +54,7 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What was counted from `start` on, for a minute, an hour or a day."""
+    """The count of a minute, an hour or a day that begins at `start`."""
 
     start: datetime
     count: int

@@ -1,14 +1,14 @@
 """Triggers: call a function with the changes of a table, as AWS Lambda does, from a program of your own.
 
-    filters      which records the function sees
-    events       the event that it gets
-    delivery     what happens when it fails
+    filters      selects the records that the function gets
+    events       makes the event that the function gets
+    delivery     calls the function, retries and gives up
     shard        the work on one shard
     worker       the work on a table
-    source       reading streams
-    checkpoints  how far it has come
-    failures     where records go that were given up
-    functions    ``module:function``
+    source       reads streams
+    checkpoints  keeps how far each shard was processed
+    failures     keeps the records that were given up
+    functions    finds a function by ``module:function``
 
     from hashrange import triggers
 
@@ -18,8 +18,8 @@
 
     triggers.run("views", count, endpoint_url="http://127.0.0.1:8000")
 
-At least once, and in order for each item: a function has to bear that it sees a record twice. Uses the
-public API only, so it follows a table on AWS as well. Needs boto3.
+Every record is delivered at least once, and the records of each item in order: a function must work even if
+it gets a record twice. It uses the public API only, so it follows a table on AWS as well. It needs boto3.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def run(
     stop: threading.Event | None = None,
     clock: Clock = SystemClock(),  # noqa: B008 (stateless)
 ) -> Totals:
-    """Call `function` with the changes of `table` until `stop` is set; what was done until then.
+    """Call `function` with the changes of `table` until `stop` is set. Returns the totals of its work.
 
-    `function` takes an event, or an event and a context; an exception of it means that the batch failed.
-    The trigger's name is by default the function's and the table's. `clients` are used if given, else those
-    of the server at `endpoint_url`, or of AWS. Raises `TriggerError` where there is nothing to follow.
+    `function` takes an event, or an event and a context; if it raises, the batch has failed. The default
+    name of the trigger is made of the names of function and table. Without `clients` it uses clients of the
+    server at `endpoint_url`, or of AWS. Raises `TriggerError` if the table has no stream.
     """
     if options is None:
         name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}@{table}"

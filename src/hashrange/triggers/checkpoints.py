@@ -1,15 +1,15 @@
-"""How far a trigger has come, kept in a table through the public API.
+"""Checkpoints: how far a trigger has processed each shard, kept in a table through the public API.
 
     trigger (partition key)   the trigger's name
     shard   (sort key)        stream label "/" shard id, or the label alone for the stream
-    sequence                  the last record that is done with
+    sequence                  the last record that was processed
     position                  the same filled with zeros, so that texts order
     iterator                  without a sequence: the shard iterator at the place where the trigger starts
     since                     the time at which that place is found when the iterator has expired
     done                      the shard was read to its end; the stream has no shard left
     updated                   when, in seconds since the epoch
 
-A checkpoint never moves back: a worker that was thought dead cannot undo the work of its successor.
+A checkpoint never moves back, so a worker that was believed dead cannot undo the work of its successor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SEQUENCE_DIGITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a shard was processed; `sequence` is None where none of its records was yet."""
+    """How far a shard was processed; `sequence` is None before its first record."""
 
     sequence: str | None = None
     iterator: str | None = None
@@ -48,7 +48,7 @@ class Checkpoints:
         self._trigger = trigger
 
     def create_table(self) -> bool:
-        """Create the table where there is none; whether it was created."""
+        """Create the table if it does not exist; returns whether it was created."""
         return create_table(self._client, self._table, {"trigger": "HASH", "shard": "RANGE"})
 
     def load(self) -> dict[str, Checkpoint]:
@@ -82,7 +82,7 @@ class Checkpoints:
         iterator: str | None = None,
         done: bool = False,
     ) -> None:
-        """Note that a stream or a shard is known, unless it already is."""
+        """Note that a stream or a shard is known, unless this was noted before."""
         values: dict[str, Any] = {"done": {"BOOL": done}, "updated": {"N": f"{now:.3f}"}}
         if since is not None:
             values["since"] = {"N": f"{since:.3f}"}
@@ -100,7 +100,7 @@ class Checkpoints:
                 raise
 
     def advance(self, place: str, sequence: str, now: float) -> None:
-        """Note that all records of a shard up to `sequence` are done with."""
+        """Note that all records of a shard up to `sequence` were processed."""
         values = {
             ":sequence": {"S": sequence},
             ":position": {"S": sequence.zfill(_SEQUENCE_DIGITS)},
@@ -146,7 +146,7 @@ def create_table(client: Any, name: str, key: dict[str, str]) -> bool:
     waiter = client.get_waiter("table_exists")
     try:
         if client.describe_table(TableName=name)["Table"]["TableStatus"] == "CREATING":
-            # Who began to create it may have been killed.
+            # The process that began to create the table may have been killed: wait here, too.
             waiter.wait(TableName=name, WaiterConfig={"Delay": 1})
         return False
     except ClientError as error:

@@ -1,4 +1,5 @@
-"""What happens to a batch: delivered, retried, halved or given up, as Lambda does for streams.
+"""Delivers batches: calls the function, and retries, halves or gives up failed batches, as Lambda does for
+streams.
 
     call the function ── returns ─────────────────────────────→ done
           │            └ names failed items (if reported) ───→ the rest, from the first of them, again
@@ -6,8 +7,8 @@
                    ├─ no retry left ─────────────────────────→ discarded, to the on-failure destination
                    └─ otherwise ─────────────────────────────→ again, after a pause that doubles
 
-A `Lane` holds batches in order and never goes on to the next before the first is done or discarded, so the
-records of one item stay in order. It never waits: it says when it wants to be asked again. Time is an
+A `Lane` holds batches in order and never begins the next one before the first is done or discarded, so the
+records of one item stay in order. It never waits: it says when it is to be called again. Time is an
 argument. Knows nothing of streams or checkpoints.
 
 Source: Lambda Developer Guide, "Error handling", "Reporting batch item failures".
@@ -30,11 +31,11 @@ PAUSE_SECONDS_MAX: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How failures are handled.
+    """The rules for failures.
 
-    retries: calls after the first before a batch is given up; None for no end.
+    retries: calls after the first before a batch is given up; None: it is never given up.
     bisect_on_error: halve a batch that fails, to find the record that it fails for.
-    max_record_age: seconds after which a record is given up; None for no end.
+    max_record_age: seconds after which a record is given up; None: it is never given up.
     report_batch_item_failures: the function's answer names the records that failed.
     """
 
@@ -46,7 +47,7 @@ class Policy:
 
 @dataclass(slots=True)
 class Batch:
-    """Records to be delivered in one call, how often that failed, and when to try (again)."""
+    """Records to be delivered in one call, the number of failed calls, and the time of the next call."""
 
     records: list[Record]
     failures: int = 0
@@ -55,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt came to: how many records are done with, and how many of them were given up."""
+    """The result of one attempt: how many records are done, and how many of these were given up."""
 
     delivered: int
     discarded: int
@@ -87,7 +88,7 @@ class Lane:
 
     @property
     def first(self) -> Record | None:
-        """The first record that is not done with."""
+        """The first record that is not done."""
         return self._batches[0].records[0] if self._batches else None
 
     @property
@@ -96,7 +97,8 @@ class Lane:
         return self._batches[0].due if self._batches else 0.0
 
     def attempt(self, now: float, call: Call, discard: Discard) -> Attempt:
-        """Try the first batch once. What `discard` raises passes through, and the batch stays."""
+        """Try the first batch once. If `discard` raises, the exception passes through, and the batch
+        stays."""
         batch = self._batches[0]
         aged = self._discard_aged(batch, now, discard)
         if not batch.records:
@@ -112,7 +114,7 @@ class Lane:
             self._batches.popleft()
             return Attempt(len(batch.records), aged)
         if done:
-            # Progress was made, so the rest begins anew.
+            # There was progress, so the count of failed calls begins anew for the rest.
             del batch.records[:done]
             batch.failures = 0
         error = error or PartialFailure(f"{len(batch.records)} records from the first that failed on")
@@ -131,11 +133,11 @@ class Lane:
         return aged
 
     def _failed(self, batch: Batch, now: float, discard: Discard) -> int:
-        """Halve, give up or put off a batch that failed; how many records were given up."""
+        """Halve, give up or put off a failed batch; returns how many records were given up."""
         policy = self._policy
         batch.due = now + min(_PAUSE_SECONDS * 2.0 ** min(batch.failures, 16), PAUSE_SECONDS_MAX)
         if policy.bisect_on_error and len(batch.records) > 1:
-            # Halving is no retry.
+            # Halving does not count as a retry.
             middle = len(batch.records) // 2
             self._batches.popleft()
             self._batches.appendleft(Batch(batch.records[middle:], batch.failures))
@@ -150,10 +152,10 @@ class Lane:
 
 
 def delivered_of(records: list[Record], answer: Any) -> int:
-    """How many records were processed before the first that the function's answer says failed.
+    """How many records come before the first one that the function's answer reports as failed.
 
-    An answer without `batchItemFailures` means all of them; one that names a record that was not in the batch
-    means none.
+    Without `batchItemFailures` all records succeeded; if the answer names a record that was not in the
+    batch, all failed.
     """
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not failures:

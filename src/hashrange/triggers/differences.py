@@ -1,4 +1,4 @@
-"""A stream record as a person reads it: a line about the item, and one for each attribute that changed.
+"""Shows a stream record to people: a line about the item, and one for each attribute that changed.
 
     12:03:04 MODIFY id="1"
       + note: "paid by card"
@@ -6,8 +6,8 @@
       ~ state: "new" → "paid"
       ~ address.city: "Bern" → "Basel"
 
-Maps, and lists of one length, are compared member by member; a value is cut where it gets long. Knows no
-terminal: a line is made of parts, each with its role, and who prints it gives roles their colours.
+Maps, and lists of equal length, are compared member by member; long values are cut off. Knows no terminal: a
+line is made of parts with roles, and the code that prints it chooses a colour for each role.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def lines_of(record: Record) -> Iterator[Line]:
     yield head
     old, new = change.get("OldImage"), change.get("NewImage")
     if record["eventName"] == "MODIFY" and (old is None or new is None):
-        # One image shows what is there, not what changed.
+        # With only one image the changes are not known, so the item itself is shown.
         for name, value in (new or old or {}).items():
             if name not in keys:
                 yield [("", f"    {name}: {show(value)}")]

@@ -1,4 +1,4 @@
-"""The event that a trigger's function gets, in the shape that AWS Lambda gives a function of a stream.
+"""The event that a trigger's function gets, in the shape of AWS Lambda's events for streams.
 
     {"Records": [{
         "eventID": …, "eventName": "INSERT" | "MODIFY" | "REMOVE", "eventVersion": "1.1",
@@ -25,7 +25,7 @@ Event = dict[str, list[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a function is told beside its event: as much of Lambda's context as there is here.
+    """The second argument of a function: the members of Lambda's context that exist here.
 
     `attempt` is 1 when the batch is delivered for the first time.
     """
@@ -73,7 +73,7 @@ def sequence_of(record: Record) -> str:
 
 
 def created_at(record: Record) -> float:
-    """When a record came to be, in seconds since the epoch."""
+    """The time of a record's change, in seconds since the epoch."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
 
 

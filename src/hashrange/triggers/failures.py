@@ -1,7 +1,7 @@
-"""Where records go that a trigger gave up: a file of JSON lines, or a table.
+"""Destinations of records that a trigger gave up: a file of JSON lines, or a table.
 
-A line, and the attribute `failure` of an item, is Lambda's on-failure record, and the records themselves
-beside it: a stream forgets them after a day.
+A line of the file, or the attribute `failure` of an item, is Lambda's on-failure record together with the
+records themselves, because a stream keeps records only for a day.
 
     {"requestContext": {"requestId", "functionArn", "condition", "approximateInvokeCount"},
      "version": "1.0", "timestamp": …,
@@ -33,7 +33,7 @@ class Destination(Protocol):
     """Takes failures. Implementations: `FailureFile`, `FailureTable`."""
 
     def keep(self, failure: dict[str, Any]) -> None:
-        """Keep one failure; it must be safe when this returns."""
+        """Keep one failure; it must be durable when this returns."""
         ...
 
 
@@ -49,7 +49,7 @@ class FailureFile:
             file.flush()
             os.fsync(file.fileno())
         if os.name != "nt":  # Windows can neither open nor sync a directory
-            # The file's name is to be there as well after a crash.
+            # After a crash the file's name must exist as well.
             folder = os.open(self._path.absolute().parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -67,7 +67,7 @@ class FailureTable:
 
     def keep(self, failure: dict[str, Any]) -> None:
         batch = failure["DDBStreamBatchInfo"]
-        # The same failure twice, after a restart, is one item.
+        # If a failure comes again after a restart, it replaces the first item.
         name = f"{failure['requestContext']['functionArn']}/{batch['shardId']}/{batch['startSequenceNumber']}"
         item = {
             "id": {"S": name},

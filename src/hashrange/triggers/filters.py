@@ -1,7 +1,8 @@
-"""Filter patterns: which records a trigger's function sees, in the language of Lambda's event filtering.
+"""Filter patterns: select the records that a trigger's function gets, in the language of Lambda's event
+filtering.
 
-A pattern is a JSON object shaped as the record is; at its leaves stand lists of rules, of which one has to
-hold. All fields of a pattern have to match, and of several patterns one.
+A pattern is a JSON object with the shape of the record. Its leaves are lists of rules; at least one rule of
+a list must hold. All fields of a pattern must match; of several patterns at least one must match.
 
     {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"state": {"S": [{"prefix": "paid"}]}}}}
 
@@ -9,8 +10,9 @@ hold. All fields of a pattern have to match, and of several patterns one.
     operator = "exists" | "prefix" | "suffix" | "equals-ignore-case" | "wildcard" | "numeric" | "anything-but"
     "$or"    = a list of patterns in place of a field, of which one has to match
 
-One difference: DynamoDB sends a number as a text, and here `numeric` compares the number that it is; Lambda
-documents that for JSON numbers only. A pattern is compiled once; nothing here knows where records come from.
+There is one difference: DynamoDB sends a number as a text, and `numeric` here compares the value of this
+number; Lambda documents this for JSON numbers only. A pattern is compiled once. Refuses to know where
+records come from.
 
 Source: Lambda Developer Guide, "Filter rule syntax"; EventBridge User Guide, "Comparison operators".
 """
@@ -28,10 +30,10 @@ Predicate = Callable[[Any], bool]
 
 
 class InvalidPattern(ValueError):
-    """A filter pattern that means nothing; the text says what is wrong with it."""
+    """A wrong filter pattern; the text says what is wrong with it."""
 
 
-# What a field holds that is not there: no JSON value is it.
+# Stands for the value of a missing field; no JSON value equals it.
 _ABSENT: Final = object()
 
 
@@ -47,7 +49,8 @@ def parse(texts: Iterable[str]) -> Predicate:
 
 
 def compile(patterns: Iterable[Mapping[str, Any]]) -> Predicate:  # noqa: A001 (the verb of the language)
-    """Whether a record matches one of `patterns`; every record does where there are none.
+    """A function that tells whether a record matches one of `patterns`; without patterns every record
+    matches.
 
     Raises `InvalidPattern`.
     """
@@ -92,7 +95,7 @@ def _rules(rules: list[Any], name: str) -> Predicate:
 
     def matches(value: Any) -> bool:
         if isinstance(value, list):
-            # Of a list, as of a set, one member has to match.
+            # A list or set matches if one of its members does.
             return any(test(one) for one in value or [_ABSENT] for test in tests)
         return any(test(value) for test in tests)
 
@@ -114,7 +117,7 @@ def _rule(rule: Any, name: str) -> Predicate:
 
 
 def _equals(literal: Any) -> Predicate:
-    # In Python True == 1, in JSON not.
+    # In Python True == 1, but not in JSON.
     return lambda value: type(value) is type(literal) and bool(value == literal)
 
 
@@ -175,7 +178,7 @@ def _numeric(argument: Any, name: str) -> Predicate:
 
 
 def _number(value: Any) -> Decimal | None:
-    """The number that a JSON number or a DynamoDB number is."""
+    """The value of a JSON number, or of the text of a DynamoDB number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""A trigger's function by its name: ``module:function``, found as `python -m` finds modules."""
+"""Finds a trigger's function by its name, ``module:function``, in the modules that `python -m` finds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load(name: str) -> Function:
 
 
 def adapt(function: Callable[..., Any]) -> Function:
-    """A function of an event, or of an event and a context, as the latter."""
+    """`function` as a function of an event and a context, even if it takes only an event."""
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:

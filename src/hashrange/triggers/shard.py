@@ -1,11 +1,11 @@
-"""The work on one shard, one step at a time: read, filter, wait for a batch, deliver, note how far it came.
+"""The work on one shard, one step at a time: read, filter, wait for a batch, deliver, save the checkpoint.
 
-A `ShardRun` never waits: `step` does what is due and says when it wants to run again. Its checkpoint is the
-last record before the first that is not done with, whatever the order in which lanes get on, so a restart
-repeats records and never misses one.
+A `ShardRun` never waits: `step` does the work that is due and returns when to call it again. Its checkpoint
+is the last record before the first one that is not done, also if later records of other lanes are done. So
+after a restart records may be repeated, but none is missed.
 
-With a parallelization factor, the records of several batches are spread by their key over as many lanes,
-which deliver at the same time; the records of one item are in one lane, so they stay in order.
+With a parallelization factor, the records of several batches are spread by their keys over this many lanes,
+which deliver at the same time. All records of one item are in the same lane, so they stay in order.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from hashrange.triggers.filters import Predicate
 
 
 class Reader(Protocol):
-    """Where records come from. Implementations: `source.Cursor`, and lists in tests."""
+    """The source of records. Implementations: `source.Cursor`, and lists in tests."""
 
     after: str | None
     exhausted: bool
 
     def read(self) -> list[Record]:
-        """The next records, maybe none."""
+        """The next records, perhaps none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How records become batches: sizes in records, times in seconds."""
+    """The rules that make batches of records: sizes in records, times in seconds."""
 
     batch_size: int = 100
     batch_window: float = 0.0
@@ -47,7 +47,8 @@ class Batching:
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What is done with records: which are wanted, who gets them, who gets those that are given up."""
+    """The functions that handle records: the filter, the trigger's function, and the one for records given
+    up."""
 
     matches: Predicate
     call: Call
@@ -83,13 +84,13 @@ class ShardRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the shard was read to its end and all its records are done with."""
+        """Whether the shard was read to its end and all its records are done."""
         idle = not self._buffer and not self._lanes and not self._unsaved
         return self._reader.exhausted and idle
 
     @property
     def _unsaved(self) -> bool:
-        # There is nothing to note where all records were trimmed before the first was read.
+        # If all records were trimmed before the first was read, there is no checkpoint to save.
         return self._reached is not None and self._reached != self._saved
 
     def close(self) -> None:
@@ -98,13 +99,14 @@ class ShardRun:
             self._pool.shutdown()
 
     def save(self) -> None:
-        """Note how far the work has come, unless it is noted."""
+        """Save the checkpoint, unless it is saved already."""
         if self._reached is not None and self._unsaved:
             self._save(self._reached)
             self._saved = self._reached
 
     def step(self, now: float) -> float:
-        """Do what is due at the time `now`; the seconds until the next step, 0 if there is more to do."""
+        """Do the work that is due at `now`. Returns the seconds until the next step, 0 if there is more to
+        do."""
         self.save()
         if not self._lanes:
             wait = self._fill(now)
@@ -115,7 +117,7 @@ class ShardRun:
         return wait
 
     def _fill(self, now: float) -> float:
-        """Read until there is a batch, or until it has to be waited for: then the seconds."""
+        """Read until there is a batch. Returns the seconds to wait if there are not enough records yet."""
         batching = self._batching
         wanted = batching.batch_size * batching.parallelization_factor
         if len(self._buffer) < wanted and not self._reader.exhausted:
@@ -124,7 +126,7 @@ class ShardRun:
                 self._buffered_at = now
             self._buffer += [record for record in read if self._handling.matches(record)]
             if not self._buffer:
-                # What the filter dropped is done with.
+                # Records that the filter dropped are done.
                 self._reached = self._reader.after
                 self.save()
                 return 0.0 if read else batching.poll_interval

@@ -1,4 +1,4 @@
-"""Reading a table's streams through the public API: which streams and shards there are, and their records.
+"""Reads a table's streams through the public API: the list of streams and shards, and their records.
 
     clients = connect("http://127.0.0.1:8000")
     for stream in streams_of(clients, "orders"):
@@ -6,8 +6,8 @@
             cursor = Cursor(clients, stream.arn, shard.id, start="TRIM_HORIZON")
             records = cursor.read(1000)
 
-A `Cursor` goes on by itself when its iterator expires. Knows nothing of checkpoints or functions; works on
-AWS as it does here.
+A `Cursor` gets a new iterator by itself when its iterator expires. Knows nothing of checkpoints or
+functions. Works on AWS as well.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _log = logging.getLogger("hashrange.triggers")
 
 PAGE_RECORDS_MAX: Final = 1_000
 SERVICE_ERRORS: Final = (BotoCoreError, ClientError)
-"""What boto3 raises where the service refuses, or cannot be reached."""
+"""The exceptions of boto3 for a service that refuses a request, or cannot be reached."""
 
 Start = Literal["TRIM_HORIZON", "LATEST"]
 
-# What may be over after a while: the service is busy, or cannot be reached.
+# Errors that may go away after a while: the service is busy, or cannot be reached.
 _TRANSIENT: Final = {
     "InternalServerError",
     "LimitExceededException",
@@ -44,7 +44,7 @@ _TRANSIENT: Final = {
 
 
 class TriggerError(Exception):
-    """What keeps a trigger from running; the text says what to do."""
+    """The trigger cannot run; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """One stream of a table. Labels order as the times at which the streams were switched on do."""
+    """One stream of a table. A stream that was switched on later has a greater label."""
 
     arn: str
     label: str
@@ -75,7 +75,7 @@ class ShardInfo:
 def connect(endpoint_url: str | None = None, region: str | None = None) -> Clients:
     """Clients of a server at `endpoint_url`, or of AWS; region and credentials as boto3 finds them.
 
-    A server that takes any credentials needs none: where there are none, some are made up for it.
+    If boto3 finds no credentials, a server at `endpoint_url` gets made-up ones, because it accepts any.
     """
     session = boto3.Session(region_name=region)
     retries: Any = {"mode": "standard", "total_max_attempts": 4}
@@ -89,7 +89,7 @@ def connect(endpoint_url: str | None = None, region: str | None = None) -> Clien
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same request may succeed later."""
+    """Whether the request may succeed if it is repeated later."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or error_code(error) in _TRANSIENT
@@ -97,12 +97,12 @@ def is_transient(error: Exception) -> bool:
 
 
 def error_code(error: Exception) -> str:
-    """The service's code for an error, "" for one that is not the service's."""
+    """The code of an error that the service answered; "" for other errors."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def explain(error: Exception) -> str:
-    """One line about what went wrong."""
+    """One line about an error."""
     if isinstance(error, ClientError):
         told = error.response.get("Error", {})
         return f"{told.get('Code', 'error')}: {told.get('Message', '')}".rstrip(": ")
@@ -149,12 +149,12 @@ def shards_of(clients: Clients, stream_arn: str) -> tuple[list[ShardInfo], bool]
 
 @dataclass(slots=True)
 class Cursor:
-    """A place in a shard, from which `read` goes on.
+    """A position in a shard, from which `read` goes on.
 
-    It starts behind the record with the sequence number `after`, or where there is none at `start`: an end
-    of the shard, or a time in seconds since the epoch. `iterator` is the one to go on with while it is
-    valid: it says the place better than a time can. `exhausted` is set when a closed shard has been read to
-    its end, or is no longer there.
+    It starts after the record with the sequence number `after`; without `after` at `start`, which is an end
+    of the shard, or a time in seconds since the epoch. While `iterator` is valid, reading goes on with it,
+    because it is more precise than a time. `exhausted` is set when a closed shard was read to its end, or
+    does not exist any more.
     """
 
     clients: Clients
@@ -167,7 +167,7 @@ class Cursor:
     _skip_before: float | None = field(default=None)
 
     def read(self, limit: int = PAGE_RECORDS_MAX) -> list[Record]:
-        """The next records, up to `limit` (at most 1000), maybe none."""
+        """The next records, up to `limit` (at most 1000), perhaps none."""
         if self.exhausted:
             return []
         try:
@@ -188,8 +188,8 @@ class Cursor:
         return records
 
     def open(self, since: float) -> str:
-        """Fix the place now, before anything is read. It is found again by the iterator that this returns,
-        and when that has expired by the time `since`."""
+        """Fix the position now, before anything is read. Returns an iterator that finds it again; when this
+        iterator has expired, the time `since` finds it."""
         self.iterator = self._new_iterator()
         self.start = since
         return self.iterator

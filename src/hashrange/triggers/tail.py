@@ -1,12 +1,12 @@
-"""Following a table's changes as they happen: all shards of its stream, in the order of the changes.
+"""Follows a table's changes as they happen: all shards of its stream, in the order of the changes.
 
     tail = Tail(clients, "orders", start="LATEST")
     while True:
         for record in tail.poll():
             ...
 
-Keeps nothing: what was missed while nobody looked is read again only from a `start` in the past. For work
-that must not miss anything there is `worker`.
+It keeps no checkpoints: to see earlier changes, give a `start` in the past. Work that must not miss any
+change needs `worker`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DISCOVER_SECONDS: Final = 5.0
 
 
 class Tail:
-    """A place in the stream of a table. `start` may be a time in seconds since the epoch."""
+    """A position in the stream of a table. `start` may be a time in seconds since the epoch."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Tail:
                 cursor.open(since=clock.now())
 
     def poll(self) -> list[Record]:
-        """The changes since the last call, maybe none."""
+        """The changes since the last call, perhaps none."""
         exhausted = any(cursor.exhausted for cursor in self._cursors.values())
         if exhausted or has_come(self._discover_at, self._clock.now(), _DISCOVER_SECONDS):
             self._discover()
@@ -67,7 +67,7 @@ class Tail:
         return sorted(found, key=lambda record: int(sequence_of(record)))
 
     def _discover(self) -> None:
-        """Take up the shards whose parents are read to their end."""
+        """Begin to read the shards whose parents were read to their end."""
         self._discover_at = self._clock.now() + _DISCOVER_SECONDS
         first = not self._cursors
         shards, _ = shards_of(self._clients, self._arn)

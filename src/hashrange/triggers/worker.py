@@ -1,11 +1,11 @@
 """The worker: follows all streams and shards of a table, parents before children, until it is told to stop.
 
-The life of a record: `Worker._discover` finds its shard and makes a `ShardRun` of it once the shard's parent
-is read to its end; `ShardRun.step` reads it (`source.Cursor`), filters it (`filters`), puts it in a batch and
-delivers it (`delivery.Lane`), and notes it in the table of checkpoints (`checkpoints`).
+The life of a record: `Worker._discover` finds its shard, and makes a `ShardRun` for the shard when the
+shard's parent was read to its end. `ShardRun.step` reads the record (`source.Cursor`), filters it
+(`filters`), puts it into a batch, delivers it (`delivery.Lane`), and saves the checkpoint (`checkpoints`).
 
-A stream that was switched off is read to its end before the next one of the same table. Shards run at the
-same time, so a function is called by several threads when there are several shards.
+A stream that was switched off is read to its end before the next stream of the same table. Shards are
+processed at the same time, so several threads call the function if there are several shards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _log = logging.getLogger("hashrange.triggers")
 _DISCOVER_SECONDS: Final = 5.0
 _PROGRESS_SECONDS: Final = 10.0
 _PAUSE_SECONDS_MAX: Final = 30.0
-# How far the clock here may be ahead of the service's: a place found by time lies so much earlier.
+# The clock here may be this far ahead of the service's, so a position is looked up for a time this much
+# earlier.
 _AHEAD_SECONDS_MAX: Final = 60.0
 _SHARDS_AT_ONCE_MAX: Final = 64
 _NO_STREAM: Final = "The table {table} has no stream that is on; switch one on with UpdateTable."
@@ -40,9 +41,9 @@ _NO_STREAM: Final = "The table {table} has no stream that is on; switch one on w
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a trigger can be told.
+    """The options of a trigger.
 
-    name: under which its checkpoints are kept; another name is another trigger.
+    name: the name of its checkpoints; another name makes another trigger.
     starting_position: where it starts when it has no checkpoint yet.
     on_failure: ``table:NAME`` or the path of a file, for records that were given up.
     """
@@ -58,7 +59,8 @@ class Options:
 
 @dataclass(slots=True)
 class Totals:
-    """What a worker did so far, in records and calls; `behind` in seconds is the age of the last record."""
+    """The work of a worker so far, in records and calls; `behind` is the age of the last record in
+    seconds."""
 
     delivered: int = 0
     discarded: int = 0
@@ -69,7 +71,7 @@ class Totals:
 
 @dataclass(slots=True)
 class _Running:
-    """A shard under way: its run, when it is due, and how often it could not reach the service."""
+    """A shard under way: its run, the time of its next step, and how often it could not reach the service."""
 
     place: str
     run: ShardRun
@@ -79,7 +81,7 @@ class _Running:
 
 
 class Worker:
-    """Runs one trigger. `cycle` does what is due, `run` does so until `stop`."""
+    """Runs one trigger. `cycle` does the work that is due; `run` calls it until `stop` is set."""
 
     def __init__(
         self,
@@ -101,7 +103,8 @@ class Worker:
         self._destination = failures.destination(clients, options.on_failure) if options.on_failure else None
         self._shards: dict[str, _Running] = {}
         self._cursors: dict[str, Cursor] = {}
-        # No shard is put off for longer, so one that seems to be was so before the clock was set back.
+        # No shard waits for longer than this, so a shard that seems to was put off before the clock was set
+        # back.
         self._wait_seconds_max = max(LANE_PAUSE_SECONDS_MAX, options.batching.poll_interval)
         self._discover_at = 0.0
         self._progress_at = 0.0
@@ -119,7 +122,7 @@ class Worker:
             _log.info("created table of checkpoints", extra={"fields": fields})
         self._known = self._checkpoints.load()
         if not any(_is_stream(place) for place in self._known):
-            # The stream is noted last: a worker that was killed before that had not started yet.
+            # The stream is noted last: a worker that was killed before this has not started yet.
             stream = next((one for one in streams if one.arn == current), None)
             if stream is None:
                 raise TriggerError(_NO_STREAM.format(table=self._table))
@@ -127,7 +130,7 @@ class Worker:
             self._known = self._checkpoints.load()
 
     def run(self, stop: threading.Event) -> Totals:
-        """Work until `stop` is set; what is being delivered then is finished and noted."""
+        """Work until `stop` is set; then finish the deliveries under way, and save their checkpoints."""
         try:
             while not stop.is_set():
                 seconds = self.cycle()
@@ -142,7 +145,7 @@ class Worker:
         return self.totals
 
     def cycle(self) -> float:
-        """Do what is due, and return the seconds until more is."""
+        """Do the work that is due, and return the seconds until more is."""
         now = self._clock.now()
         for shard in list(self._shards.values()):
             if shard.future is not None and shard.future.done():
@@ -168,7 +171,7 @@ class Worker:
         self._settle(shard, future, now)
 
     def _settle(self, shard: _Running, future: Future[float], now: float) -> None:
-        """Take the outcome of a shard's step: when it is due again, or that it is read to its end."""
+        """Take the outcome of a shard's step: the time of its next step, or that it was read to its end."""
         shard.future = None
         try:
             shard.due = now + future.result()
@@ -201,8 +204,8 @@ class Worker:
     def _begin(self, stream: StreamInfo) -> None:
         """Note where the trigger starts, so that a restart before its first record misses none.
 
-        The stream is noted when all its shards are. A worker that is killed before begins anew, and keeps
-        the places that are noted: they are earlier than those that it would note now.
+        The stream is noted after all its shards. A worker that was killed before this begins anew, and keeps
+        the noted positions, because they are earlier than those that it would find now.
         """
         now = self._clock.now()
         if self._options.starting_position == "LATEST":
@@ -219,7 +222,7 @@ class Worker:
         self._checkpoints.begin(stream.label, now)
 
     def _find_shards(self, now: float) -> float:
-        """Make runs of the shards whose turn it is; the seconds until the next look."""
+        """Make runs of the shards whose turn it is. Returns the seconds until the next call."""
         try:
             self._discover(now)
         except Exception as error:
@@ -234,7 +237,9 @@ class Worker:
         streams, _ = source.table_streams(self._clients, self._table)
         first = min(place for place in self._known if _is_stream(place))
         labels = {stream.label for stream in streams}
-        # Those before the first one are gone when it is: the clock of who named the others was set back.
+        # Streams before the first one are older than the trigger, and not read. If the first one is gone,
+        # they are gone, too: an earlier label then belongs to a newer stream, which was made after the clock
+        # was set back.
         oldest = first if first in labels else ""
         for place in [one for one in self._known if one.partition("/")[0] not in labels and one != first]:
             self._forget(place)
@@ -248,7 +253,8 @@ class Worker:
                 return
 
     def _discover_shards(self, stream: StreamInfo, now: float) -> bool:
-        """Make runs of a stream's shards whose turn it is; whether all of them are done for good."""
+        """Make runs of a stream's shards whose turn it is. Returns whether all shards of the stream are
+        done."""
         shards, is_on = source.shards_of(self._clients, stream.arn)
         listed = {f"{stream.label}/{shard.id}" for shard in shards}
         for place in [one for one in self._known if one.startswith(stream.label + "/") and one not in listed]:
@@ -266,7 +272,7 @@ class Worker:
         return True
 
     def _forget(self, place: str) -> None:
-        """Remove the checkpoint of a shard or stream that is no longer there."""
+        """Remove the checkpoint of a shard or stream that does not exist any more."""
         if place not in self._shards:
             self._checkpoints.forget(place)
             del self._known[place]
@@ -337,7 +343,7 @@ class Worker:
         _log.info("progress", extra={"fields": fields})
 
     def _drain(self) -> None:
-        """Let the steps under way end, and note how far each shard came."""
+        """Let the steps under way end, and save the checkpoint of each shard."""
         wait([shard.future for shard in self._shards.values() if shard.future is not None])
         for shard in self._shards.values():
             try:
