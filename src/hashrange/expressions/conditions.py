@@ -150,8 +150,15 @@ def _operand(operand: Operand, names: dict[str, str]) -> Read:
             return lambda item, values: values[name]
         case Call("size", (argument,)):
             return _size(_operand(argument, names))
+        case Call(function, arguments) if function in _FUNCTIONS:
+            # Only statements have it: `attribute_exists(a) = true`.
+            return _truth(_FUNCTIONS[function](*[_operand(argument, names) for argument in arguments]))
         case _:
             raise AssertionError(f"no operand: {operand}")  # condition_checks refuses the others
+
+
+def _truth(test: Test) -> Read:
+    return lambda item, values: {"BOOL": test(item, values)}
 
 
 def _all(tests: list[Test]) -> Test:
@@ -200,7 +207,7 @@ def _once(operands: Sequence[Operand], test: Test) -> Test:
 
 
 def _is_constant(operand: Operand) -> bool:
-    while isinstance(operand, Call) and operand.arguments:
+    while isinstance(operand, Call) and len(operand.arguments) == 1:
         operand = operand.arguments[0]
     return isinstance(operand, Value)
 

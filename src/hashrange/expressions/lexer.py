@@ -84,6 +84,11 @@ class Cursor:
         self._index = 0
         self.token = self._tokens[0]
 
+    @property
+    def tokens(self) -> list[Token]:
+        """All tokens of the text."""
+        return self._tokens
+
     def take(self) -> Token:
         """The current token; the cursor moves on (the end stays)."""
         token = self.token

@@ -118,17 +118,14 @@ def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck
         case Call():
             yield from _call_checks(node, names)
         case Comparison(operator, left, right):
-            _check_operands_are_no_conditions(left, right)
             _check_distinct(operator, left, (right,), names)
             if operator not in ("=", "<>"):
                 yield from _type_checks(operator, (left, right), _ORDERED)
         case Between(operand, low, high):
-            _check_operands_are_no_conditions(operand, low, high)
             yield from _type_checks("BETWEEN", (operand, low, high), _ORDERED)
             _check_distinct("BETWEEN", operand, (low, high), names)
             yield from _bounds_checks(low, high)
         case In(operand, choices):
-            _check_operands_are_no_conditions(operand, *choices)
             if len(choices) > EXPRESSION_IN_OPERANDS_MAX:
                 raise ExpressionError(
                     f"The IN operator is provided with too many operands; number of operands: {len(choices)}"
@@ -139,7 +136,7 @@ def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck
 
 
 def _check_operands_are_no_conditions(*operands: Operand) -> None:
-    """Refuse conditions as operands, also in statements: of the functions, only `size` returns a value."""
+    """Statements too must not give to a function what a condition function gives; they may compare it."""
     for operand in operands:
         if isinstance(operand, Call) and operand.function in CONDITION_FUNCTIONS - {"size"}:
             raise misplaced(operand.function)
@@ -264,6 +261,8 @@ def _result_type(operand: Operand) -> str | None:
             return "N"
         case Call("list_append"):
             return "L"
+        case Call(function) if function in CONDITION_FUNCTIONS:
+            return "BOOL"
         case _:
             return None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
@@ -25,6 +25,7 @@ from hashrange.expressions.tree import (
     Comparison,
     ConditionTree,
     In,
+    Not,
     Operand,
     Or,
     Path,
@@ -43,6 +44,8 @@ INCOMPLETE_KEY: Final = "Where clause does not contain a mandatory equality on a
 _TOO_MANY_KEYS: Final = "The IN operator is provided with too many operands; number of operands: {}"
 REPEATED: Final = "Multiple conditions on same key {}. Only single item Update/Insert/Delete are supported"
 
+_OVERLAP: Final = "Overlapping conditions with range keys are not supported in where clause"
+
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLANS_MAX: Final = 8
 
@@ -60,10 +63,10 @@ class Access(NamedTuple):
     """How to read a table or index.
 
     `partition` holds the values that the partition key may have; it is empty for a scan. `equal` is the
-    equality of the sort key, `narrow` are the other comparisons of the sort key. `rest` is the filter,
-    `filtered` the attributes that the filter uses. `key` maps each key attribute to its value if all are
-    bound by equality. `repeated` is a key attribute with two equalities; `has_in`: there is an IN on the
-    partition key.
+    equality of the sort key, `narrow` are its other comparisons. `rest` is the filter, `filtered` the
+    attributes that it uses. `key` maps each key attribute to its value if all are bound by equality;
+    `repeated` is a key attribute that has two equalities, `has_in` tells of an IN on the partition key.
+    `branches` are the sides of an OR at the top, if each of them binds the partition key.
     """
 
     partition: tuple[str, ...]
@@ -74,6 +77,14 @@ class Access(NamedTuple):
     key: dict[str, str] | None
     repeated: str | None
     has_in: bool
+    branches: tuple[Branch, ...]
+
+
+class Branch(NamedTuple):
+    """One side of an OR: the value of the partition key, and the comparisons of the sort key."""
+
+    partition: str
+    narrow: tuple[Term, ...]
 
 
 class Spans(NamedTuple):
@@ -117,7 +128,32 @@ def _plan(prepared: Prepared, key: KeySchema) -> Access:
         _whole_key(key, bound, equal),
         _repeated(key, terms),
         bound is not None and bound.operator == "IN",
+        _branches(prepared.where, key),
     )
+
+
+def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]:
+    """The sides of an OR, if each is a range of the sort key in one partition; () if it is none of that."""
+    if not isinstance(where, Or) or not key.is_simple or not key.sort:
+        return ()
+    found: list[Branch] = []
+    for side in _flatten(where, Or):
+        conjuncts = _flatten(side, And)
+        if any(_is_negative(conjunct) for conjunct in conjuncts):
+            return ()
+        terms = [_term(conjunct) for conjunct in conjuncts]
+        number = _find(terms, key.partition[0].name, ("=",))
+        term = None if number is None else terms[number]
+        if term is None:
+            return ()
+        name = key.sort[0].name
+        narrow = [one for one in terms if one is not None and one.attribute == name and one.operator != "OR"]
+        found.append(Branch(term.values[0], tuple(narrow)))
+    return tuple(found)
+
+
+def _is_negative(conjunct: ConditionTree) -> bool:
+    return isinstance(conjunct, Not) or (isinstance(conjunct, Comparison) and conjunct.operator == "<>")
 
 
 def _attributes(tree: ConditionTree) -> Iterator[str]:
@@ -239,6 +275,57 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
     if high is not None and low >= high:
         return Spans([], {}, low, high)
     return Spans(sorted(by_packed), by_packed, low, high)
+
+
+def check_apart(source: Source, access: Access, values: Values) -> None:
+    """Raise `ValidationException` if two sides of an OR read some of the same sort keys of one partition.
+
+    [report] paritysuite, captures of 2026: also where one side has no condition on the sort key; sides that
+    negate run. That sides which are equal overlap too is [assumed].
+    """
+    taken: dict[bytes, list[_Range]] = {}
+    narrowed: set[bytes] = set()
+    for branch in access.branches:
+        value = values[branch.partition]
+        if source.key.partition[0].type not in value:
+            return
+        packed = encoding.pack_component(value)
+        if branch.narrow:
+            narrowed.add(packed)
+        taken.setdefault(packed, []).extend(_ranges(source, branch, values))
+    for packed in narrowed:
+        end: bytes | None = b""
+        for low, high in sorted(taken[packed], key=_low):
+            if end is None or low < end:
+                raise ValidationException(_OVERLAP)
+            end = high
+
+
+_Range: TypeAlias = tuple[bytes, bytes | None]
+
+
+def _low(one: _Range) -> bytes:
+    return one[0]
+
+
+def _ranges(source: Source, branch: Branch, values: Values) -> set[_Range]:
+    """The ranges of sort bytes that one side of an OR reads; values of a wrong type give none."""
+    found: set[_Range] = {ranges.sort_bounds(source.index is not None, (), None, ())}
+    for term in branch.narrow:
+        operands = [values[name] for name in term.values]
+        if any(source.key.sort[0].type not in operand for operand in operands):
+            return set()
+        choices = [[operand] for operand in operands] if term.operator == "IN" else [operands]
+        operator = "=" if term.operator == "IN" else term.operator
+        theirs = {ranges.sort_bounds(source.index is not None, (), operator, choice) for choice in choices}
+        found = {both for one in found for other in theirs if (both := _intersection(one, other)) is not None}
+    return found
+
+
+def _intersection(one: _Range, other: _Range) -> _Range | None:
+    low = max(one[0], other[0])
+    high = other[1] if one[1] is None else one[1] if other[1] is None else min(one[1], other[1])
+    return (low, high) if high is None or low < high else None
 
 
 def _key_values(attribute: KeyAttribute, values: list[AttributeValue], has_in: bool) -> list[AttributeValue]:

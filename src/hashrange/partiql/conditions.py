@@ -89,6 +89,10 @@ _OTHER_TYPES: Final = {
     "CHARACTER": "CHARACTER",
     "VARCHAR": "CHARACTER_VARYING",
 }
+# [report] paritysuite, of INT4; the others [assumed]
+_TYPES_OF_SQL: Final = frozenset(
+    {"INT2", "INT4", "INT8", "INTEGER2", "INTEGER4", "INTEGER8", "BIGINT", "ANY"}
+)
 _INDEX_MAX: Final = 2**31 - 1
 _NOT_BOOLEAN: Final = "WHERE clause must contain an expression that resolves to a boolean"
 _NOT_EXPRESSIONS: Final = "The arguments to AND/OR must be Expressions"
@@ -146,6 +150,7 @@ class ExpressionParser:
         left = self._and()
         while self.cursor.accept_keyword("OR"):
             self._count()
+            self._demand_right_side()
             left = Or(_condition(left, _NOT_EXPRESSIONS), self._joined(self._and()))
         return left
 
@@ -153,8 +158,17 @@ class ExpressionParser:
         left = self._not()
         while self.cursor.accept_keyword("AND"):
             self._count()
+            self._demand_right_side()
             left = And(_condition(left, _NOT_EXPRESSIONS), self._joined(self._not()))
         return left
+
+    def _demand_right_side(self) -> None:
+        """Refuse an operator with nothing behind it.
+
+        [report] paritysuite, of AND and OR; the others [assumed].
+        """
+        if self.cursor.token.kind == "end":
+            raise malformed("Missing right-hand side expression of infix operator")
 
     def _joined(self, node: Tree) -> ConditionTree:
         """The condition after AND or OR. A wrong token after it is reported before the error that it is
@@ -182,6 +196,7 @@ class ExpressionParser:
         if cursor.token.kind == "symbol" and cursor.token.text in _COMPARATORS:
             self._count()
             operator = _COMPARATORS[cursor.take().text]
+            self._demand_right_side()
             return Comparison(
                 operator, _operand(left, operator), _operand(self._condition_operand(), operator)
             )
@@ -218,6 +233,8 @@ class ExpressionParser:
         if word not in _TYPES:
             if word in _OTHER_TYPES:
                 raise ExpressionError(f"{_IS_TYPES.format(_OTHER_TYPES[word])} {self.cursor.place(operator)}")
+            if word in _TYPES_OF_SQL:
+                raise ExpressionError("Unsupported operation: IsType")
             raise malformed("Expected type name")
         self.cursor.take()
         test = Call("attribute_type", (left, self.constant({"S": _TYPES[word]})))
@@ -226,7 +243,7 @@ class ExpressionParser:
     def _in(self, left: Tree) -> In:
         cursor = self.cursor
         closing = {"[": "]", "(": ")", "<<": ">>"}.get(cursor.token.text)
-        if closing is None or not isinstance(left, Path):
+        if closing is None or not isinstance(left, Path | Call):
             raise ExpressionError(_IN_OPERANDS)
         cursor.take()
         if cursor.at(closing) or cursor.keyword() == "SELECT":
@@ -259,6 +276,7 @@ class ExpressionParser:
             if operator not in "+-":
                 raise ExpressionError(f"Unsupported operator in Update Expression. Operator: {operator}")
             self._count()
+            self._demand_right_side()
             left = Arithmetic(operator, left, _operand(self._term(is_sum=True), "SET"))
         return left
 
@@ -294,7 +312,7 @@ class ExpressionParser:
         cursor = self.cursor
         token = cursor.token
         function = token.text.lower()
-        if function not in _FUNCTIONS:
+        if function not in _FUNCTIONS or (function in SET_FUNCTIONS and not is_sum):
             self._refuse_function(function)
         cursor.take()
         self._count()
@@ -310,8 +328,9 @@ class ExpressionParser:
     def _refuse_function(self, function: str) -> NoReturn:
         """Raise the error of a function that does not exist."""
         cursor = self.cursor
+        place = cursor.place(cursor.token)
         if function in _AGGREGATES:
-            raise ExpressionError(f"Unsupported token in expression: {function} {cursor.place(cursor.token)}")
+            raise ExpressionError(f"Unsupported token in expression: {function} {place}")
         if function == "exists":
             cursor.take()
             cursor.take()
@@ -319,7 +338,7 @@ class ExpressionParser:
                 cursor.refuse_term()
         elif function.upper() in RESERVED_WORDS and function not in _SQL_FUNCTIONS:
             cursor.refuse_term()
-        raise ExpressionError(f"Unrecognized function: {function}")
+        raise ExpressionError(f"Unrecognized function: {function} {place}")
 
     def _argument(self, function: str, *, is_sum: bool) -> Operand:
         return self.sum() if is_sum else _operand(self._condition_operand(), function)

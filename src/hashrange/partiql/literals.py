@@ -8,9 +8,9 @@ stand for whole values only, never inside a literal. There are no binary literal
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
-from hashrange.errors import ValidationException
+from hashrange.errors import INVALID, RequestViolation
 from hashrange.expressions.lexer import ExpressionError, Token
 from hashrange.limits import NESTING_LEVELS_MAX
 from hashrange.partiql.tokens import StatementCursor, malformed
@@ -29,7 +29,8 @@ _KEY_KINDS: Final = {
     "word": "VariableReference",
     "quoted": "VariableReference",
 }
-_TOO_PRECISE: Final = "DynamoDB only supports precision up to 38 digits"
+Place: TypeAlias = tuple[str | int, ...]
+"""Where a literal stands in an outer one: names and list indexes. Messages write it in two ways."""
 _BAG_TYPES: Final = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 
 
@@ -43,7 +44,7 @@ def begins_literal(cursor: StatementCursor) -> bool:
     return token.kind == "word" and token.text.upper() in _WORDS
 
 
-def literal(cursor: StatementCursor, where: str = "root", level: int = 1) -> AttributeValue:
+def literal(cursor: StatementCursor, where: Place = (), level: int = 1) -> AttributeValue:
     """Take the literal at the cursor. `where` is its place in an outer literal, for messages."""
     if level > NESTING_LEVELS_MAX + 1:
         raise ExpressionError("Nesting Levels have exceeded supported limits")
@@ -58,10 +59,20 @@ def literal(cursor: StatementCursor, where: str = "root", level: int = 1) -> Att
         return {"L": _list(cursor, where, level)}
     if cursor.accept("{"):
         names = members(cursor, where, token)
-        return {"M": {name: literal(cursor, f"{where}.{name}", level + 1) for name in names}}
+        return {"M": {name: literal(cursor, (*where, name), level + 1) for name in names}}
     if cursor.accept("<<"):
-        return _bag(cursor, token)
-    return {"N": _number(cursor)}
+        return _bag(cursor, where)
+    return {"N": _number(cursor, where)}
+
+
+def _key(where: Place) -> str:
+    """A place as messages about a type name it: `root.a.0`."""
+    return ".".join(["root", *map(str, where)])
+
+
+def _path(where: Place) -> str:
+    """A place as messages about a number name it: `root.a[0]`."""
+    return "root" + "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in where])
 
 
 def text_of(token: Token) -> str:
@@ -69,8 +80,8 @@ def text_of(token: Token) -> str:
     return token.text[1:-1].replace("''", "'")
 
 
-def members(cursor: StatementCursor, where: str, opening: Token | None = None) -> _Members:
-    """The names of a map literal, one at a time, after its brace was taken; the caller takes each value.
+def members(cursor: StatementCursor, where: Place, opening: Token | None = None) -> _Members:
+    """The names of a map whose brace is taken, one at a time; the caller takes the value of each.
 
     The error for a repeated name shows the place of the name, or the place of `opening` if it is given.
     """
@@ -82,7 +93,7 @@ class _Members:
 
     __slots__ = ("_cursor", "_opening", "_seen", "_where")
 
-    def __init__(self, cursor: StatementCursor, where: str, opening: Token | None) -> None:
+    def __init__(self, cursor: StatementCursor, where: Place, opening: Token | None) -> None:
         self._cursor = cursor
         self._opening = opening
         self._where = where
@@ -106,7 +117,7 @@ class _Members:
             if kind is None:
                 raise malformed("Unexpected term")
             raise ExpressionError(
-                f"Tuple keys must be of type String. Actual type: {kind} under {self._where} "
+                f"Tuple keys must be of type String. Actual type: {kind} under {_key(self._where)} "
                 f"{cursor.place(token)}"
             )
         name = text_of(cursor.take())
@@ -114,7 +125,7 @@ class _Members:
             raise ExpressionError(EMPTY_NAME)
         if name in self._seen:
             raise ExpressionError(
-                f"Duplicate keys in tuple. Key: {name} under {self._where} "
+                f"Duplicate keys in tuple. Key: {name} under {_key(self._where)} "
                 f"{cursor.place(self._opening or token)}"
             )
         self._seen.add(name)
@@ -122,27 +133,27 @@ class _Members:
         return name
 
 
-def _list(cursor: StatementCursor, where: str, level: int) -> list[AttributeValue]:
+def _list(cursor: StatementCursor, where: Place, level: int) -> list[AttributeValue]:
     elements: list[AttributeValue] = []
     if cursor.accept("]"):
         return elements
     while True:
-        elements.append(literal(cursor, f"{where}.{len(elements)}", level + 1))
+        elements.append(literal(cursor, (*where, len(elements)), level + 1))
         if not cursor.accept(","):
             _refuse_operator(cursor, where)
             cursor.demand("]")
             return elements
 
 
-def _bag(cursor: StatementCursor, opening: Token) -> AttributeValue:
+def _bag(cursor: StatementCursor, where: Place) -> AttributeValue:
     if cursor.at(">>"):
-        raise ExpressionError(f"Empty bags are not supported {cursor.place(opening)}")
+        raise ExpressionError("Empty bags are not supported")
     found: list[AttributeValue] = []
     while True:
         token = cursor.token
         if not begins_literal(cursor) or token.kind == "word" or token.text in _OPENING:
             raise ExpressionError(f"{_BAG_TYPES} {cursor.place(token)}")
-        found.append(literal(cursor))
+        found.append(literal(cursor, (*where, len(found))))
         if not cursor.accept(","):
             break
     cursor.demand(">>")
@@ -152,37 +163,38 @@ def _bag(cursor: StatementCursor, opening: Token) -> AttributeValue:
     kind = kinds.pop()
     texts = [member[kind] for member in found]
     if len(set(texts)) < len(texts):
-        raise ExpressionError("Input collection contains duplicates")
+        raise ExpressionError(f"{INVALID}Input collection [{', '.join(texts)}] contains duplicates.")
     return {f"{kind}S": texts}
 
 
-def _refuse_operator(cursor: StatementCursor, where: str) -> None:
-    """Refuse an operator after a literal, with the error for operators."""
+def _refuse_operator(cursor: StatementCursor, where: Place) -> None:
+    """Refuse an operator behind a literal by its own error."""
     token = cursor.token
     if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
-        raise ExpressionError(f"Unsupported data type: {token.text} under key {where} {cursor.place(token)}")
+        place = f"under key {_key(where)} {cursor.place(token)}"
+        raise ExpressionError(f"Unsupported data type: {token.text} {place}")
 
 
-def _number(cursor: StatementCursor) -> str:
+def _number(cursor: StatementCursor, where: Place) -> str:
     sign = cursor.take().text if cursor.token.kind == "symbol" else ""
     try:
         return numbers.normalise(sign + cursor.take().text)
-    except ValidationException as error:
-        message = _TOO_PRECISE if error.message == numbers.TOO_PRECISE else str(error.message)
-        raise ExpressionError(message) from None
+    except RequestViolation as error:
+        # [report] paritysuite: the newer text, with the place.
+        raise ExpressionError(f"{error.newer} under {_path(where)}") from None
 
 
-def _unsupported(cursor: StatementCursor, where: str) -> ExpressionError:
+def _unsupported(cursor: StatementCursor, where: Place) -> ExpressionError:
     token = cursor.token
     if token.kind in ("end", "other") or (token.kind == "symbol" and token.text not in "(+-"):
         return malformed("Unexpected term")
     what = token.text
     if token.kind == "parameter":
         what = "Parameter"
-    elif token.kind in ("word", "quoted") and where != "root" and cursor.peek().text != "(":
+    elif token.kind in ("word", "quoted") and where and cursor.peek().text != "(":
         what = "VariableReference"
     elif token.kind == "quoted":
         what = what[1:-1]
     elif what.upper() == "MISSING":
         what = "MISSING"
-    return ExpressionError(f"Unsupported data type: {what} under key {where} {cursor.place(token)}")
+    return ExpressionError(f"Unsupported data type: {what} under key {_key(where)} {cursor.place(token)}")

@@ -3,8 +3,9 @@
     select ::= SELECT ( '*' | path { ',' path } ) FROM table [ '.' index ] [ WHERE condition ]
                [ ORDER BY name [ ASC | DESC ] { ',' name [ ASC | DESC ] } ]
     insert ::= INSERT INTO table VALUE '{' string ':' value { ',' string ':' value } '}'
-    update ::= UPDATE table { SET path '=' sum { ',' path '=' sum } | REMOVE path } [ WHERE condition ]
+    update ::= ( UPDATE table changes [ WHERE condition ] | FROM table [ WHERE condition ] changes )
                [ RETURNING ( ALL | MODIFIED ) ( OLD | NEW ) '*' ]
+    changes ::= { SET path '=' sum { ',' path '=' sum } | REMOVE path }
     delete ::= DELETE FROM table [ WHERE condition ] [ RETURNING ALL OLD '*' ]
     exists ::= EXISTS '(' select ')'
 
@@ -19,7 +20,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hashrange.expressions.lexer import ExpressionError
+from hashrange.expressions.lexer import ExpressionError, Token
 from hashrange.expressions.tree import (
     Action,
     Add,
@@ -32,7 +33,7 @@ from hashrange.expressions.tree import (
     Value,
 )
 from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
-from hashrange.partiql.literals import begins_literal, members
+from hashrange.partiql.literals import EMPTY_NAME, begins_literal, members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
 from hashrange.values import AttributeValue, kind
@@ -51,6 +52,7 @@ _STRUCT: Final = (
 _ONE_TABLE: Final = "FROM clause may only contain a single table name in data manipulation statements"
 _ON_INDEX: Final = "This operation is not supported on an index"
 _VALUES: Final = ("<<", "[", "{")
+_NO_SOURCES: Final = ("string", "number", "parameter", "symbol")
 _RETURNING: Final = "Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause"
 
 
@@ -87,6 +89,9 @@ class _Parser:
             return self.insert()
         if cursor.accept_keyword("UPDATE"):
             return self.update()
+        opening = cursor.token
+        if cursor.accept_keyword("FROM"):
+            return self.update_from(opening)
         if cursor.accept_keyword("DELETE"):
             return self.delete()
         if cursor.accept_keyword("EXISTS"):
@@ -158,6 +163,13 @@ class _Parser:
         return path
 
     def _source(self) -> tuple[str, str | None]:
+        names = self._source_names()
+        if "" in names:
+            raise ExpressionError(EMPTY_NAME)
+        _check_names(names)
+        return names[0], names[1] if len(names) > 1 else None
+
+    def _source_names(self) -> list[str]:
         cursor = self.cursor
         if cursor.at("("):
             self._skip_parentheses()
@@ -166,9 +178,9 @@ class _Parser:
             cursor.token.kind == "symbol" and cursor.token.text in ("<<", "[", "{")
         ):
             raise ExpressionError("Unexpected from source")
-        names = [cursor.name()]
-        while cursor.accept("."):
-            names.append(cursor.name())
+        if cursor.token.kind == "end":
+            raise malformed("Unexpected term")
+        names = self._dotted_names()
         if cursor.at(",") or cursor.keyword() in ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS"):
             raise ExpressionError(_ONE_SOURCE)
         if cursor.keyword() in ("AS", "AT", "BY"):
@@ -180,9 +192,13 @@ class _Parser:
             raise ExpressionError(_NO_ALIASES)
         if len(names) > 2:
             raise ExpressionError("A path may contain at most 2 components in the FROM clause")
-        if not all(map(_TABLE_NAME.fullmatch, names)):
-            raise ExpressionError(_BAD_TABLE_NAME)
-        return names[0], names[1] if len(names) > 1 else None
+        return names
+
+    def _dotted_names(self) -> list[str]:
+        names = [self.cursor.name()]
+        while self.cursor.accept("."):
+            names.append(self.cursor.name())
+        return names
 
     def _skip_parentheses(self) -> None:
         """Skip everything up to the closing parenthesis, which must be there."""
@@ -218,7 +234,7 @@ class _Parser:
     def insert(self) -> Insert:
         cursor = self.cursor
         cursor.demand_keyword("INTO")
-        table = self._table(_ONE_TABLE)
+        table = self._inserted_into()
         if cursor.keyword() == "SELECT" or (cursor.token.kind == "symbol" and cursor.token.text in _VALUES):
             raise ExpressionError("Unsupported operation: InsertOp")
         if cursor.at("("):
@@ -230,10 +246,24 @@ class _Parser:
             if is_word or token.kind in ("end", "other", "ion"):
                 cursor.refuse_term()
             raise ExpressionError(f"{_STRUCT} {cursor.place(token)}")
-        item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, "root")]
+        item: list[tuple[str, Value]] = [(name, self.expressions.value()) for name in members(cursor, ())]
         if cursor.keyword() == "RETURNING":
             raise ExpressionError("RETURNING is not supported in INSERT")
         return Insert(table, tuple(item), *self._values())
+
+    def _inserted_into(self) -> str:
+        """The table of an INSERT, which has no other clauses that tell of it."""
+        self._demand_path()
+        cursor = self.cursor
+        if cursor.token.kind in _NO_SOURCES or cursor.at("("):
+            return self._table(_ONE_TABLE)
+        names = self._dotted_names()
+        if cursor.keyword() in ("AS", "AT", "BY") or cursor.at_name():
+            raise malformed("Unexpected token after expression")
+        if len(names) > 1:
+            raise ExpressionError(_ONE_TABLE)
+        _check_names(names)
+        return names[0]
 
     def _table(self, on_index: str) -> str:
         table, index = self._source()
@@ -241,9 +271,32 @@ class _Parser:
             raise ExpressionError(on_index)
         return table
 
-    def update(self) -> Update:
+    def _demand_path(self) -> None:
+        """Refuse what cannot be the name that a statement which changes something begins with."""
         cursor = self.cursor
+        if cursor.token.kind == "end" or (cursor.token.kind == "word" and not cursor.at_name()):
+            raise malformed("Expected identifier for simple path")
+
+    def update(self) -> Update:
+        self._demand_path()
         table = self._table(_ON_INDEX)
+        actions = self._actions()
+        tail = self._tail()
+        return Update(table, actions, tail.where, tail.returning, *self._values())
+
+    def update_from(self, opening: Token) -> Update:
+        """An UPDATE that begins with its table: [report] paritysuite, captures of 2026."""
+        table = self._table(_ON_INDEX)
+        where = self._where()
+        if self.cursor.keyword() == "INSERT":
+            place = self.cursor.place(opening)
+            raise ExpressionError(f"Unsupported FROM ... WHERE ... clause in INSERT statement. {place}")
+        actions = self._actions()
+        returning = self._returning()
+        return Update(table, actions, where, returning, *self._values(), from_first=True)
+
+    def _actions(self) -> tuple[Action, ...]:
+        cursor = self.cursor
         actions: list[Action] = []
         while True:
             if cursor.accept_keyword("SET"):
@@ -256,8 +309,7 @@ class _Parser:
                 break
         if not actions:
             raise malformed("Expected data manipulation")
-        tail = self._tail()
-        return Update(table, tuple(actions), tail.where, tail.returning, *self._values())
+        return tuple(actions)
 
     def _assignment(self) -> Action:
         path = self.expressions.path()
@@ -271,11 +323,13 @@ class _Parser:
                 )
             # DynamoDB Local does not show the place of an argument that is a path of several parts.
             place = self.cursor.place(argument) if len(path.elements) == 1 else ""
-            return _set_change(path, operand, self.expressions.constants, place)
+            first = self.cursor.place(argument)
+            return _set_change(path, operand, self.expressions.constants, first, place)
         return Set(path, operand)
 
     def delete(self) -> DeleteFrom:
         self.cursor.demand_keyword("FROM")
+        self._demand_path()
         table = self._table(_ON_INDEX)
         tail = self._tail()
         if tail.returning not in (None, "ALL OLD"):
@@ -286,10 +340,13 @@ class _Parser:
         return DeleteFrom(table, tail.where, tail.returning, *self._values())
 
     def _tail(self) -> _Tail:
-        cursor = self.cursor
         where = self._where()
+        return _Tail(where, self._returning())
+
+    def _returning(self) -> str | None:
+        cursor = self.cursor
         if not cursor.accept_keyword("RETURNING"):
-            return _Tail(where, None)
+            return None
         which, when = cursor.keyword(), cursor.peek().text.upper()
         if which not in ("ALL", "MODIFIED") or when not in ("OLD", "NEW"):
             raise malformed("Expected ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause")
@@ -299,18 +356,25 @@ class _Parser:
             raise ExpressionError(_RETURNING)
         if cursor.at(","):
             raise ExpressionError("Invalid syntax with multiple returning elements in RETURNING clause")
-        return _Tail(where, f"{which} {when}")
+        return f"{which} {when}"
 
 
-def _set_change(path: Path, call: Call, constants: Sequence[AttributeValue], place: str) -> Action:
-    """The action of `path = set_add(path, value)` or `set_delete`: an ADD or DELETE of an update.
+def _check_names(names: Sequence[str]) -> None:
+    if not all(map(_TABLE_NAME.fullmatch, names)):
+        raise ExpressionError(_BAD_TABLE_NAME)
 
-    `place` is the place of the first argument, for messages.
+
+def _set_change(
+    path: Path, call: Call, constants: Sequence[AttributeValue], first_place: str, place: str
+) -> Action:
+    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update.
+
+    `first_place` is that of the first argument, and `place` that which messages about the second show.
     """
     name = call.function.upper()
     first, second = call.arguments
     if first != path:
-        raise ExpressionError(f"The first argument to {name} must equal the assignment value")
+        raise ExpressionError(f"The first argument to {name} must equal the assignment value {first_place}")
     is_literal = isinstance(second, Value) and second.name[0] == ":"
     if not isinstance(second, Value) or (is_literal and kind(constants[int(second.name[1:])]) not in SETS):
         raise ExpressionError(not_a_set(name, place))

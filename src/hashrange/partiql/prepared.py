@@ -100,16 +100,21 @@ def _prepare(text: str) -> Prepared:
 _prepare_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_prepare)
 
 
+def admit(parameters: Sequence[AttributeValue] | None) -> None:
+    """Check and normalise the parameters of a statement in place, whichever it is."""
+    for value in parameters or ():
+        admit_value(value)
+
+
 def bind(prepared: Prepared, parameters: Sequence[AttributeValue] | None) -> Bound:
     """The statement with the parameters of a request, which are checked and normalised in place.
 
     Raises `ValidationException` and `SerializationException`.
     """
     values = dict(prepared.constants)
-    if parameters is not None:
-        for number, value in enumerate(parameters):
-            admit_value(value)
-            values[f"?{number}"] = value
+    admit(parameters)
+    for number, value in enumerate(parameters or ()):
+        values[f"?{number}"] = value
     if len(values) - len(prepared.constants) < prepared.statement.parameters:
         raise ValidationException(_PARAMETER_COUNT)
     try:

@@ -120,6 +120,8 @@ def select(
     access = accesses.plan(prepared, source.key)
     if access.partition:
         sources.check_filter(source, access.filtered)
+    if access.branches:
+        accesses.check_apart(source, access, bound.values)
     order = _order(statement, access, source.key)
     start = None if token is None else _start(token, bound, source)
     walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None)
@@ -130,10 +132,14 @@ def select(
         found = _query(reader, source, accesses.spans(source, access, bound.values), order, start, walk)
     else:
         found = _scan(reader, source, start, walk)
+    fetches = project is not None and bool(sources.missing_attributes(source, project.attributes))
+    read: list[bytes] = []
+    if fetches:
+        found = sources.noted(found, read)
     page = ranges.read_page(found, limit=limit, test=_test(access, bound))
     kept, fetched_units = page.records, 0.0
-    if project is not None and sources.missing_attributes(source, project.attributes):
-        kept, fetched_units = sources.fetch(reader, source, kept, consistent=consistent)
+    if fetches:
+        kept, fetched_units = sources.fetch(reader, source, read, kept, consistent=consistent)
     units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes or [0])
     last, last_key = page.last or walk.cut, None
     if last is not None:

@@ -61,7 +61,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`returning` is two words, for example "ALL OLD", or None."""
+    """`returning` is two words, for example "ALL OLD", or None; `from_first` tells of a statement that begins
+    with FROM, and not with UPDATE."""
 
     table: str
     actions: tuple[Action, ...]
@@ -69,6 +70,7 @@ class Update:
     returning: str | None
     constants: Constants
     parameters: int
+    from_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,11 @@ def show(statement: Statement) -> str:
         case Select():
             return _show_select(statement)
         case Update(table, actions):
-            head = f"UPDATE {_name(table)} {' '.join(_action(action, statement) for action in actions)}"
+            changes = " ".join(_action(action, statement) for action in actions)
+            returning = f" RETURNING {statement.returning} *" if statement.returning else ""
+            if statement.from_first:
+                return f"FROM {_name(table)}{_where(statement)} {changes}{returning}"
+            head = f"UPDATE {_name(table)} {changes}"
         case DeleteFrom(table):
             head = f"DELETE FROM {_name(table)}"
     returning = f" RETURNING {statement.returning} *" if statement.returning else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hashrange import pace
@@ -10,8 +11,8 @@ from hashrange.expressions import Projection
 from hashrange.operations.context import Answer
 from hashrange.operations.reads.reading import Reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, records, sources
-from hashrange.tables.data.ranges import Page, Source
+from hashrange.tables.data import capacity, ranges, records, sources
+from hashrange.tables.data.ranges import Source
 from hashrange.values import Item
 
 
@@ -29,15 +30,22 @@ def check_shown(source: Source, reading: Reading) -> None:
         sources.check_projected(source, reading.project.attributes)
 
 
-def answer(reader: Reader, source: Source, reading: Reading, page: Page) -> Answer:
-    """The answer for a page. Its members are in DynamoDB's order."""
+def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes]) -> Answer:
+    """The answer that shows a page of what is `found`. Members are in DynamoDB's order."""
+    fetches = reading.select != "COUNT" and _needs_fetch(source, reading)
+    entries: list[bytes] = []
+    if fetches:
+        found = sources.noted(found, entries)
+    page = ranges.read_page(found, limit=reading.limit, test=reading.test)
     count = len(page.records)
     result: Answer = {}
     fetched_units = 0.0
     if reading.select != "COUNT":
-        if _needs_fetch(source, reading):
-            found, fetched_units = sources.fetch(reader, source, page.records, consistent=reading.consistent)
-            shown = _shown(found, None, reading.project)
+        if fetches:
+            fetched, fetched_units = sources.fetch(
+                reader, source, entries, page.records, consistent=reading.consistent
+            )
+            shown = _shown(fetched, None, reading.project)
         else:
             shown = _shown(page.records, page.items, reading.project)
         result["Items"] = shown

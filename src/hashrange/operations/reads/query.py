@@ -37,8 +37,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
         found = ranges.query_records(
             reader, source, selected.partition, selected.low, selected.high, reverse=reverse, start=start
         )
-        page = ranges.read_page(found, limit=reading.limit, test=reading.test)
-        return pages.answer(reader, source, reading, page)
+        return pages.read(reader, source, reading, found)
 
     return body
 

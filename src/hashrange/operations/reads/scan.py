@@ -27,8 +27,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_shown(source, reading)
         found = ranges.scan_records(reader, source, reading.segment, reading.segments, start)
-        page = ranges.read_page(found, limit=reading.limit, test=reading.test)
-        return pages.answer(reader, source, reading, page)
+        return pages.read(reader, source, reading, found)
 
     return body
 

@@ -24,7 +24,7 @@ from hashrange.operations.writes.transact_write_items import (
     run_all,
 )
 from hashrange.partiql import access, changes, reads
-from hashrange.partiql.prepared import Bound
+from hashrange.partiql.prepared import Bound, Prepared
 from hashrange.partiql.statements import DeleteFrom, Exists, Update
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data import capacity, holds, keys, records, writes
@@ -55,9 +55,14 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     token = request.get("ClientRequestToken")
     # Taken before the parameters are normalised, so that a repeated request gives equal bytes.
     payload = payload_of(statements) if token is not None else b""
-    prepared = [partiql.prepare(one["Statement"]) for one in statements]
+    prepared: list[Prepared] = []
+    for number, one in enumerate(statements):
+        with _Numbered(number):
+            prepared.append(partiql.prepare(one["Statement"]))
     batch: list[Bound] = []
     for number, (one, statement) in enumerate(zip(statements, prepared, strict=True)):
+        # What is wrong with a parameter by itself is not said to be this statement's ([report] paritysuite).
+        partiql.admit(one.get("Parameters"))
         with _Numbered(number):
             batch.append(partiql.bind(statement, one.get("Parameters")))
             _check(batch[-1])
