@@ -43,6 +43,8 @@ PARTIQL_IN_PAGE_ITEMS_MAX: Final = 10
 PARTIQL_PAGE_PARTITIONS_MAX: Final = 250
 SCAN_SEGMENTS_MAX: Final = 1_000_000
 
+# Of a table's throughput; what an account may have is less.
+UNITS_MAX: Final = 1_000_000_000_000
 GSI_MAX: Final = 20
 DECREASES_FREELY_MAX: Final = 4
 DECREASE_INTERVAL_SECONDS: Final = 3_600

@@ -34,7 +34,8 @@ import orjson
 from hashrange import errors, json_pieces, long_answers
 from hashrange.database import Caller
 from hashrange.long_answers import Pieces
-from hashrange.storage.api import CommitError
+from hashrange.operations.context import NOTHING
+from hashrange.storage.api import CommitFailed
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
@@ -121,10 +122,16 @@ class Wire:
         form = None
         if content_type != JSON_TYPE or b"origin" in headers:
             content_type = content_type.partition(b";")[0].strip().lower()
+            if not content_type and not body:
+                # [report] dynalite's recordings: nothing at all is answered as JSON is.
+                content_type = JSON_TYPE
             if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
                 return _unknown_operation(method, target, headers)
             form = Form(content_type, _cors_headers(headers))
         try:
+            if not body and caller is None:
+                # [report] Alternator's authors: who sends nothing is asked first who he is.
+                self._caller(target, headers)
             request = json_pieces.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
@@ -274,7 +281,7 @@ def encode_result(result: dict[str, Any]) -> bytes | Pieces:
     items = result.get("Items")
     if items is not None and len(items) > long_answers.ITEMS_MAX:
         return long_answers.dumps(result, "Items")
-    return orjson.dumps(result)
+    return orjson.dumps(result) if result is not NOTHING else b""
 
 
 _REFUSALS: Final = frozenset({
@@ -328,7 +335,7 @@ def answer(
     if error is not None:
         return encode_error(error, form, operation)
     try:
-        body = orjson.dumps(result or {})
+        body = b"" if result is NOTHING else orjson.dumps(result or {})
     except (TypeError, ValueError) as unencodable:
         return encode_error(unencodable, form, operation)
     return success(body, form)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hashrange import errors, protocol
 from hashrange.database import Caller
+from hashrange.operations.context import NOTHING
 from hashrange.protocol import Call, Response, Wire
 
 AUTHORIZATION = (
@@ -137,12 +138,34 @@ def test_get_tells_that_the_endpoint_is_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"hello", b"[]", b"3", b'"x"', b"null", b"{", b'{"a": NaN}', b"\xff", b"[" * 5000]
+    "body", [b"hello", b"[]", b"3", b'"x"', b"null", b"{", b'{"a": NaN}', b"\xff", b"[" * 5000]
 )
 def test_bad_json_comes_before_target_and_authentication(body: bytes) -> None:
     answer = wire().read(b"POST", b"/", {b"content-type": protocol.JSON_TYPE}, body)
     # [report] github.com/amazon-archives/aws-sdk-unity/issues/54
     assert refusal(answer) == {"__type": "com.amazon.coral.service#SerializationException"}
+
+
+def test_who_sends_nothing_is_asked_who_he_is() -> None:
+    # [report] Alternator's authors, and dynalite's recordings of a request without a content type
+    missing = {
+        "__type": "com.amazon.coral.service#MissingAuthenticationTokenException",
+        "message": "Request is missing Authentication Token",
+    }
+    for headers in ({}, {b"content-type": protocol.JSON_TYPE}):
+        answer = wire().read(b"POST", b"/", headers, b"")
+        assert isinstance(answer, Response)
+        assert (answer.status, answer.content_type) == (400, protocol.JSON_TYPE)
+        assert refusal(answer) == missing
+    # [assumed] who says so has sent no JSON
+    assert refusal(read(body=b"")) == {"__type": "com.amazon.coral.service#SerializationException"}
+
+
+def test_an_operation_without_output_has_an_empty_body() -> None:
+    # [report] Alternator's authors, of TagResource and UntagResource
+    assert protocol.encode_result(NOTHING) == b""
+    assert protocol.encode_result({}) == b"{}"
+    assert protocol.answer(NOTHING, None).body == b""
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,16 @@ An operation makes one `Substitutions` of its request, prepares each expression 
 
 from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
-from hashrange.expressions.key_conditions import KeyComparison, key_condition
+from hashrange.expressions.key_conditions import INDEXABLE, KeyComparison, KeyCondition, key_condition
 from hashrange.expressions.projections import Projection, projection
 from hashrange.expressions.substitutions import Substitutions
 from hashrange.expressions.updates import Update, update
 
 __all__ = [
+    "INDEXABLE",
     "Condition",
     "KeyComparison",
+    "KeyCondition",
     "Projection",
     "Substitutions",
     "Update",

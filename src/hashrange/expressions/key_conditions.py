@@ -8,10 +8,11 @@ Source: Developer Guide, "Key condition expressions for the Query operation".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from hashrange.errors import RequestViolation
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.operands import condition_steps
 from hashrange.expressions.parser import parse_condition
@@ -19,7 +20,6 @@ from hashrange.expressions.preparing import (
     CACHED_EXPRESSIONS_MAX,
     Compiled,
     NamesKey,
-    always,
     judge,
     placeholders,
     prepare,
@@ -42,11 +42,14 @@ from hashrange.expressions.tree import (
 from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue
 
+INDEXABLE: Final = frozenset({"=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"})
+
 
 class KeyComparison(NamedTuple):
     """A condition on one key attribute.
 
-    `operator` is one of = < <= > >= BETWEEN begins_with; `operands` are its one or two values.
+    `operator` is one of `INDEXABLE`, or a legacy one that no key condition can have; `operands` are its
+    values.
     """
 
     attribute: str
@@ -57,39 +60,67 @@ class KeyComparison(NamedTuple):
 _Term: TypeAlias = tuple[str, str, tuple[str, ...]]
 """Attribute, operator and the placeholders of the operands."""
 
+class _Misfit(NamedTuple):
+    """What is wrong with a condition that is not one of keys."""
+
+    message: str
+
+
+_Terms: TypeAlias = tuple[_Term, ...] | _Misfit
+
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def key_condition(text: str, substitutions: Substitutions) -> list[KeyComparison]:
-    """Prepare a key condition: its comparisons in the order of the text. Raises ValidationException."""
+class KeyCondition:
+    """A key condition, which is a good condition; whether it is one of keys, `comparisons` tells.
+
+    The service looks for placeholders that are not used in between ([report] paritysuite; so does Local).
+    """
+
+    __slots__ = ("_terms", "_values")
+
+    def __init__(self, terms: _Terms, values: Mapping[str, AttributeValue]) -> None:
+        self._terms = terms
+        self._values = values
+
+    def comparisons(self) -> list[KeyComparison]:
+        """The comparisons in the order of the text. Raises ValidationException."""
+        terms, values = self._terms, self._values
+        if isinstance(terms, _Misfit):
+            raise RequestViolation(terms.message)
+        return [
+            KeyComparison(attribute, operator, tuple([values[name] for name in operands]))
+            for attribute, operator, operands in terms
+        ]
+
+
+def key_condition(text: str, substitutions: Substitutions) -> KeyCondition:
+    """Prepare a key condition. Raises ValidationException."""
     compiled = prepare(_compile_cached, _compile, text, substitutions, "KeyConditionExpression")
-    values = substitutions.values
-    return [
-        KeyComparison(attribute, operator, tuple([values[name] for name in operands]))
-        for attribute, operator, operands in compiled.program
-    ]
+    return KeyCondition(compiled.program, substitutions.values)
 
 
-def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[_Term, ...]]:
+def _compile(text: str, names_key: NamesKey) -> Compiled[_Terms]:
     names = dict(names_key)
     tree = parse_condition(text)
     check_words(tree, CONDITION)
     # Check the rules of conditions first, and those of key conditions then: DynamoDB Local reports wrong
     # operands before it reports things that a key condition may not contain.
     steps, sound = judge(condition_steps(tree, names))
-    terms: tuple[_Term, ...] = ()
+    terms: _Terms = ()
     if sound:
         try:
-            terms = tuple(_terms(tree, names))
+            terms = tuple(_term_list(tree, names))
         except ExpressionError as error:
-            steps = (*steps, always(error))
+            prefix = "Invalid KeyConditionExpression: " if error.prefixed else ""
+            terms = _Misfit(prefix + error.message)
     return Compiled(terms, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 
-def _terms(tree: ConditionTree, names: dict[str, str]) -> list[_Term]:
+def _term_list(tree: ConditionTree, names: dict[str, str]) -> list[_Term]:
     terms: list[_Term] = []
     stack = [tree]
     while stack:
@@ -99,9 +130,7 @@ def _terms(tree: ConditionTree, names: dict[str, str]) -> list[_Term]:
         else:
             terms.append(_term(node, names))
     if len({attribute for attribute, _, _ in terms}) < len(terms):
-        raise ExpressionError(
-            "KeyConditionExpressions must only contain one condition per key", prefixed=False
-        )
+        raise ExpressionError("KeyConditionExpressions must only contain one condition per key")
     return terms
 
 
@@ -151,5 +180,7 @@ def _simple_term(operator: str, operands: Iterable[Operand], names: dict[str, st
             complaint = "Multiple attribute names used in one condition"
         else:
             complaint = f"{operator} operator must have the key attribute as its first operand"
-        raise ExpressionError(f"Invalid condition in KeyConditionExpression: {complaint}", prefixed=False)
+        raise ExpressionError(
+            f"Invalid condition in KeyConditionExpression: {complaint}", prefixed=len(attributes) > 1
+        )
     return attributes[0][1], operator, tuple(values)

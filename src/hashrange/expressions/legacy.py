@@ -103,9 +103,8 @@ def key_conditions(members: Mapping[str, Mapping[str, Any]]) -> list[KeyComparis
         operator = entry["ComparisonOperator"]
         arguments = entry.get("AttributeValueList") or []
         _check_arguments(operator, arguments)
-        if operator not in _KEY_OPERATORS:
-            raise ValidationException("Attempted conditional constraint is not an indexable operation")
-        result.append(KeyComparison(attribute, _KEY_OPERATORS[operator], tuple(arguments)))
+        # Others are refused where the table and its index are known.
+        result.append(KeyComparison(attribute, _KEY_OPERATORS.get(operator, operator), tuple(arguments)))
     return result
 
 

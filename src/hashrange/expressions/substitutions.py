@@ -19,7 +19,7 @@ from hashrange.limits import (
     EXPRESSION_SUBSTITUTION_BYTES_MAX,
     EXPRESSION_TOKEN_BYTES_MAX,
 )
-from hashrange.values import AttributeValue, admit_members, admit_value
+from hashrange.values import AttributeValue, admit_members, admit_value, levels
 
 _NAME_KEY: Final = re.compile(r"#[A-Za-z0-9_]+").fullmatch
 _VALUE_KEY: Final = re.compile(r":[A-Za-z0-9_]+").fullmatch
@@ -73,6 +73,10 @@ class Substitutions:
         self._used_names |= names
         self._used_values |= values
         self.nested |= nested
+
+    def uses_deeper(self, levels_max: int) -> bool:
+        """Whether a value that was used so far has more than so many levels."""
+        return any(levels(self.values[name]) > levels_max for name in self._used_values)
 
     def check_all_used(self) -> None:
         """Raise ValidationException if no expression used a placeholder. To be called after the last one."""

@@ -25,6 +25,7 @@ from hashrange.operations.reads import batch_get_item, get_item, query, scan, tr
 from hashrange.operations.statements import batch_execute_statement, execute_statement, execute_transaction
 from hashrange.operations.streams import describe_stream, get_records, get_shard_iterator, list_streams
 from hashrange.operations.tables import (
+    continuous_backups,
     create_table,
     delete_table,
     describe_table,
@@ -50,6 +51,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "CreateTable": Operation(create_table.prepare, writes=True),
     "DeleteItem": Operation(delete_item.prepare, writes=True),
     "DeleteTable": Operation(delete_table.prepare, writes=True),
+    "DescribeContinuousBackups": Operation(continuous_backups.prepare, writes=False),
     "DescribeEndpoints": Operation(describe_service.prepare_endpoints, writes=False),
     "DescribeLimits": Operation(describe_service.prepare_limits, writes=False),
     "DescribeStream": Operation(describe_stream.prepare, writes=False),

@@ -35,6 +35,10 @@ class Context(msgspec.Struct, frozen=True):
     new_id: Callable[[], str]
 
 
+NOTHING: Answer = {}
+"""The answer of an operation that has no output, not even an empty object: an empty body."""
+
+
 class Operation(msgspec.Struct, frozen=True):
     """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 

@@ -69,6 +69,11 @@ def substitutions(request: Request, *, level: int = 1) -> Substitutions:
     return Substitutions(names, values, level=level)
 
 
+def names_only(request: Request) -> Substitutions:
+    """The placeholders of a request that can hold no values; what it has under their name is ignored."""
+    return Substitutions(request.get("ExpressionAttributeNames"))
+
+
 def projection(request: Request, subs: Substitutions) -> Projection | None:
     """The projection that a read asks for, in either style."""
     text = request.get("ProjectionExpression")

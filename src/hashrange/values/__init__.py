@@ -11,7 +11,6 @@ A value is a dict with one member, whose name is the type: ``{"S": "x"}``, ``{"N
 
 from hashrange.values import numbers
 from hashrange.values.attributes import (
-    UNLEVELLED,
     AttributeValue,
     Item,
     admit_item,
@@ -29,7 +28,6 @@ from hashrange.values.attributes import (
 from hashrange.values.compare import canonical, equal, order
 
 __all__ = [
-    "UNLEVELLED",
     "AttributeValue",
     "Item",
     "admit_item",

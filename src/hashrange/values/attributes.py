@@ -28,7 +28,7 @@ from hashrange.errors import (
     SerializationException,
     ValidationException,
 )
-from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, ITEM_BYTES_MAX, NESTING_LEVELS_MAX, READABLE_LEVELS_MAX
+from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.values import numbers
 from hashrange.values.numbers import normalise
 from hashrange.values.numbers import size as number_size
@@ -115,14 +115,9 @@ def check_names(names: Iterable[str]) -> None:
 def admit_value(value: Any, *, level: int = 1) -> int:
     """Check and normalise one value in place. Returns its size in bytes, without a name.
 
-    `level` is the level of nesting at which the value will be stored; `UNLEVELLED` if it will not be stored.
+    `level` is the level at which it will lie.
     """
     return _admit(value, level)
-
-
-UNLEVELLED: Final = 1 + NESTING_LEVELS_MAX - READABLE_LEVELS_MAX
-"""The level for values that are not stored: they may nest deeper than in an item, but cannot exhaust the
-stack."""
 
 
 def levels(value: AttributeValue) -> int:

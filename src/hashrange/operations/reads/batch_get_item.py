@@ -81,7 +81,7 @@ def _prepare_table(table_request: Request) -> Projection | None:
         if text in seen:
             raise ValidationException(DUPLICATE_KEYS)
         seen.add(text)
-    subs = parameters.substitutions(table_request)
+    subs = parameters.names_only(table_request)
     project = parameters.projection(table_request, subs)
     subs.check_all_used()
     return project

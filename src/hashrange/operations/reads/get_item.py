@@ -21,7 +21,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     project = None
     nested: frozenset[str] = frozenset()
     if len(request) > 2:
-        subs = parameters.substitutions(request)
+        subs = parameters.names_only(request)
         project = parameters.projection(request, subs)
         subs.check_all_used()
         nested = subs.nested

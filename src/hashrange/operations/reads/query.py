@@ -23,14 +23,15 @@ _OUT_OF_RANGE = "The provided starting key does not match the range key predicat
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Query."""
     reading = query_reading(request)
+    is_legacy = request.get("KeyConditionExpression") is None
     reverse = request.get("ScanIndexForward") is False
     filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_active(reader, reading.table)
-        keys.check_scalars(table, reading.nested)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
-        selected = key_ranges.select(source, reading.comparisons)
+        keys.check_scalars(table, reading.nested)
+        selected = key_ranges.select(source, reading.comparisons, is_legacy=is_legacy)
         start = _start(source, reading.start, selected) if reading.start is not None else None
         _check_filter(source, reading, filter_parameter)
         pages.check_shown(source, reading)

@@ -60,21 +60,25 @@ def query_reading(request: Request) -> Reading:
     """The parameters of a Query."""
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
-    # As in DynamoDB Local, KeyConditions is checked before the filter, and KeyConditionExpression after it.
+    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it, and whether
+    # that is one of keys after all placeholders.
     text = request.get("KeyConditionExpression")
     comparisons = _legacy_key_condition(request) if text is None else []
     test, project, select, start = _shared(request, subs, "QueryFilter")
-    if text is not None:
-        comparisons = expressions.key_condition(text, subs)
+    condition = expressions.key_condition(text, subs) if text is not None else None
+    subs.check_all_used()
+    if condition is not None:
+        comparisons = condition.comparisons()
     return _reading(request, subs, comparisons, (0, 1), test, project, select, start)
 
 
 def scan_reading(request: Request) -> Reading:
     """The parameters of a Scan."""
     parameters.check_styles(request, _SCAN_EXPRESSIONS, _SCAN_LEGACY, valued=_SCAN_VALUED)
-    part = _segment(request)
     subs = parameters.substitutions(request)
     test, project, select, start = _shared(request, subs, "ScanFilter")
+    subs.check_all_used()
+    part = _segment(request)
     return _reading(request, subs, [], part, test, project, select, start)
 
 
@@ -88,7 +92,6 @@ def _reading(
     select: str | None,
     start: Item | None,
 ) -> Reading:
-    subs.check_all_used()
     given = request["TableName"]
     return Reading(
         given,

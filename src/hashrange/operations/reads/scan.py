@@ -22,8 +22,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_active(reader, reading.table)
-        keys.check_scalars(table, reading.nested)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
+        keys.check_scalars(table, reading.nested)
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_shown(source, reading)
         found = ranges.scan_records(reader, source, reading.segment, reading.segments, start)

@@ -65,7 +65,7 @@ def _prepare_get(get: Request) -> Projection | None:
     admit_item(get["Key"])
     if get.get("ProjectionExpression") is None:
         get = parameters.without_placeholders(get)
-    subs = parameters.substitutions(get)
+    subs = parameters.names_only(get)
     project = parameters.projection(get, subs)
     subs.check_all_used()
     return project

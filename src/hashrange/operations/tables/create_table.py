@@ -60,6 +60,9 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
     """Check the request. Returns a function that makes the table, given a source of spaces."""
     billing_mode: Any = request.get("BillingMode") or "PROVISIONED"
     given, warm = request.get("ProvisionedThroughput"), request.get("WarmThroughput")
+    throughput.check_bounds(given)
+    for one in request.get("GlobalSecondaryIndexes") or ():
+        throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
     throughput.check_billing(billing_mode, given)
     throughput.check_ceilings(request.get("OnDemandThroughput"), billing_mode)
     types = definition.attribute_types(request["AttributeDefinitions"])

@@ -39,21 +39,26 @@ def attribute_types(definitions: Sequence[Mapping[str, Any]]) -> dict[str, KeyTy
 
 def key_schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:
     """The KeySchema of a base table: one HASH, then at most one RANGE."""
-    _check_pair(elements)
+    _check_kinds(elements)
     if len(types) < len(elements):
-        # Not so where there are enough, but not these. [report] ack-api-quirks DDB-TABLE-042, cfn-lint 1037
+        # Not so where there are enough, but not these. [report] ack-api-quirks DDB-TABLE-042, cfn-lint 1037;
+        # one attribute in both places lacks a definition too: paritysuite
         raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
+    _check_pair(elements)
     return _schema(elements, types)
 
 
-def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
+def _check_kinds(elements: Sequence[Mapping[str, str]]) -> None:
     if elements[0]["KeyType"] != "HASH":
         raise ValidationException(_NOT_HASH_FIRST)
-    if len(elements) > 1:
-        if elements[1]["KeyType"] != "RANGE":
-            raise ValidationException(_NOT_RANGE_SECOND)
-        if elements[0]["AttributeName"] == elements[1]["AttributeName"]:
-            raise ValidationException(_SAME_NAME)
+    if len(elements) > 1 and elements[1]["KeyType"] != "RANGE":
+        raise ValidationException(_NOT_RANGE_SECOND)
+
+
+def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
+    _check_kinds(elements)
+    if len(elements) > 1 and elements[0]["AttributeName"] == elements[1]["AttributeName"]:
+        raise ValidationException(_SAME_NAME)
 
 
 def _schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:

@@ -12,7 +12,16 @@ import msgspec
 
 from hashrange.errors import INVALID, AccessDeniedException, ResourceNotFoundException, ValidationException
 from hashrange.limits import TAGS_MAX
-from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, WriteBody, table_name
+from hashrange.operations.context import (
+    NOTHING,
+    Answer,
+    Caller,
+    Context,
+    ReadBody,
+    Request,
+    WriteBody,
+    table_name,
+)
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
@@ -98,7 +107,7 @@ def prepare_tag(request: Request, context: Context) -> WriteBody:
         merged = {**table.tags, **added}
         _check_count(merged)
         catalog.save(txn, msgspec.structs.replace(table, tags=merged))
-        return {}
+        return NOTHING
 
     return body
 
@@ -115,7 +124,7 @@ def prepare_untag(request: Request, context: Context) -> WriteBody:
         table = _open(txn, request["ResourceArn"], context.caller, context.now)
         kept = {key: value for key, value in table.tags.items() if key not in request["TagKeys"]}
         catalog.save(txn, msgspec.structs.replace(table, tags=kept))
-        return {}
+        return NOTHING
 
     return body
 

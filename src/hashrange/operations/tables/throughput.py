@@ -20,7 +20,7 @@ import msgspec
 
 from hashrange.clock import has_come
 from hashrange.errors import INVALID, LimitExceededException, ValidationException
-from hashrange.limits import DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX
+from hashrange.limits import DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX, UNITS_MAX
 from hashrange.tables.definitions.table import Index, Table, Throughput
 
 _ON_DEMAND_WARM: Final = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
@@ -89,6 +89,14 @@ def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
             f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode "
             "is PAY_PER_REQUEST"
         )
+
+
+def check_bounds(given: Mapping[str, Any] | None, index: str | None = None) -> None:
+    """Units beyond any quota are refused before the table is looked at ([report] dynalite's recordings)."""
+    place = "" if index is None else f" for index {index}"
+    for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if given is not None and given[member] > UNITS_MAX:
+            raise ValidationException(f"Given value {given[member]} for {member} is out of bounds{place}")
 
 
 def check_index_billing(

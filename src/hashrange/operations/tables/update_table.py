@@ -55,6 +55,11 @@ def prepare(request: Request, context: Context) -> WriteBody:
         raise ValidationException(_NOTHING.format(consistency=consistency))
     if request.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
         raise ValidationException(_OWN_MODE)
+    throughput.check_bounds(request.get("ProvisionedThroughput"))
+    for update in request.get("GlobalSecondaryIndexUpdates") or ():
+        for one in (update.get("Create"), update.get("Update")):
+            if one is not None:
+                throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
     update_combinations.check(request)
     if request.get("BillingMode") == "PROVISIONED" and request.get("ProvisionedThroughput") is None:
         # [report] crossplane-contrib/provider-aws issue 946

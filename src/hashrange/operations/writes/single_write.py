@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hashrange import expressions
 from hashrange.errors import ITEM_TOO_LARGE, RequestViolation, ValidationException
 from hashrange.expressions import legacy
-from hashrange.limits import ITEM_BYTES_MAX
+from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Transaction
@@ -91,11 +91,14 @@ def update(request: Request, level: int = 1) -> Write:
     admit_item(request["Key"])
     subs = parameters.substitutions(request, level=level)
     change: writes.Update | None = None
-    is_charged = False
+    is_charged = is_too_deep = False
     if request.get("UpdateExpression") is not None:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
         # In a transaction only the size of the updated item is limited ([report] paritysuite).
         is_charged = level == 1 and update_of_text.charges is not None
+        # In a transaction values may go deeper than an item may: in conditions. [report] dynamodb-conformance
+        # pull request 178
+        is_too_deep = level != 1 and subs.uses_deeper(NESTING_LEVELS_MAX)
         change = update_of_text
     condition = parameters.write_condition(request, subs)
     if request.get("AttributeUpdates") is not None:
@@ -111,6 +114,7 @@ def update(request: Request, level: int = 1) -> Write:
         request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
         subs.nested,
         is_charged,
+        is_too_deep,
     )
 
 
