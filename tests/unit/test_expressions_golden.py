@@ -16,7 +16,7 @@ import pytest
 
 from hashrange import expressions
 from hashrange.errors import ValidationException
-from hashrange.expressions import Condition, Projection, Substitutions, Update, legacy
+from hashrange.expressions import Condition, KeyCondition, Projection, Substitutions, Update, legacy
 from hashrange.values import admit_item
 
 SCRIPTS = sorted((Path(__file__).parent.parent / "golden" / "expressions").glob("*.txt"))
@@ -59,6 +59,8 @@ def run_case(lines: list[str]) -> str:
         else:
             result = getattr(expressions, language)(text, substitutions)
         substitutions.check_all_used()
+        if isinstance(result, KeyCondition):
+            result = result.comparisons()
         return render(result, item)
     except ValidationException as error:
         return f"ValidationException: {error.message}"

@@ -435,6 +435,8 @@ def test_no_text_raises_anything_but_a_validation_exception(text: str, value: An
             result: Any = prepare(text, substitutions)
             if prepare is expressions.update:
                 result.apply({"a": {"L": [{"N": "1"}]}})
+            elif prepare is expressions.key_condition:
+                result.comparisons()
             elif prepare is expressions.condition:
                 result.test({"a": {"L": [{"N": "1"}]}})
         except ValidationException as error:

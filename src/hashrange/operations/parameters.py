@@ -13,6 +13,7 @@ from hashrange import expressions
 from hashrange.errors import RequestViolation
 from hashrange.expressions import Projection, Substitutions, legacy
 from hashrange.operations.context import Request
+from hashrange.shapes.vocabulary import Structure
 from hashrange.values import Item
 
 
@@ -67,6 +68,14 @@ def substitutions(request: Request, *, level: int = 1) -> Substitutions:
     """The placeholders of a request, checked; `level` as in `Substitutions`."""
     names, values = request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")
     return Substitutions(names, values, level=level)
+
+
+def known(member: Request, shape: Structure) -> Request:
+    """A transaction's member without what its shape does not know: the functions that read it are those of
+    operations that know more."""
+    if member.keys() <= shape.members.keys():
+        return member
+    return {name: value for name, value in member.items() if name in shape.members}
 
 
 def names_only(request: Request) -> Substitutions:

@@ -231,22 +231,16 @@ BATCH_WRITE_ITEM: Final = Structure(
 
 # ------------------------------------------------------------------------------------ transactions
 
-TRANSACT_GET_ITEM: Final = Structure(
-    "TransactGetItem",
+TRANSACT_GET: Final = Structure(
+    "Get",
     {
-        "Get": required(
-            Structure(
-                "Get",
-                {
-                    "Key": required(KEY),
-                    "TableName": required(TABLE_ARN),
-                    "ProjectionExpression": TEXT,
-                    "ExpressionAttributeNames": EXPRESSION_NAMES,
-                },
-            )
-        ),
+        "Key": required(KEY),
+        "TableName": required(TABLE_ARN),
+        "ProjectionExpression": TEXT,
+        "ExpressionAttributeNames": EXPRESSION_NAMES,
     },
 )
+TRANSACT_GET_ITEM: Final = Structure("TransactGetItem", {"Get": required(TRANSACT_GET)})
 TRANSACT_GET_ITEMS: Final = Structure(
     "TransactGetItemsInput",
     {
@@ -254,56 +248,54 @@ TRANSACT_GET_ITEMS: Final = Structure(
         "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
     },
 )
-TRANSACT_WRITE_ITEM: Final = Structure(
-    "TransactWriteItem",
-    {
-        "ConditionCheck": Structure(
-            "ConditionCheck",
-            {
-                "Key": required(KEY),
-                "TableName": required(TABLE_ARN),
-                "ConditionExpression": required(TEXT),
-                "ExpressionAttributeNames": EXPRESSION_NAMES,
-                "ExpressionAttributeValues": EXPRESSION_VALUES,
-                "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-            },
-        ),
-        "Put": Structure(
-            "Put",
-            {
-                "Item": required(ITEM),
-                "TableName": required(TABLE_ARN),
-                "ConditionExpression": TEXT,
-                "ExpressionAttributeNames": EXPRESSION_NAMES,
-                "ExpressionAttributeValues": EXPRESSION_VALUES,
-                "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-            },
-        ),
-        "Delete": Structure(
-            "Delete",
-            {
-                "Key": required(KEY),
-                "TableName": required(TABLE_ARN),
-                "ConditionExpression": TEXT,
-                "ExpressionAttributeNames": EXPRESSION_NAMES,
-                "ExpressionAttributeValues": EXPRESSION_VALUES,
-                "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-            },
-        ),
-        "Update": Structure(
-            "Update",
-            {
-                "Key": required(KEY),
-                "UpdateExpression": required(TEXT),
-                "TableName": required(TABLE_ARN),
-                "ConditionExpression": TEXT,
-                "ExpressionAttributeNames": EXPRESSION_NAMES,
-                "ExpressionAttributeValues": EXPRESSION_VALUES,
-                "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-            },
-        ),
-    },
-)
+TRANSACT_ACTIONS: Final = {
+    "ConditionCheck": Structure(
+        "ConditionCheck",
+        {
+            "Key": required(KEY),
+            "TableName": required(TABLE_ARN),
+            "ConditionExpression": required(TEXT),
+            "ExpressionAttributeNames": EXPRESSION_NAMES,
+            "ExpressionAttributeValues": EXPRESSION_VALUES,
+            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+        },
+    ),
+    "Put": Structure(
+        "Put",
+        {
+            "Item": required(ITEM),
+            "TableName": required(TABLE_ARN),
+            "ConditionExpression": TEXT,
+            "ExpressionAttributeNames": EXPRESSION_NAMES,
+            "ExpressionAttributeValues": EXPRESSION_VALUES,
+            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+        },
+    ),
+    "Delete": Structure(
+        "Delete",
+        {
+            "Key": required(KEY),
+            "TableName": required(TABLE_ARN),
+            "ConditionExpression": TEXT,
+            "ExpressionAttributeNames": EXPRESSION_NAMES,
+            "ExpressionAttributeValues": EXPRESSION_VALUES,
+            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+        },
+    ),
+    "Update": Structure(
+        "Update",
+        {
+            "Key": required(KEY),
+            "UpdateExpression": required(TEXT),
+            "TableName": required(TABLE_ARN),
+            "ConditionExpression": TEXT,
+            "ExpressionAttributeNames": EXPRESSION_NAMES,
+            "ExpressionAttributeValues": EXPRESSION_VALUES,
+            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+        },
+    ),
+}
+TRANSACT_WRITE_ITEM: Final = Structure("TransactWriteItem", TRANSACT_ACTIONS)
 TRANSACT_WRITE_ITEMS: Final = Structure(
     "TransactWriteItemsInput",
     {

@@ -60,8 +60,8 @@ def query_reading(request: Request) -> Reading:
     """The parameters of a Query."""
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
-    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it, and whether
-    # that is one of keys after all placeholders.
+    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it; and that
+    # this is none of keys is told after placeholders that are not used.
     text = request.get("KeyConditionExpression")
     comparisons = _legacy_key_condition(request) if text is None else []
     test, project, select, start = _shared(request, subs, "QueryFilter")

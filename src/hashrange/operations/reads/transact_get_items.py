@@ -13,6 +13,7 @@ from hashrange.expressions import Projection
 from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.shapes.items import TRANSACT_GET
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, holds, keys, records
 from hashrange.tables.definitions import catalog
@@ -26,7 +27,9 @@ _FACTOR = 2
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a TransactGetItems."""
-    gets: list[Request] = [member["Get"] for member in request["TransactItems"]]
+    gets: list[Request] = [
+        parameters.known(member["Get"], TRANSACT_GET) for member in request["TransactItems"]
+    ]
     projections = [_prepare_get(get) for get in gets]
     mode = capacity.wanted(request)
     now = context.now

@@ -32,6 +32,7 @@ from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.operations.writes import single_write
+from hashrange.shapes.items import TRANSACT_ACTIONS
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, holds, records, tokens, writes
 from hashrange.tables.data.items import Occasion
@@ -152,7 +153,8 @@ def _write(member: Request) -> tuple[Write, str]:
     given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
     if len(given) != 1:
         raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
-    name, part = given[0]
+    name = given[0][0]
+    part = parameters.known(given[0][1], TRANSACT_ACTIONS[name])
     if part.get("ConditionExpression") is None and name != "Update":
         part = parameters.without_placeholders(part)
     make = _MEMBERS[name]
