@@ -35,7 +35,7 @@ from hashrange import errors, json_pieces, long_answers
 from hashrange.database import Caller
 from hashrange.long_answers import Pieces
 from hashrange.operations.context import NOTHING
-from hashrange.storage.api import CommitFailed
+from hashrange.storage.api import CommitError
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"

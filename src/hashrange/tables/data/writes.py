@@ -58,10 +58,11 @@ class Update(Protocol):
 class Write(msgspec.Struct, frozen=True):
     """One write of a request.
 
-    `key` is the request's Key; for a put it is the whole item, and `record` its stored form. `condition`
-    tests the item as it is (empty if absent). `update` is None for an update that changes nothing; where
-    `is_charged`, its text may have no more bytes than an item. `nested` are the attributes that paths of its
-    expressions go into. `is_too_deep` tells of an update by which values would go deeper than they may.
+    `key` is the request's Key; for a put it is the whole item, and `record` is its stored form. `condition`
+    tests the present item (empty if absent). `update` is None for an update that changes nothing; with
+    `is_charged`, the charge of its text may not exceed the limit of an item's size. `nested` are the
+    top-level attributes of paths in its expressions that have more than one part. `is_too_deep`: the update
+    uses a value that nests deeper than an item may.
     """
 
     action: Literal["put", "update", "delete", "check"]
