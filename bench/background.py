@@ -88,7 +88,7 @@ def create(name: str) -> dict[str, Any]:
 
 
 def put(txn: Transaction, name: str, numbers: range, occasion: Occasion) -> None:
-    table: Table = catalog.open_any(txn, name)
+    table: Table = catalog.open_any(txn, name, "")
     for number in numbers:
         item: Item = {
             "p": {"S": f"item-{number:09}"},

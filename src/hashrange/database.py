@@ -33,7 +33,7 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import Answer, Caller, Context, Operation, Request
+from hashrange.operations.context import Answer, Caller, Context, Operation, Request, scope_of
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -223,7 +223,11 @@ class Database:
     ) -> Callable[[Any], Answer]:
         older = self.settings.older_words
         shapes.check(operation, request, older=older)
-        context = Context(caller, self.clock.now(), self.settings, _new_id)
+        settings = self.settings
+        scope = ""
+        if settings.separate_accounts or settings.separate_regions:
+            scope = scope_of(caller.account_id, caller.region, settings)
+        context = Context(caller, self.clock.now(), settings, _new_id, scope)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:

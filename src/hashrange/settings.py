@@ -30,6 +30,10 @@ class Settings:
         consumers have to follow; on AWS about 4 hours.
     sweep_seconds: how often the background work looks for expired items, records past their retention and
         the like; on AWS expired items may stay for days.
+    separate_accounts: give each account tables of its own. The account of a caller is the access key where
+        that has 12 digits, and --account-id otherwise. Without it all callers share all tables.
+    separate_regions: give each region tables of its own, those of an account with --separate-accounts.
+        Global tables need shared regions, and cannot be made then.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     older_words: answer wrong requests in the words that the service had everywhere before June 2026, and in
         few regions since; programs that compare texts may need one or the other.
@@ -44,5 +48,7 @@ class Settings:
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0
     sweep_seconds: float = 1.0
+    separate_accounts: bool = False
+    separate_regions: bool = False
     ttl_changes_limited: bool = False
     older_words: bool = False

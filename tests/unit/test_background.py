@@ -78,7 +78,7 @@ class World:
         self("UpdateTimeToLive", TableName=name, TimeToLiveSpecification=wanted)
 
     def table(self, name: str) -> Table:
-        return self.engine.read(partial(catalog.open_any, name=name))
+        return self.engine.read(partial(catalog.open_any, name=name, scope=""))
 
     def count(self, name: str, index: str | None = None) -> int:
         request = {"IndexName": index} if index else {}
@@ -228,7 +228,7 @@ def test_no_change_is_lost_of_an_index_that_is_younger_than_the_list_of_units() 
 
 @pytest.mark.parametrize(
     ("partition", "sort", "unit"),
-    [(b"table", b"bad", "table bad"), (logs.STREAM, b"bad\x00label", "stream bad/label")],
+    [(b"table", b"/bad", "table bad"), (logs.STREAM, b"/bad\x00label", "stream bad/label")],
 )
 def test_a_damaged_definition_stops_nothing_else(
     world: World, partition: bytes, sort: bytes, unit: str

@@ -135,7 +135,52 @@ def test_no_address_is_longer_than_engines_take(byte: bytes) -> None:
 def test_partitions_are_digests_of_the_key(key: bytes) -> None:
     partition = encoding.partition_of([binary(key)])
     assert len(partition) == encoding.PARTITION_BYTES
-    assert partition[:8] == md5(key).digest()[:8]
+    assert partition[:8] == md5(b"Outliers" + key).digest()[:8]
+
+
+@pytest.mark.parametrize(
+    ("value", "segment"),
+    [
+        ({"S": "3635"}, 0),
+        ({"S": "228"}, 0),
+        ({"S": "1668"}, 1),
+        ({"S": "3435"}, 4),
+        ({"N": "251"}, 1),
+        ({"N": "2388"}, 4095),
+    ],
+)
+def test_partitions_lie_in_the_segments_that_were_recorded(value: dict[str, Any], segment: int) -> None:
+    """[report] dynalite's recordings of the live service, of scans in 4,096 segments."""
+    assert int.from_bytes(encoding.partition_of_one(value)[:8]) * 4096 >> 64 == segment
+
+
+@pytest.mark.parametrize(
+    ("text", "packed"),
+    [
+        ("0", "80"),
+        ("1", "c102"),
+        ("10", "c10b"),
+        ("100", "c202"),
+        ("251", "c20334"),
+        ("1.5", "c10233"),
+        ("0.01", "c002"),
+        ("-1", "3e6466"),
+        ("-251", "3d633266"),
+        ("1" + "0" * 125, "ff0b"),
+        ("0." + "0" * 129 + "1", "8002"),
+    ],
+)
+def test_numbers_are_hashed_by_the_bytes_of_oracles_number(text: str, packed: str) -> None:
+    digest = md5(b"Outliers" + bytes.fromhex(packed)).digest()
+    assert encoding.partition_of_one({"N": text})[:8] == digest[:8]
+
+
+@given(normal_numbers(), normal_numbers())
+def test_bytes_of_oracles_number_order_as_the_numbers(one: str, other: str) -> None:
+    """What the two ways of packing a number have in common: bytes taken wrongly would show."""
+    assert sign(encoding.oracle_number(one), encoding.oracle_number(other)) == sign(
+        encoding.pack_number(one), encoding.pack_number(other)
+    )
 
 
 def test_partitions_of_several_components_are_unambiguous() -> None:

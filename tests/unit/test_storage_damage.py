@@ -18,7 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage.api import CommitFailed, CommitUnknown, StorageError, StoreDamaged, Transaction
+from hashrange.storage.api import (
+    CommitFailed,
+    CommitUnknown,
+    OutdatedFormat,
+    StorageError,
+    StoreDamaged,
+    Transaction,
+)
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
@@ -139,8 +146,9 @@ def test_an_older_format_needs_its_files_as_well(data: Path) -> None:
     (data / "rocks/CURRENT").rename(data / "CURRENT")
     assert_refused(data, "rocks/CURRENT is missing")
     (data / "CURRENT").rename(data / "rocks/CURRENT")
-    assert items_of(data) == set(range(ITEMS))
-    assert (data / "FORMAT").read_text() == "hashrange data 2\n"
+    with pytest.raises(OutdatedFormat, match=f"has format 1.* Run `hashrange migrate {data}`"):
+        EmbeddedEngine(data)
+    assert (data / "FORMAT").read_text() == "hashrange data 1\n"
     shutil.rmtree(data / "rocks")
     assert_refused(data, "the folder rocks is missing")
 

@@ -35,10 +35,10 @@ def engine() -> MemoryEngine:
 
 
 def test_names_come_in_order_and_go_on_behind_one(engine: MemoryEngine) -> None:
-    assert engine.read(lambda reader: list(catalog.names(reader))) == ["a", "a-a", "a.a", "b", "c"]
-    assert engine.read(lambda reader: list(catalog.names(reader, "a-a"))) == ["a.a", "b", "c"]
-    assert engine.read(lambda reader: list(catalog.names(reader, "a-"))) == ["a-a", "a.a", "b", "c"]
-    assert engine.read(lambda reader: list(catalog.names(reader, "c"))) == []
+    assert engine.read(lambda reader: list(catalog.names(reader, ""))) == ["a", "a-a", "a.a", "b", "c"]
+    assert engine.read(lambda reader: list(catalog.names(reader, "", "a-a"))) == ["a.a", "b", "c"]
+    assert engine.read(lambda reader: list(catalog.names(reader, "", "a-"))) == ["a-a", "a.a", "b", "c"]
+    assert engine.read(lambda reader: list(catalog.names(reader, "", "c"))) == []
 
 
 def test_a_definition_survives_being_stored() -> None:
@@ -53,7 +53,7 @@ def test_the_data_plane_opens_active_tables_only(engine: MemoryEngine) -> None:
         catalog.save(txn, table("old", gone_at=NOW + 10))
 
     engine.write(change)
-    assert engine.read(lambda reader: catalog.open_active(reader, "a")).name == "a"
+    assert engine.read(lambda reader: catalog.open_active(reader, "a", "")).name == "a"
     for name, message in (
         # [report] all
         ("none", "Requested resource not found"),
@@ -61,15 +61,15 @@ def test_the_data_plane_opens_active_tables_only(engine: MemoryEngine) -> None:
         ("old", "Requested resource not found"),
     ):
         with pytest.raises(ResourceNotFoundException) as caught:
-            engine.read(lambda reader, name=name: catalog.open_active(reader, name))  # type: ignore[misc]
+            engine.read(lambda reader, name=name: catalog.open_active(reader, name, ""))  # type: ignore[misc]
         assert caught.value.message == message
-    assert engine.read(lambda reader: catalog.open_any(reader, "young")).status == "CREATING"
-    assert engine.read(lambda reader: catalog.open_any(reader, "old")).status == "DELETING"
+    assert engine.read(lambda reader: catalog.open_any(reader, "young", "")).status == "CREATING"
+    assert engine.read(lambda reader: catalog.open_any(reader, "old", "")).status == "DELETING"
 
 
 def test_a_table_that_is_none_cannot_be_opened(engine: MemoryEngine) -> None:
     with pytest.raises(ResourceNotFoundException) as caught:
-        engine.read(lambda reader: catalog.open_any(reader, "old"))
+        engine.read(lambda reader: catalog.open_any(reader, "old", ""))
     # [report]
     assert caught.value.message == "Requested resource not found: Table: old not found"
 
@@ -93,7 +93,7 @@ def test_removing_a_table_removes_all_its_records() -> None:
 
     engine.write(fill)
     engine.write(lambda txn: catalog.remove(txn, whole, NOW))
-    assert engine.read(lambda reader: catalog.find(reader, "t")) is None
+    assert engine.read(lambda reader: catalog.find(reader, "t", "")) is None
     for space in (64, 65, 66, 67):
         assert engine.read(lambda reader, space=space: list(reader.scan_space(space))) == []  # type: ignore[misc]
         assert engine.read(lambda reader, space=space: reader.totals(space)) == (0, 0)  # type: ignore[misc]

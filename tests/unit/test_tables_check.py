@@ -87,7 +87,7 @@ def damage(engine: MemoryEngine, do: Callable[[Transaction, Table], None]) -> li
     """Do something to the table's records behind the database's back; the messages that the check gives."""
 
     def body(txn: Transaction) -> None:
-        do(txn, catalog.open_any(txn, "everything"))
+        do(txn, catalog.open_any(txn, "everything", ""))
 
     engine.write(body)
     found = problems(engine)
@@ -302,7 +302,7 @@ def test_records_that_no_table_owns_are_found(engine: MemoryEngine) -> None:
 
 def test_a_spoilt_definition_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
-        txn.put(CATALOG_SPACE, b"table", b"everything", encode_definition(table)[:-1])
+        txn.put(CATALOG_SPACE, b"table", b"/everything", encode_definition(table)[:-1])
 
     assert damage(engine, do)[0].startswith("the definition cannot be decoded")
 
@@ -311,7 +311,7 @@ def test_a_definition_under_another_name_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
         txn.put(CATALOG_SPACE, b"table", b"other", encode_definition(table))
 
-    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything")))
+    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything", "")))
     [problem] = problems(engine)
     assert (problem.table, problem.message) == (
         "other",
@@ -323,7 +323,7 @@ def test_tables_that_share_a_space_are_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
         catalog.save(txn, msgspec.structs.replace(table, name="twin"))
 
-    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything")))
+    engine.write(lambda txn: do(txn, catalog.open_any(txn, "everything", "")))
     shared = [one for one in problems(engine) if one.message.endswith("belongs to everything too")]
     assert len(shared) == 5
     assert all(one.table == "twin" for one in shared)

@@ -110,16 +110,16 @@ def test_a_region_that_was_left_has_no_such_table() -> None:
     engine.write(lambda txn: catalog.save(txn, going))
 
     def names(region: str) -> list[str]:
-        return engine.read(lambda reader: list(catalog.names(reader, region=region)))
+        return engine.read(lambda reader: list(catalog.names(reader, "", region=region)))
 
     assert names("eu-west-1") == ["t"]
-    assert engine.read(lambda reader: catalog.open_any(reader, "t", "eu-west-1")).replicas
+    assert engine.read(lambda reader: catalog.open_any(reader, "t", "", "eu-west-1")).replicas
     engine.write(lambda txn: catalog.save(txn, replicas.settled(going, NOW + 9, 9)))
     assert names("us-east-1") == names("ap-south-1") == ["t"]
     assert names("eu-west-1") == []
     # [report] as of a table that never was
     with pytest.raises(ResourceNotFoundException, match="Requested resource not found: Table: t not found"):
-        engine.read(lambda reader: catalog.open_any(reader, "t", "eu-west-1"))
+        engine.read(lambda reader: catalog.open_any(reader, "t", "", "eu-west-1"))
 
 
 def test_overrides_hold_for_the_billing_mode_that_has_them() -> None:

@@ -2,6 +2,7 @@
 
     serve       the server                     cli/serve.py
     check       verify a data directory        cli/check.py
+    migrate     bring an older directory over  cli/migrate.py
     clock       a running server's clock       cli/clock.py
     stream      follow a table's changes       cli/stream.py
     trigger     functions on a table's changes cli/trigger.py
@@ -28,6 +29,7 @@ _COMMANDS: Final = {
     "check": "Verify a data directory.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "migrate": "Bring a data directory of an older version over.",
     "serve": "Run the server.",
     "stream": "Look at the changes of a table.",
     "trigger": "Run functions on the changes of a table.",

@@ -11,6 +11,7 @@ import click
 import orjson
 
 from hashrange.storage.api import StorageError
+from hashrange.tables import formats
 from hashrange.tables.inspection.check import Problem, check, mend
 from hashrange.tables.inspection.owners import owners
 
@@ -91,6 +92,7 @@ def command(directory: Path, format_: str, repairs: bool) -> None:
 def _problems(directory: Path) -> Iterator[Problem]:
     """The problems of the files, then of single records, then between records."""
     from hashrange.storage.embedded.damage import Damage
+    from hashrange.storage.embedded.migration import untranslatable
     from hashrange.storage.embedded.reading import StoredRecords
 
     store = StoredRecords(directory)
@@ -100,10 +102,17 @@ def _problems(directory: Path) -> Iterator[Problem]:
                 yield Problem("", found.message)
             else:
                 yield Problem("", f"{found.cause}; lost are {_lost(store, *found.spaces)}")
-        if store.readable:
-            yield from check(store, progress=_progress)
-        else:
+        if not store.readable:
             yield Problem("", "no record can be read")
+        elif store.outdated:
+            yield from (Problem("", message) for message in untranslatable(store, formats.begin))
+            click.echo(
+                f"{directory} has format {store.version}: its records were read, and can be compared with "
+                f"each other after `hashrange migrate {directory}`",
+                err=True,
+            )
+        else:
+            yield from check(store, progress=_progress)
     finally:
         store.close()
 
@@ -116,10 +125,16 @@ def _lost(store: StoredRecords, first: int, last: int) -> str:
 
 def _repair(directory: Path) -> None:
     from hashrange.storage.embedded import EmbeddedEngine
+    from hashrange.storage.embedded.reading import StoredRecords
     from hashrange.storage.embedded.repair import repair
 
     for done in repair(directory):
         click.echo(done, err=True)
+    store = StoredRecords(directory)
+    outdated = store.outdated
+    store.close()
+    if outdated:
+        return  # what follows from the items is looked at when they are where they belong
     engine = EmbeddedEngine(directory)
     try:
         for problem in mend(engine, progress=_progress):

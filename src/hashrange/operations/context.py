@@ -8,18 +8,23 @@ from typing import Any
 
 import msgspec
 
-from hashrange.errors import ValidationException
+from hashrange.errors import AccessDeniedException, ValidationException
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
 
-_TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]*:[0-9]*:table/([a-zA-Z0-9_.-]{3,255})").fullmatch
+_TABLE_ARN = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"
+).fullmatch
+
+_SHARED = "*"
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """The caller. Region and account appear in ARNs; the access key is not used yet."""
+    """The caller. Region and account appear in ARNs, and name the caller's tables where accounts or regions
+    are separate (`scope_of`). The access key is not used yet."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
@@ -27,12 +32,14 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID."""
+    """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope`
+    says among which tables the call finds its own (`tables.definitions.catalog`)."""
 
     caller: Caller
     now: float
     settings: Settings
     new_id: Callable[[], str]
+    scope: str = ""
 
 
 NOTHING: Answer = {}
@@ -58,17 +65,40 @@ ReadBody = Callable[[Reader], Answer]
 WriteBody = Callable[[Transaction], Answer]
 
 
-def table_name(given: str) -> str:
+def scope_of(account_id: str, region: str, settings: Settings) -> str:
+    """The scope of the tables that a caller of this account and region uses."""
+    if not settings.separate_accounts and not settings.separate_regions:
+        return ""
+    account = account_id if settings.separate_accounts else _SHARED
+    return f"{account}/{region if settings.separate_regions else _SHARED}"
+
+
+def is_in_scope(scope: str, account_id: str, region: str) -> bool:
+    """Whether an ARN with this account and region can name something in `scope`."""
+    account, _, own_region = scope.partition("/")
+    return account in ("", _SHARED, account_id) and own_region in ("", _SHARED, region)
+
+
+def table_name(given: str, scope: str) -> str:
     """The name of a table, which a request gives by name or by ARN.
 
-    Raises `ValidationException` for an ARN that is not a table's ([report] extenddb pull 200).
+    Raises `ValidationException` for an ARN that is not a table's ([report] extenddb pull 200). Where accounts
+    or regions are separate, it also raises `ValidationException` for the ARN of another region, and
+    `AccessDeniedException` for the ARN of another account.
     """
-    if given.startswith("arn:"):
-        found = _TABLE_ARN(given)
-        if found is None:
-            raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
-        return found[1]
-    return given
+    if not given.startswith("arn:"):
+        return given
+    found = _TABLE_ARN(given)
+    if found is None:
+        raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
+    region, account_id, name = found.groups()
+    if scope and not is_in_scope(scope, account_id, region):
+        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
+            # There is no policy that allows it. The words are those of `tags`.
+            refused = f"User is not authorized to perform this operation on resource: {given}"
+            raise AccessDeniedException(refused)
+        raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
+    return name
 
 
 def table_arn(caller: Caller, name: str) -> str:

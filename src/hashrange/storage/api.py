@@ -264,6 +264,10 @@ class UnknownFormat(StorageError):
     """The data directory was written by a newer or foreign program."""
 
 
+class OutdatedFormat(StorageError):
+    """The data directory was written by an older program, and has to be migrated."""
+
+
 class StoreDamaged(StorageError):
     """Files of the store are missing or damaged. They were left as they are."""
 

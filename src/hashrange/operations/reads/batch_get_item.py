@@ -30,10 +30,11 @@ def prepare(request: Request, context: Context) -> ReadBody:
     _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
     mode = capacity.wanted(request)
-    return partial(_run, wanted, projections, mode)
+    return partial(_run, context.scope, wanted, projections, mode)
 
 
 def _run(
+    scope: str,
     wanted: dict[str, Request],
     projections: dict[str, Projection | None],
     mode: str | None,
@@ -44,7 +45,7 @@ def _run(
     consumed: list[Answer] = []
     budget = BATCH_GET_BYTES_MAX
     for given, table_request in wanted.items():
-        table = catalog.open_active(reader, table_name(given))
+        table = catalog.open_active(reader, table_name(given, scope), scope)
         project = projections[given]
         if project is not None:
             keys.check_scalars(table, project.nested)

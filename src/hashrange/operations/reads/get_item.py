@@ -25,12 +25,13 @@ def prepare(request: Request, context: Context) -> ReadBody:
         project = parameters.projection(request, subs)
         subs.check_all_used()
         nested = subs.nested
-    name = table_name(request["TableName"])
+    scope = context.scope
+    name = table_name(request["TableName"], scope)
     consistent = request.get("ConsistentRead") is True
     mode = capacity.wanted(request)
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name)
+        table = catalog.open_active(reader, name, scope)
         keys.check_scalars(table, nested)
         record = reader.get(table.space, *keys.address_of_key(table.key, key))
         answer: Answer = {}

@@ -22,13 +22,13 @@ _OUT_OF_RANGE = "The provided starting key does not match the range key predicat
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Query."""
-    reading = query_reading(request)
+    reading = query_reading(request, context.scope)
     is_legacy = request.get("KeyConditionExpression") is None
     reverse = request.get("ScanIndexForward") is False
     filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, reading.table)
+        table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         keys.check_scalars(table, reading.nested)
         selected = key_ranges.select(source, reading.comparisons, is_legacy=is_legacy)

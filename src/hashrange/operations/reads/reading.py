@@ -56,7 +56,7 @@ class Reading(msgspec.Struct, frozen=True):
         return self.filter.test if self.filter is not None else None
 
 
-def query_reading(request: Request) -> Reading:
+def query_reading(request: Request, scope: str) -> Reading:
     """The parameters of a Query."""
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
@@ -69,21 +69,22 @@ def query_reading(request: Request) -> Reading:
     subs.check_all_used()
     if condition is not None:
         comparisons = condition.comparisons()
-    return _reading(request, subs, comparisons, (0, 1), test, project, select, start)
+    return _reading(request, scope, subs, comparisons, (0, 1), test, project, select, start)
 
 
-def scan_reading(request: Request) -> Reading:
+def scan_reading(request: Request, scope: str) -> Reading:
     """The parameters of a Scan."""
     parameters.check_styles(request, _SCAN_EXPRESSIONS, _SCAN_LEGACY, valued=_SCAN_VALUED)
     subs = parameters.substitutions(request)
     test, project, select, start = _shared(request, subs, "ScanFilter")
     subs.check_all_used()
     part = _segment(request)
-    return _reading(request, subs, [], part, test, project, select, start)
+    return _reading(request, scope, subs, [], part, test, project, select, start)
 
 
 def _reading(
     request: Request,
+    scope: str,
     subs: Substitutions,
     comparisons: list[KeyComparison],
     part: tuple[int, int],
@@ -95,7 +96,7 @@ def _reading(
     given = request["TableName"]
     return Reading(
         given,
-        table_name(given),
+        table_name(given, scope),
         request.get("IndexName"),
         comparisons,
         part[0],

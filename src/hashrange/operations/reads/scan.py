@@ -18,10 +18,10 @@ from hashrange.values import Item
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a Scan."""
-    reading = scan_reading(request)
+    reading = scan_reading(request, context.scope)
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, reading.table)
+        table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         keys.check_scalars(table, reading.nested)
         start = _start(source, reading.start, reading) if reading.start is not None else None

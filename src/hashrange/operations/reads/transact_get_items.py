@@ -32,11 +32,11 @@ def prepare(request: Request, context: Context) -> ReadBody:
     ]
     projections = [_prepare_get(get) for get in gets]
     mode = capacity.wanted(request)
-    now = context.now
+    now, scope = context.now, context.scope
     hold_seconds = context.settings.transaction_seconds
 
     def body(reader: Reader) -> Answer:
-        tables = [catalog.open_active(reader, table_name(get["TableName"])) for get in gets]
+        tables = [catalog.open_active(reader, table_name(get["TableName"], scope), scope) for get in gets]
         for table, project in zip(tables, projections, strict=True):
             if project is not None:
                 keys.check_scalars(table, project.nested)

@@ -35,6 +35,10 @@ _NO_ACTION: Final = "There are no actions specified in the Replica Update Action
 _KINDS: Final = "Update table operation with more than one type of replica actions not allowed."
 SEVERAL: Final = "Update table operation with more than one create or delete replica actions not allowed"
 _APART: Final = f"{INVALID}Disassociate is not possible here: all replicas are one table"
+_REGIONS_APART: Final = (
+    f"{INVALID}Replicas are not possible here: the server runs with --separate-regions, but replicas share "
+    "their table. Start the server without that option."
+)
 WITH_STRONG: Final = "global tables with MultiRegionConsistency set to STRONG"
 _WITNESS_STRONG: Final = (
     "MultiRegionConsistency must be set as STRONG when GlobalTableWitnessUpdates parameter is present."
@@ -76,6 +80,8 @@ def read(request: Request, context: Context, *, alone: bool) -> Wanted | None:
         raise ValidationException(_KINDS)
     if "Disassociate" in kinds:
         raise ValidationException(_APART)
+    if context.settings.separate_regions:
+        raise ValidationException(_REGIONS_APART)
     # Two equal actions for one region count as one. [report] DDB-TABLE-224
     parts = {part["RegionName"]: part for _, part in actions}
     kind = kinds.pop()

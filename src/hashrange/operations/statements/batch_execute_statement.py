@@ -102,7 +102,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
 
     def body(txn: Transaction) -> Answer:
         totals = _Totals()
-        answer: Answer = {"Responses": run(txn, members, occasion, totals)}
+        answer: Answer = {"Responses": run(txn, members, occasion, totals, context.scope)}
         if mode is not None:
             answer["ConsumedCapacity"] = [total.wire(mode) for total in totals.by_table.values()]
         return answer
@@ -126,14 +126,16 @@ def _failure(error: ServiceError, table_name: str | None = None) -> Answer:
     return answer if table_name is None else answer | {"TableName": table_name}
 
 
-def _reads(reader: Reader, members: Sequence[_Member], occasion: Occasion, totals: _Totals) -> list[Answer]:
+def _reads(
+    reader: Reader, members: Sequence[_Member], occasion: Occasion, totals: _Totals, scope: str
+) -> list[Answer]:
     answers: list[Answer] = []
     seen: set[tuple[int, bytes, bytes]] = set()
     for member in members:
         try:
             bound = _ready(member)
             name = bound.prepared.statement.table
-            address = _address(catalog.open_active(reader, name), bound)
+            address = _address(catalog.open_active(reader, name, scope), bound)
         except ServiceError as error:
             answers.append(_failure(error))
             continue
@@ -166,9 +168,9 @@ def _address(table: Table, bound: Bound) -> tuple[int, bytes, bytes]:
 
 
 def _writes(
-    txn: Transaction, members: Sequence[_Member], occasion: Occasion, totals: _Totals
+    txn: Transaction, members: Sequence[_Member], occasion: Occasion, totals: _Totals, scope: str
 ) -> list[Answer]:
-    prepared = [_prepare_write(txn, member, occasion) for member in members]
+    prepared = [_prepare_write(txn, member, scope) for member in members]
     addresses = [one.address for one in prepared if isinstance(one, _Ready)]
     if len(set(addresses)) < len(addresses):
         raise ValidationException(DUPLICATE_KEYS)
@@ -189,11 +191,11 @@ def _writes(
     return answers
 
 
-def _prepare_write(txn: Transaction, member: _Member, occasion: Occasion) -> _Ready | _Refused:
+def _prepare_write(txn: Transaction, member: _Member, scope: str) -> _Ready | _Refused:
     fitting: str | None = None
     try:
         bound = _ready(member)
-        table = catalog.open_active(txn, bound.prepared.statement.table)
+        table = catalog.open_active(txn, bound.prepared.statement.table, scope)
         return_item = member.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         fitting = write.table_name

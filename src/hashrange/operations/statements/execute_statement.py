@@ -44,7 +44,7 @@ def _read(request: Request, context: Context, bound: Bound, mode: str | None) ->
     limit, token = request.get("Limit"), request.get("NextToken")
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_active(reader, name)
+        table = catalog.open_active(reader, name, context.scope)
         page = reads.select(reader, table, bound, consistent=consistent, limit=limit, token=token)
         answer: Answer = {"Items": page.items}
         if page.next_token is not None:
@@ -66,7 +66,7 @@ def _write(
     occasion = Occasion(context.now, context.settings)
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_active(txn, name)
+        table = catalog.open_active(txn, name, context.scope)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         changes.check_paths(table, bound)
         outcome = changes.perform(txn, table, bound, write, occasion)

@@ -71,10 +71,11 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
     mode = capacity.wanted(request)
     occasion = Occasion(context.now, context.settings)
     if batch[0].prepared.reads:
-        return _read_body(batch, occasion, mode)
-    claim = None if token is None else Claim(context.caller.account_id, f"PartiQL {token}", payload)
+        return _read_body(batch, context.scope, occasion, mode)
+    owner = context.scope or context.caller.account_id
+    claim = None if token is None else Claim(owner, f"PartiQL {token}", payload)
     shown = [one.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" for one in statements]
-    return _write_body(batch, shown, claim, occasion, mode)
+    return _write_body(batch, context.scope, shown, claim, occasion, mode)
 
 
 class _Numbered:
@@ -105,11 +106,13 @@ def _check(bound: Bound) -> None:
         raise ValidationException(_NO_INDEX)
 
 
-def _read_body(batch: list[Bound], occasion: Occasion, mode: str | None) -> Callable[[Reader], Answer]:
+def _read_body(
+    batch: list[Bound], scope: str, occasion: Occasion, mode: str | None
+) -> Callable[[Reader], Answer]:
     names = [bound.prepared.statement.table for bound in batch]
 
     def body(reader: Reader) -> Answer:
-        tables = [catalog.open_active(reader, name) for name in names]
+        tables = [catalog.open_active(reader, name, scope) for name in names]
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
         _check_holds(reader, addresses, occasion)
@@ -176,12 +179,17 @@ def _consumed(names: list[str], found: list[bytes | None], mode: str) -> list[An
 
 
 def _write_body(
-    batch: list[Bound], shown: list[bool], claim: Claim | None, occasion: Occasion, mode: str | None
+    batch: list[Bound],
+    scope: str,
+    shown: list[bool],
+    claim: Claim | None,
+    occasion: Occasion,
+    mode: str | None,
 ) -> Callable[[Transaction], Answer]:
     names = [bound.prepared.statement.table for bound in batch]
 
     def body(txn: Transaction) -> Answer:
-        tables = [catalog.open_active(txn, name) for name in names]
+        tables = [catalog.open_active(txn, name, scope) for name in names]
         if claim is not None and not claim.make(txn, occasion):
             return {"Responses": []} | claim.repeat(txn, names, mode)
         attempts: list[Callable[[], Outcome]] = []

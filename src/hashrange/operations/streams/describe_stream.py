@@ -32,7 +32,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
         raise ValidationException("ShardFilter must have a ShardId")
 
     def body(reader: Reader) -> Answer:
-        stream = open_stream(reader, arn)
+        stream = open_stream(reader, arn, context.scope)
         shards = sorted(stream.shards, key=lambda shard: shard.id)
         if shard_filter is not None:
             shards = [shard for shard in shards if shard.parent == shard_filter["ShardId"]]

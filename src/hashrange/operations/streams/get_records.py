@@ -29,7 +29,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     region = context.caller.region
 
     def body(reader: Reader) -> Answer:
-        stream = open_stream(reader, arn)
+        stream = open_stream(reader, arn, context.scope)
         shard = next((one for one in stream.shards if one.id == position.shard), None)
         if shard is None or position.after < shard.trimmed:
             raise TrimmedDataAccessException(TRIMMED)

@@ -33,7 +33,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         arn = request["StreamArn"]
-        stream = open_stream(reader, arn)
+        stream = open_stream(reader, arn, context.scope)
         shard = _open_shard(stream, request["ShardId"])
         after = _start(reader, stream, shard, request)
         return {"ShardIterator": iterators.show(arn, Position(shard.id, after, context.now))}

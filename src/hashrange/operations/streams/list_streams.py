@@ -19,13 +19,14 @@ _STREAMS_MAX: Final = 100
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a ListStreams."""
     limit = limit_of(request, _STREAMS_MAX, "Limit cannot be greater than the maximum allowed size:")
-    only = table_name(request["TableName"]) if request.get("TableName") else None
+    only = table_name(request["TableName"], context.scope) if request.get("TableName") else None
     start = request.get("ExclusiveStartStreamArn")
 
     after = names_in(start) if start is not None else None
 
     def body(reader: Reader) -> Answer:
-        wanted = (s for s in logs.all_streams(reader, after) if only is None or s.table == only)
+        streams = logs.all_streams(reader, after, context.scope)
+        wanted = (s for s in streams if only is None or s.table == only)
         found = list(islice(wanted, limit + 1))
         shown = [
             {

@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 from hashrange.errors import INVALID, RESOURCE_NOT_FOUND, ResourceNotFoundException, ValidationException
-from hashrange.operations.context import Request
+from hashrange.operations.context import Request, is_in_scope
 from hashrange.storage.api import Reader
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Stream
 
 STREAM_ARN: Final = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:[^:]*:[^:]*:table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
+    r"arn:aws[a-z-]*:dynamodb:(?P<region>[^:]*):(?P<account>[^:]*):table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
     r"/stream/(?P<label>[0-9T:.-]+)"
 )
 TRIMMED: Final = "The data you are trying to access has been trimmed"
@@ -26,9 +26,16 @@ def names_in(arn: str) -> tuple[str, str]:
     return match["table"], match["label"]
 
 
-def open_stream(reader: Reader, arn: str) -> Stream:
-    """The stream that an ARN names. Raises `ResourceNotFoundException` and `ValidationException`."""
-    stream = logs.find(reader, *names_in(arn))
+def open_stream(reader: Reader, arn: str, scope: str) -> Stream:
+    """The stream that an ARN names, if it belongs to `scope`.
+
+    Raises `ResourceNotFoundException` and `ValidationException`.
+    """
+    table, label = names_in(arn)
+    match = STREAM_ARN.fullmatch(arn)
+    stream = None
+    if match is not None and is_in_scope(scope, match["account"], match["region"]):
+        stream = logs.find(reader, table, label, scope)
     if stream is None:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Stream: {arn} not found")
     return stream

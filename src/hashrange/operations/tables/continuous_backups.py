@@ -16,11 +16,11 @@ from hashrange.tables.definitions import catalog
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a DescribeContinuousBackups."""
-    name = table_name(request["TableName"])
+    name = table_name(request["TableName"], context.scope)
 
     def body(reader: Reader) -> Answer:
         try:
-            catalog.open_any(reader, name, context.caller.region)
+            catalog.open_any(reader, name, context.scope, context.caller.region)
         except ResourceNotFoundException:
             raise TableNotFoundException(f"Table not found: {name}") from None
         return {

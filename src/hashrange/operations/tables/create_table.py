@@ -20,13 +20,13 @@ from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
-    name, request = table_name(request["TableName"]), throughput.with_billing_mode(request)
+    name, request = table_name(request["TableName"], context.scope), throughput.with_billing_mode(request)
     build = _definition(request, context)
     view_type = stream_changes.view_type(request.get("StreamSpecification"))
     now = context.now
 
     def body(txn: Transaction) -> Answer:
-        existing = catalog.find(txn, name)
+        existing = catalog.find(txn, name, context.scope)
         if existing is not None:
             raise ResourceInUseException(
                 # [report] ack-api-quirks DDB-TABLE-005
@@ -78,7 +78,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
 
     def build(new_space: Callable[[], int]) -> Table:
         return Table(
-            name=table_name(request["TableName"]),
+            name=table_name(request["TableName"], context.scope),
             id=table_id,
             space=new_space(),
             created=now,
@@ -97,6 +97,7 @@ def _definition(request: Request, context: Context) -> Callable[[Callable[[], in
             creating_until=now + settings.create_seconds if settings.create_seconds else 0.0,
             tags=table_tags,
             policy=request.get("ResourcePolicy"),
+            scope=context.scope,
         )
 
     return build

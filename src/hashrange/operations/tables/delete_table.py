@@ -36,11 +36,11 @@ _NOT_SHOWN = (
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a DeleteTable."""
-    name = table_name(request["TableName"])
+    name = table_name(request["TableName"], context.scope)
     now, delay = context.now, context.settings.delete_seconds
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, context.caller.region)
+        table = catalog.open_any(txn, name, context.scope, context.caller.region)
         if table.replicas:
             table = replica_changes.leave(table, context)
             catalog.save(txn, states.settled(table, now, context.settings))

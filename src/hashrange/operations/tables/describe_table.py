@@ -13,10 +13,10 @@ from hashrange.tables.definitions import catalog
 
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a DescribeTable."""
-    name = table_name(request["TableName"])
+    name = table_name(request["TableName"], context.scope)
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_any(reader, name, context.caller.region)
+        table = catalog.open_any(reader, name, context.scope, context.caller.region)
         return {"Table": description.describe(reader, table, context.caller, context.now)}
 
     return body

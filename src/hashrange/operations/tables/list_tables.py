@@ -19,7 +19,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     after, region = request.get("ExclusiveStartTableName"), context.caller.region
 
     def body(reader: Reader) -> Answer:
-        names = list(islice(catalog.names(reader, after, region), limit + 1))
+        names = list(islice(catalog.names(reader, context.scope, after, region), limit + 1))
         answer: Answer = {"TableNames": names[:limit]}
         if len(names) > limit:
             answer["LastEvaluatedTableName"] = names[limit - 1]

@@ -57,7 +57,9 @@ def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table
         *((attribute.name, "HASH") for attribute in table.key.partition),
         *((attribute.name, "RANGE") for attribute in table.key.sort),
     )
-    stream = logs.enable(txn, table.name, key, view, space, count, table.stream_label, context.now)
+    stream = logs.enable(
+        txn, table.name, key, view, space, count, table.stream_label, context.now, table.scope
+    )
     return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
 
 

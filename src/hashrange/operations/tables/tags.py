@@ -15,7 +15,6 @@ from hashrange.limits import TAGS_MAX
 from hashrange.operations.context import (
     NOTHING,
     Answer,
-    Caller,
     Context,
     ReadBody,
     Request,
@@ -70,11 +69,12 @@ def _check_count(keys: Collection[str]) -> None:
         raise ValidationException(_TOO_MANY)
 
 
-def _open(reader: Reader, arn: str, caller: Caller, now: float) -> Table:
+def _open(reader: Reader, arn: str, context: Context) -> Table:
     """The table that an ARN names. The error depends on the wrong part of the ARN.
 
     [report] extenddb pull 227 for the classes; ack-api-quirks DDB-TABLE-442 and DDB-BACKUP-013 for the words
     """
+    caller = context.caller
     if not arn.startswith("arn:"):
         raise ValidationException(f"{INVALID}ARNs must start with 'arn:': {arn}")
     parts = arn.split(":", 5)
@@ -90,7 +90,7 @@ def _open(reader: Reader, arn: str, caller: Caller, now: float) -> Table:
         raise ValidationException(f"{INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     if parts[3] != caller.region:
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
-    table = catalog.find(reader, table_name(arn))
+    table = catalog.find(reader, table_name(arn, context.scope), context.scope)
     if table is None:
         raise ResourceNotFoundException(f"Requested resource not found: ResourceArn: {arn} not found")
     return table
@@ -103,7 +103,7 @@ def prepare_tag(request: Request, context: Context) -> WriteBody:
     added = parse(request["Tags"])
 
     def body(txn: Transaction) -> Answer:
-        table = _open(txn, request["ResourceArn"], context.caller, context.now)
+        table = _open(txn, request["ResourceArn"], context)
         merged = {**table.tags, **added}
         _check_count(merged)
         catalog.save(txn, msgspec.structs.replace(table, tags=merged))
@@ -121,7 +121,7 @@ def prepare_untag(request: Request, context: Context) -> WriteBody:
     _check_count(request["TagKeys"])
 
     def body(txn: Transaction) -> Answer:
-        table = _open(txn, request["ResourceArn"], context.caller, context.now)
+        table = _open(txn, request["ResourceArn"], context)
         kept = {key: value for key, value in table.tags.items() if key not in request["TagKeys"]}
         catalog.save(txn, msgspec.structs.replace(table, tags=kept))
         return NOTHING
@@ -133,7 +133,7 @@ def prepare_list(request: Request, context: Context) -> ReadBody:
     """The body of a ListTagsOfResource; its token is the last key shown."""
 
     def body(reader: Reader) -> Answer:
-        table = _open(reader, request["ResourceArn"], context.caller, context.now)
+        table = _open(reader, request["ResourceArn"], context)
         # An unknown token gives the first page. [report] ack-api-quirks DDB-TABLE-073
         after = request.get("NextToken") or ""
         if after not in table.tags:

@@ -23,13 +23,13 @@ _HOUR = 3_600
 
 def prepare_update(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTimeToLive."""
-    name = table_name(request["TableName"])
+    name = table_name(request["TableName"], context.scope)
     wanted = request["TimeToLiveSpecification"]
     attribute, enabled = wanted["AttributeName"], wanted["Enabled"]
     now = context.now
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name)
+        table = catalog.open_any(txn, name, context.scope)
         if table.status in ("CREATING", "DELETING"):
             raise ResourceInUseException(
                 f"{STILL_IN_USE}Table is being "
@@ -72,10 +72,10 @@ def _enable(txn: Transaction, table: Table, attribute: str, now: float) -> Table
 
 def prepare_describe(request: Request, context: Context) -> ReadBody:
     """The body of a DescribeTimeToLive."""
-    name = table_name(request["TableName"])
+    name = table_name(request["TableName"], context.scope)
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_any(reader, name)
+        table = catalog.open_any(reader, name, context.scope)
         state = table.status
         if state in ("CREATING", "DELETING"):
             # [report] ack-api-quirks DDB-TABLE-442

@@ -47,7 +47,7 @@ _AT_ONCE = frozenset(
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTable."""
-    name, request = table_name(request["TableName"]), throughput.with_billing_mode(request)
+    name, request = table_name(request["TableName"], context.scope), throughput.with_billing_mode(request)
     nothing = all(request.get(change) in (None, []) for change in update_combinations.CHANGES)
     wanted = replica_requests.read(request, context, alone=nothing)
     if nothing and wanted is None:
@@ -76,7 +76,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now, delay, region = context.now, context.settings.update_seconds, context.caller.region
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, region)
+        table = catalog.open_any(txn, name, context.scope, region)
         if wanted is not None:
             replica_changes.admit(table, wanted, region)
         if request.get("StreamSpecification") is not None:

@@ -34,16 +34,19 @@ def prepare(request: Request, context: Context) -> WriteBody:
     wanted: dict[str, list[Request]] = request["RequestItems"]
     if sum(map(len, wanted.values())) > BATCH_WRITE_ITEMS_MAX:
         raise ValidationException("Too many items requested for the BatchWriteItem call")
+    scope = context.scope
     batches = {
-        given: [_write(table_name(given), one) for one in requests] for given, requests in wanted.items()
+        given: [_write(table_name(given, scope), one) for one in requests]
+        for given, requests in wanted.items()
     }
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
-    return partial(_run, wanted, batches, mode, metrics, occasion)
+    return partial(_run, scope, wanted, batches, mode, metrics, occasion)
 
 
 def _run(
+    scope: str,
     wanted: dict[str, list[Request]],
     batches: dict[str, list[Write]],
     mode: str | None,
@@ -51,7 +54,7 @@ def _run(
     occasion: Occasion,
     txn: Transaction,
 ) -> Answer:
-    tables = {given: catalog.open_active(txn, table_name(given)) for given in batches}
+    tables = {given: catalog.open_active(txn, table_name(given, scope), scope) for given in batches}
     _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
     consumed: list[Answer] = []
     collections: dict[str, list[Any]] = {}

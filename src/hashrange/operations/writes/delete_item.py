@@ -11,5 +11,5 @@ from hashrange.operations.writes import single_write
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a DeleteItem."""
-    write = single_write.delete(request)
+    write = single_write.delete(request, context.scope)
     return single_write.run(request, context, write, single_write.whole_attributes(request))

@@ -11,5 +11,5 @@ from hashrange.operations.writes import single_write
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a PutItem."""
-    write = single_write.put(request)
+    write = single_write.put(request, context.scope)
     return single_write.run(request, context, write, single_write.whole_attributes(request))

@@ -29,7 +29,7 @@ _COLLECTION_STEP_GB = 1.0
 _GB = 1024**3
 
 
-def put(request: Request, level: int = 1) -> Write:
+def put(request: Request, scope: str, level: int = 1) -> Write:
     """The write of a PutItem or of a transaction's Put; `level` is that of the expressions' values."""
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     item = request["Item"]
@@ -46,7 +46,7 @@ def put(request: Request, level: int = 1) -> Write:
         nested = subs.nested
     return Write(
         "put",
-        table_name(request["TableName"]),
+        table_name(request["TableName"], scope),
         item,
         records.pack(item, size),
         condition,
@@ -56,17 +56,17 @@ def put(request: Request, level: int = 1) -> Write:
     )
 
 
-def delete(request: Request, level: int = 1) -> Write:
+def delete(request: Request, scope: str, level: int = 1) -> Write:
     """The write of a DeleteItem or of a transaction's Delete."""
-    return _keyed("delete", request, level)
+    return _keyed("delete", request, scope, level)
 
 
-def check(request: Request, level: int = 1) -> Write:
+def check(request: Request, scope: str, level: int = 1) -> Write:
     """The write of a transaction's ConditionCheck, which changes nothing."""
-    return _keyed("check", request, level)
+    return _keyed("check", request, scope, level)
 
 
-def _keyed(action: str, request: Request, level: int) -> Write:
+def _keyed(action: str, request: Request, scope: str, level: int) -> Write:
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     admit_item(request["Key"])
     _check_return_values(request)
@@ -75,7 +75,7 @@ def _keyed(action: str, request: Request, level: int) -> Write:
     subs.check_all_used()
     return Write(
         "delete" if action == "delete" else "check",
-        table_name(request["TableName"]),
+        table_name(request["TableName"], scope),
         request["Key"],
         None,
         condition,
@@ -85,7 +85,7 @@ def _keyed(action: str, request: Request, level: int) -> Write:
     )
 
 
-def update(request: Request, level: int = 1) -> Write:
+def update(request: Request, scope: str, level: int = 1) -> Write:
     """The write of an UpdateItem or of a transaction's Update."""
     parameters.check_styles(request, _UPDATE, _UPDATE_LEGACY, valued=_UPDATE)
     admit_item(request["Key"])
@@ -106,7 +106,7 @@ def update(request: Request, level: int = 1) -> Write:
     subs.check_all_used()
     return Write(
         "update",
-        table_name(request["TableName"]),
+        table_name(request["TableName"], scope),
         request["Key"],
         None,
         condition,
@@ -129,9 +129,10 @@ def run(
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
+    scope = context.scope
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_active(txn, write.table_name)
+        table = catalog.open_active(txn, write.table_name, scope)
         writes.check_paths(table, write)
         outcome = writes.perform(txn, table, write, occasion)
         answer: Answer = {}

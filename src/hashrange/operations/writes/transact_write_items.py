@@ -41,7 +41,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.values import item_size
 
-_MEMBERS: dict[str, Callable[[Request, int], Write]] = {
+_MEMBERS: dict[str, Callable[[Request, str, int], Write]] = {
     "ConditionCheck": single_write.check,
     "Put": single_write.put,
     "Delete": single_write.delete,
@@ -60,23 +60,24 @@ _FACTOR = 2
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a TransactWriteItems."""
     members: list[Request] = request["TransactItems"]
+    scope = context.scope
     token = request.get("ClientRequestToken")
     # Taken before the members are normalised, so that a repeated request gives equal bytes.
     payload = payload_of(members) if token is not None else b""
     given_names: list[str] = []
     batch: list[Write] = []
     for member in members:
-        write, given = _write(member)
+        write, given = _write(member, scope)
         batch.append(write)
         given_names.append(given)
     mode = capacity.wanted(request)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
 
-    claim = None if token is None else Claim(context.caller.account_id, token, payload)
+    claim = None if token is None else Claim(scope or context.caller.account_id, token, payload)
 
     def body(txn: Transaction) -> Answer:
-        tables = [catalog.open_active(txn, write.table_name) for write in batch]
+        tables = [catalog.open_active(txn, write.table_name, scope) for write in batch]
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
         for table, write in zip(tables, batch, strict=True):
@@ -118,20 +119,21 @@ def payload_of(members: list[Request]) -> bytes:
 
 
 class Claim(NamedTuple):
-    """A ClientRequestToken, and the request that it must always come with."""
+    """A ClientRequestToken, whose it is (an account or a scope), and the request that it must always come
+    with."""
 
-    account_id: str
+    owner: str
     token: str
     payload: bytes
 
     def make(self, txn: Transaction, occasion: Occasion) -> bool:
         """Whether this is the first request with the token."""
         in_flight = occasion.settings.transaction_seconds
-        return tokens.claim(txn, self.account_id, self.token, self.payload, occasion.now, in_flight)
+        return tokens.claim(txn, self.owner, self.token, self.payload, occasion.now, in_flight)
 
     def keep(self, txn: Transaction, outcomes: list[Outcome]) -> None:
         """Store the sizes of the written items, for the answer to a repeated request."""
-        tokens.keep_sizes(txn, self.account_id, self.token, [_size(outcome) for outcome in outcomes])
+        tokens.keep_sizes(txn, self.owner, self.token, [_size(outcome) for outcome in outcomes])
 
     def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Answer:
         """The answer to a repeated request: it has no effect, and costs reading the items that the first one
@@ -139,7 +141,7 @@ class Claim(NamedTuple):
         if mode is None:
             return {}
         totals: dict[str, capacity.Consumed] = {}
-        sizes = tokens.sizes(txn, self.account_id, self.token)
+        sizes = tokens.sizes(txn, self.owner, self.token)
         for given, size in zip(given_names, sizes, strict=True):
             totals.setdefault(given, capacity.Consumed(given)).add(
                 capacity.read_units(size, consistent=True) * _FACTOR
@@ -149,7 +151,7 @@ class Claim(NamedTuple):
         }
 
 
-def _write(member: Request) -> tuple[Write, str]:
+def _write(member: Request, scope: str) -> tuple[Write, str]:
     given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
     if len(given) != 1:
         raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
@@ -159,13 +161,13 @@ def _write(member: Request) -> tuple[Write, str]:
         part = parameters.without_placeholders(part)
     make = _MEMBERS[name]
     try:
-        return make(part, _LEVEL), part["TableName"]
+        return make(part, scope, _LEVEL), part["TableName"]
     except RequestViolation as error:
-        raise _first(make, part, error) from None
+        raise _first(make, part, scope, error) from None
 
 
 def _first(
-    make: Callable[[Request, int], Write], part: Request, error: RequestViolation
+    make: Callable[[Request, str, int], Write], part: Request, scope: str, error: RequestViolation
 ) -> RequestViolation:
     """What is told of an action that has `error`, and may have others.
 
@@ -175,7 +177,7 @@ def _first(
     """
     holder = "Item" if "Item" in part else "Key"
     try:
-        make({**part, holder: {}}, _LEVEL)
+        make({**part, holder: {}}, scope, _LEVEL)
     except RequestViolation as earlier:
         if earlier.message is not None and earlier.message.startswith("Invalid "):
             return earlier

@@ -15,7 +15,7 @@ from hashrange.tables.data.writes import Outcome, Update
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateItem."""
-    write = single_write.update(request)
+    write = single_write.update(request, context.scope)
     return single_write.run(request, context, write, _attributes(request, write.update))
 
 

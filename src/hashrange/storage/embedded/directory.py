@@ -1,12 +1,16 @@
 """A data directory: its format, its lock, and whether all of its files are there.
 
-    DIRECTORY/FORMAT    "hashrange data 2"
+    DIRECTORY/FORMAT    "hashrange data 3"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
+    DIRECTORY/migration/  while a store of an older format is brought over (`migration`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
-refused, so that a mistyped path never mixes a database into somebody's files. Format 1, of version 0.1.0, has
-no STORE; opening such a directory writes STORE. Otherwise the formats are the same.
+refused, so that a mistyped path never mixes a database into somebody's files.
+
+Format 1 is that of version 0.1.0, and has no STORE. Format 2 added STORE. Format 3 places items in the order
+of the service (`encoding`), and tables by their scope (`catalog`). Only `migration` and `reading` open the
+older formats.
 
 While a new store is made, STORE says `creating`. Only then may RocksDB create its files, and a crash leaves a
 directory in which the next start makes the store again. When the new store is durable, STORE says `made`.
@@ -26,12 +30,14 @@ from typing import Final
 
 from rocksdict import Checkpoint, Rdict
 
-from hashrange.storage.api import StorageError, StoreDamaged, UnknownFormat
+from hashrange.storage.api import OutdatedFormat, StorageError, StoreDamaged, UnknownFormat
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.damage import Damage, Examined, examine
 from hashrange.storage.embedded.disk import locked
 from hashrange.storage.embedded.manifest import UnreadableManifest, read_manifest
 from hashrange.storage.embedded.mark import (
+    FORMAT_MARKED,
+    FORMAT_VERSION,
     NAME,
     NEW_NAME,
     DamagedMark,
@@ -43,7 +49,7 @@ from hashrange.storage.embedded.mark import (
     write_mark,
 )
 
-FORMAT_VERSION: Final = 2
+MIGRATION: Final = "migration"
 _FORMAT_UNMARKED: Final = 1
 _FORMAT_PREFIX: Final = "hashrange data "
 _DIRECTORY_MODE: Final = 0o700
@@ -80,7 +86,7 @@ class DataDirectory:
             _make_directory(directory)
             self._lock: int | None = lock(directory)
         except OSError as error:
-            raise _unusable(directory, error) from error
+            raise unusable(directory, error) from error
 
     def open(self) -> Rdict:
         """Open the store of the directory; make it if the directory never had one.
@@ -96,19 +102,18 @@ class DataDirectory:
                 _check_empty(directory)
             if (version is None and mark is None) or (mark is not None and not mark.made):
                 return self._create(version)
+            check_migrated(directory, version)
             found = examine_directory(directory, version, mark)
             if found.damage:
                 raise damaged(directory, found.damage)
+            if version is not None and version != FORMAT_VERSION:
+                raise outdated(directory, version)
             assert found.manifest is not None
-            if mark is None:
-                write_mark(directory, Mark(True, found.manifest.store_id, 0, 0))
-            if version != FORMAT_VERSION:
-                write_format(directory)
             self._make_private()
             self._mark = OpenMark(directory, found.manifest.store_id)
             return self._open_rocks(create=False)
         except OSError as error:
-            raise _unusable(directory, error) from error
+            raise unusable(directory, error) from error
 
     def _create(self, version: int | None) -> Rdict:
         """Make a new store, also where a crash cut an earlier try off. Raises OSError and the errors of
@@ -187,6 +192,11 @@ class DataDirectory:
 def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
     """Look at the files of a directory in which a store was made. Raises OSError."""
     rocks = directory / "rocks"
+    if mark is not None and mark.made and version is not None and mark.format != max(version, FORMAT_MARKED):
+        found = examine(rocks, mark)
+        message = f"FORMAT says that the store has format {version}, but {NAME} says {mark.format}"
+        found.damage.insert(0, Damage(message, "FORMAT"))
+        return found
     if version is None or (mark is None and version != _FORMAT_UNMARKED):
         name = "FORMAT" if version is None else NAME
         found = examine(rocks, mark)
@@ -224,9 +234,9 @@ def read_format(directory: Path) -> int | None:
     version = text.removeprefix(_FORMAT_PREFIX)
     if version == text or not version.isdecimal():
         raise UnknownFormat(f"The file {path} was not written by Hashrange. Choose another directory.")
-    if int(version) not in (_FORMAT_UNMARKED, FORMAT_VERSION):
+    if not _FORMAT_UNMARKED <= int(version) <= FORMAT_VERSION:
         raise UnknownFormat(
-            f"The data directory {directory} has format {version}; this program knows format "
+            f"The data directory {directory} has format {version}; this program knows formats up to "
             f"{FORMAT_VERSION}. Use a newer Hashrange."
         )
     return int(version)
@@ -268,6 +278,25 @@ def make_private(directory: Path) -> None:
                 path.chmod(mode & ~_OTHERS & 0o7777)
 
 
+def outdated(directory: Path, version: int) -> OutdatedFormat:
+    """What a start with a directory of an older format is refused with."""
+    return OutdatedFormat(
+        f"The data directory {directory} has format {version}, that of an older version; this version needs "
+        f"format {FORMAT_VERSION}. Run `hashrange migrate {directory}`: it makes a new store beside the old "
+        "one, which is left alone until the new one is complete."
+    )
+
+
+def check_migrated(directory: Path, version: int | None) -> None:
+    """Refuse a directory in which the old store and the new one are changing places. Raises
+    OutdatedFormat."""
+    if version == FORMAT_VERSION and (directory / MIGRATION).exists():
+        raise OutdatedFormat(
+            f"The migration of {directory} has not come to its end. Run `hashrange migrate {directory}` "
+            "again: it goes on where it was."
+        )
+
+
 def _mark(directory: Path) -> Mark | None:
     try:
         return read_mark(directory)
@@ -292,12 +321,13 @@ def _check_empty(directory: Path) -> None:
         )
 
 
-def write_format(directory: Path) -> None:
+def write_format(directory: Path, version: int = FORMAT_VERSION) -> None:
     """Write FORMAT so that a crash leaves either all of it or none."""
-    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{FORMAT_VERSION}\n".encode())
+    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{version}\n".encode())
 
 
-def _unusable(directory: Path, error: OSError) -> StorageError:
+def unusable(directory: Path, error: OSError) -> StorageError:
+    """What became of a system call on a data directory."""
     return StorageError(
         f"The data directory {directory} cannot be used: {error}. Check that it is a directory that this "
         "user may write to, and that the disk is not full."

@@ -19,6 +19,7 @@ Space 0xFFFFFFFF is the engine's own:
     "totals"     a space    records, bytes: 8 bytes big-endian each, signed
     "clearing"   a space    empty; the space was deleted, its records are still to be dropped or their files
                             to be compacted
+    "migration"  -          how far the store was made of one of an older format (`migration`)
 
 Refuses to know: what the records mean.
 """
@@ -71,7 +72,8 @@ def space_bound(space: int, partition: bytes, sort: bytes, partition_bytes: int)
 
 
 BATCH_KEY: Final = pack(ENGINE_SPACE, b"batch", b"")
-_TOTALS: Final = pack(ENGINE_SPACE, b"totals", b"")
+TOTALS: Final = b"totals"
+_TOTALS_PREFIX: Final = pack(ENGINE_SPACE, TOTALS, b"")
 CLEARING: Final = pack(ENGINE_SPACE, b"clearing", b"")
 
 pack_batch = _two_unsigned.pack
@@ -82,7 +84,7 @@ unpack_totals = _two_signed.unpack
 
 def totals_key(space: int) -> bytes:
     """The key of the totals of a space."""
-    return _TOTALS + _space(space)
+    return _TOTALS_PREFIX + _space(space)
 
 
 def clearing_key(space: int) -> bytes:

@@ -2,7 +2,7 @@
 
 One line of fixed length says whether a store was made here, its id, and its last acknowledged write:
 
-    hashrange store made     rocks 3b0bf30b-... batch 0000...0326 sequence 0000...1304 crc 89abcdef
+    hashrange store made     rocks 3b0bf30b-... batch 0000...0326 sequence 0000...1304 format 3 crc 89abcdef
 
 - `creating` or `made`. RocksDB may create its files only while the mark says `creating`; no write has been
   acknowledged then.
@@ -12,6 +12,8 @@ One line of fixed length says whether a store was made here, its id, and its las
   each sync of the log and before the answers, without a sync of the mark itself: a killed process leaves the
   mark in the page cache, and after a crash of the machine the mark is a few seconds old. So the mark is never
   ahead of the log, and a log that ends before the mark has lost acknowledged writes.
+- The format of the data directory. FORMAT holds it as well, so that a directory that has lost FORMAT is not
+  taken for a directory of another format. Marks of format 2 do not hold it.
 
 Refuses to know: RocksDB, and the conclusions from the mark (`damage`).
 """
@@ -28,11 +30,17 @@ from typing import Final, NamedTuple
 
 from google_crc32c import value as crc32c
 
+FORMAT_VERSION: Final = 3
+"""The format of the data directories that this program makes."""
+FORMAT_MARKED: Final = 2
+"""The first format with a mark. That mark did not say the format."""
+
 NAME: Final = "STORE"
 NEW_NAME: Final = "STORE.new"
 _NO_ID: Final = "-"
 _LINE: Final = re.compile(
-    rb"hashrange store (creating|made) +rocks (\S+) +batch (\d{20}) sequence (\d{20}) crc ([0-9a-f]{8})\n"
+    rb"hashrange store (creating|made) +rocks (\S+) +batch (\d{20}) sequence (\d{20})( format (\d+))?"
+    rb" crc ([0-9a-f]{8})\n"
 )
 
 
@@ -47,6 +55,7 @@ class Mark(NamedTuple):
     store_id: str
     batch: int
     sequence: int
+    format: int = FORMAT_VERSION
 
     def line(self) -> bytes:
         state = "made" if self.made else "creating"
@@ -57,6 +66,8 @@ class Mark(NamedTuple):
             self.batch,
             self.sequence,
         )
+        if self.format > FORMAT_MARKED:
+            text += b" format %d" % self.format
         return b"%s crc %08x\n" % (text, crc32c(text))
 
 
@@ -67,10 +78,12 @@ def read_mark(directory: Path) -> Mark | None:
     except FileNotFoundError:
         return None
     match = _LINE.fullmatch(line)
-    if match is None or int(match[5], 16) != crc32c(line[: match.start(5) - len(" crc ")]):
+    if match is None or int(match[7], 16) != crc32c(line[: match.start(7) - len(" crc ")]):
         raise DamagedMark(f"the file {NAME} is damaged")
     store_id = match[2].decode("ascii", "replace")
-    return Mark(match[1] == b"made", "" if store_id == _NO_ID else store_id, int(match[3]), int(match[4]))
+    format_ = FORMAT_MARKED if match[6] is None else int(match[6])
+    made, id_ = match[1] == b"made", "" if store_id == _NO_ID else store_id
+    return Mark(made, id_, int(match[3]), int(match[4]), format_)
 
 
 def write_mark(directory: Path, mark: Mark) -> None:

@@ -29,7 +29,12 @@ from hashrange.storage.api import Address, StorageError, StoreDamaged, Totals
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.damage import Damage, Examined, examine, live_logs
-from hashrange.storage.embedded.directory import examine_directory, lock, read_format
+from hashrange.storage.embedded.directory import (
+    check_migrated,
+    examine_directory,
+    lock,
+    read_format,
+)
 from hashrange.storage.embedded.keys import (
     CLEARING,
     HEAD_BYTES,
@@ -42,7 +47,7 @@ from hashrange.storage.embedded.keys import (
 )
 from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.manifest import Manifest, without_ssts
-from hashrange.storage.embedded.mark import NAME, DamagedMark, read_mark
+from hashrange.storage.embedded.mark import FORMAT_VERSION, NAME, DamagedMark, read_mark
 
 T = TypeVar("T")
 _Record = tuple[bytes, bytes]
@@ -75,7 +80,7 @@ class StoredRecords:
     def __init__(self, directory: Path, *, locked: bool = False) -> None:
         """`locked`: the caller holds the directory's lock.
 
-        Raises DataDirectoryLocked, UnknownFormat, StorageError.
+        Raises DataDirectoryLocked, UnknownFormat, OutdatedFormat, StorageError.
         """
         self.directory = directory
         self._lock: int | None = None
@@ -84,13 +89,15 @@ class StoredRecords:
         self._unusable: dict[int, str] = {}
         self.bad_ranges: list[BadRange] = []
         self._cleared: frozenset[int] = frozenset()
+        self.version = FORMAT_VERSION
         try:
             if not locked:
                 self._lock = lock(directory, shared=True)
             version = read_format(directory)
             if version is None and not (directory / NAME).exists():
                 raise StorageError(f"{directory} is not a Hashrange data directory: nothing was checked.")
-            self.found = _examine(directory, version)
+            check_migrated(directory, version)
+            self.found, self.version = _examine(directory, version)
             self._open()
         except OSError as error:
             self.close()
@@ -98,6 +105,22 @@ class StoredRecords:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def db(self) -> Rdict:
+        """The store, where records can be read."""
+        assert self._db is not None
+        return self._db
+
+    @property
+    def cleared(self) -> frozenset[int]:
+        """The spaces that were deleted, and may still have records."""
+        return self._cleared
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the store has an older format, so that its records are not where they are looked for."""
+        return self.version != FORMAT_VERSION
 
     @property
     def readable(self) -> bool:
@@ -197,13 +220,16 @@ class StoredRecords:
         return disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
 
 
-def _examine(directory: Path, version: int | None) -> Examined:
+def _examine(directory: Path, version: int | None) -> tuple[Examined, int]:
+    """What is wrong with the files, and the format of the store: FORMAT and STORE say it."""
     try:
-        return examine_directory(directory, version, read_mark(directory))
+        mark = read_mark(directory)
+        known = version if mark is None else mark.format if version is None else version
+        return examine_directory(directory, version, mark), FORMAT_VERSION if known is None else known
     except DamagedMark as error:
         found = examine(directory / "rocks", None)
         found.damage.insert(0, Damage(str(error), NAME))
-        return found
+        return found, FORMAT_VERSION if version is None else version
 
 
 def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> None:

@@ -39,7 +39,14 @@ from hashrange.storage.embedded.manifest import (
     read_manifest,
     without_ssts,
 )
-from hashrange.storage.embedded.mark import NAME, Mark, sync_directory, write_durably, write_mark
+from hashrange.storage.embedded.mark import (
+    FORMAT_MARKED,
+    NAME,
+    Mark,
+    sync_directory,
+    write_durably,
+    write_mark,
+)
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, sound_part, walk
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
@@ -106,7 +113,7 @@ class _Repair:
                 yield f"rocks/{number:06}.sst is no part of the store any more"
         finally:
             store.close()
-        yield self._set_mark()
+        yield self._set_mark(max(store.version, FORMAT_MARKED))
 
     def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
         names = ["CURRENT", manifest.name, *(log.name for log in logs)]
@@ -174,7 +181,7 @@ class _Repair:
             db.close()
         return written
 
-    def _set_mark(self) -> str:
+    def _set_mark(self, version: int) -> str:
         db = disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES)
         try:
             note = db.get(BATCH_KEY)
@@ -183,8 +190,8 @@ class _Repair:
             db.close()
         batch = unpack_batch(note)[0] if note is not None else 0
         store_id = read_manifest(self._rocks).store_id
-        write_mark(self._directory, Mark(True, store_id, batch, sequence))
-        write_format(self._directory)
+        write_mark(self._directory, Mark(True, store_id, batch, sequence, version))
+        write_format(self._directory, version)
         return f"the store can be served again; its last batch is {batch}"
 
 

@@ -26,7 +26,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.spaces import LAG_SPACE
 
-_CHANGE = b"change"
+CHANGE = b"change"
 _MARK = b"mark"
 
 
@@ -43,11 +43,21 @@ _ENCODE = msgspec.msgpack.Encoder()
 _DECODE = msgspec.msgpack.Decoder(Change)
 
 
+def encode(change: Change) -> bytes:
+    """The stored form of a change."""
+    return _ENCODE.encode(change)
+
+
+def decode(stored: bytes) -> Change:
+    """The change whose stored form this is."""
+    return _DECODE.decode(stored)
+
+
 def enqueue(
     txn: Transaction, index: Index, before: Entry | None, after: Entry | None, due: float
 ) -> None:
     """Queue the replacement of the entry `before` by `after`, for the time `due`."""
-    txn.append(LAG_SPACE, _CHANGE, _ENCODE.encode(Change(due, index.space, before, after)))
+    txn.append(LAG_SPACE, CHANGE, _ENCODE.encode(Change(due, index.space, before, after)))
 
 
 def arrive(
@@ -67,7 +77,7 @@ def arrive(
     found: list[tuple[bytes, Change | str]] = []
     taken = 0
     more = False
-    for place, stored in txn.scan(LAG_SPACE, _CHANGE, _mark(txn)):
+    for place, stored in txn.scan(LAG_SPACE, CHANGE, _mark(txn)):
         if left <= 0 or bytes_left <= 0:
             more = True
             break
@@ -83,14 +93,14 @@ def arrive(
     looked_up = False
     for place, change in found[:taken]:
         if isinstance(change, str):
-            damages.append(Damage(_CHANGE, place, change))
+            damages.append(Damage(CHANGE, place, change))
         else:
             if change.space not in spaces and not looked_up:
                 spaces, looked_up = spaces_of_indexes(catalog.definitions(txn)), True
             index = spaces.get(change.space)
             if index is not None:
                 indexes.settle(txn, index, change.before, change.after)
-        txn.delete(LAG_SPACE, _CHANGE, place)
+        txn.delete(LAG_SPACE, CHANGE, place)
     if taken:
         txn.put(LAG_SPACE, _MARK, b"", found[taken - 1][0] + b"\x00")
     return Done(taken, damages, more and taken == len(found))
@@ -111,8 +121,8 @@ def spaces_of_indexes(tables: Iterable[Table]) -> dict[int, Index]:
 
 def drop_first(txn: Transaction) -> bytes:
     """Drop the first change that waits, because it cannot be made; returns its place."""
-    place = next(iter(txn.scan(LAG_SPACE, _CHANGE, _mark(txn))))[0]
-    txn.delete(LAG_SPACE, _CHANGE, place)
+    place = next(iter(txn.scan(LAG_SPACE, CHANGE, _mark(txn))))[0]
+    txn.delete(LAG_SPACE, CHANGE, place)
     txn.put(LAG_SPACE, _MARK, b"", place + b"\x00")
     return place
 
@@ -124,7 +134,7 @@ def _mark(reader: Reader) -> bytes:
 def waiting_spaces(reader: Reader) -> set[int]:
     """The spaces of the indexes that changes wait for."""
     found: set[int] = set()
-    for _, stored in reader.scan(LAG_SPACE, _CHANGE, _mark(reader)):
+    for _, stored in reader.scan(LAG_SPACE, CHANGE, _mark(reader)):
         with contextlib.suppress(msgspec.MsgspecError, ValueError):
             found.add(_DECODE.decode(stored).space)
     return found
@@ -132,7 +142,7 @@ def waiting_spaces(reader: Reader) -> set[int]:
 
 def next_due(reader: Reader) -> float | None:
     """When the next change is due (epoch seconds), or None where nothing waits."""
-    for _, stored in reader.scan(LAG_SPACE, _CHANGE, _mark(reader)):
+    for _, stored in reader.scan(LAG_SPACE, CHANGE, _mark(reader)):
         try:
             return _DECODE.decode(stored).due
         except (msgspec.MsgspecError, ValueError):

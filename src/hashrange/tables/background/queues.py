@@ -18,7 +18,7 @@ from typing import Final
 
 from hashrange.storage.api import Reader, Transaction
 
-_QUEUE: Final = b"queue"
+QUEUE: Final = b"queue"
 _MARK: Final = b"mark"
 _TIME_BYTES: Final = 8
 
@@ -33,7 +33,7 @@ def place(seconds: int, name: bytes) -> bytes:
 def add(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
     """Add `name` to the queue, due at `seconds` (epoch)."""
     where = place(seconds, name)
-    txn.put(space, _QUEUE, where, b"")
+    txn.put(space, QUEUE, where, b"")
     stored = txn.get(space, _MARK, b"")
     if stored is not None and where < stored[_TIME_BYTES:]:
         txn.put(space, _MARK, b"", stored[:_TIME_BYTES] + where)
@@ -41,18 +41,18 @@ def add(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
 
 def remove(txn: Transaction, space: int, seconds: int, name: bytes) -> None:
     """Remove a name that is due at `seconds` (epoch)."""
-    txn.delete(space, _QUEUE, place(seconds, name))
+    txn.delete(space, QUEUE, place(seconds, name))
 
 
 def holds(reader: Reader, space: int, seconds: int, name: bytes) -> bool:
     """Whether the queue holds `name`, due at `seconds`."""
-    return reader.get(space, _QUEUE, place(seconds, name)) is not None
+    return reader.get(space, QUEUE, place(seconds, name)) is not None
 
 
 def walk(reader: Reader, space: int, after: bytes | None = None) -> Iterator[tuple[int, bytes]]:
     """All members of the queue after the place `after`, as `(seconds, name)`: for the checker."""
     low = after + b"\x00" if after is not None else b""
-    for where, _ in reader.scan(space, _QUEUE, low):
+    for where, _ in reader.scan(space, QUEUE, low):
         yield int.from_bytes(where[:_TIME_BYTES], "big"), where[_TIME_BYTES:]
 
 
@@ -63,13 +63,13 @@ def due(reader: Reader, space: int, now: float, oldest: int = 0) -> Iterator[tup
     stored = reader.get(space, _MARK, b"")
     if stored is not None and int.from_bytes(stored[:_TIME_BYTES], "big") <= int(now):
         low = max(low, stored[_TIME_BYTES:])
-    for where, _ in reader.scan(space, _QUEUE, low, place(int(now) + 1, b"")):
+    for where, _ in reader.scan(space, QUEUE, low, place(int(now) + 1, b"")):
         yield int.from_bytes(where[:_TIME_BYTES], "big"), where[_TIME_BYTES:]
 
 
 def ahead(reader: Reader, space: int, latest: int) -> Iterator[tuple[int, bytes]]:
     """The names whose time is after `latest`, as `(seconds, name)`."""
-    for where, _ in reader.scan(space, _QUEUE, place(latest + 1, b"")):
+    for where, _ in reader.scan(space, QUEUE, place(latest + 1, b"")):
         yield int.from_bytes(where[:_TIME_BYTES], "big"), where[_TIME_BYTES:]
 
 

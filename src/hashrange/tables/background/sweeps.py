@@ -64,7 +64,7 @@ def units(engine: Engine) -> Iterator[Unit]:
     for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         unit = f"stream {name}"
         if isinstance(stream, logs.Stream):
-            yield Unit(unit, partial(_tend_stream, engine, stream.table, stream.label))
+            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
         else:
             yield Unit(unit, partial(_raise, stream))
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
@@ -74,7 +74,7 @@ def units(engine: Engine) -> Iterator[Unit]:
 
 
 def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
-    name = table.name
+    name = table.full_name
     for index in table.indexes:
         if index.backfilling:
             yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index.space))
@@ -130,7 +130,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
     """Fill a new index with one bite of entries; the last bite makes the index ACTIVE."""
 
     def index_of(reader: Reader) -> tuple[Table, Index, bytes] | None:
-        table = catalog.find(reader, name)
+        table = catalog.find_full(reader, name)
         index = next((one for one in table.indexes if one.space == space), None) if table else None
         if table is None or index is None or not index.backfilling:
             return None
@@ -171,7 +171,7 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     """Add one bite of the items that existed before time to live was switched on to the expiry queue."""
 
     def table_of(reader: Reader) -> tuple[Table, bytes] | None:
-        table = catalog.find(reader, name)
+        table = catalog.find_full(reader, name)
         return (table, expiry.cursor(reader, ttl)) if table is not None and table.ttl == ttl else None
 
     begun = engine.read(table_of)
@@ -229,7 +229,7 @@ def _expire_bite(
     txn: Transaction, name: str, ttl: TimeToLive, occasion: Occasion, limit: Limit
 ) -> Done:
     """Delete the items that are due and still expire at the time in the queue."""
-    table = catalog.find(txn, name)
+    table = catalog.find_full(txn, name)
     if table is None or table.ttl != ttl:
         return Done(0, [], False)
     left, bytes_left = limit
@@ -318,7 +318,7 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
     """Trim a stream, replace its shards when they are old, and remove it a day after it was switched off."""
     occasion = bite.occasion
     now = occasion.now
-    stream = engine.read(lambda reader: logs.find(reader, name, label))
+    stream = engine.read(lambda reader: logs.find_full(reader, name, label))
     if stream is None:
         return False
     if engine.read(partial(logs.is_ahead, stream=stream, now=now)):
@@ -339,21 +339,21 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
 
 
 def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) -> Done:
-    stream = logs.find(txn, table, label)
+    stream = logs.find_full(txn, table, label)
     return logs.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
     """Let a stream go on after the clock was set back to `now`, which is earlier than times in the stream."""
-    stream = logs.find(txn, name, label)
+    stream = logs.find_full(txn, name, label)
     if stream is not None:
         logs.save(txn, logs.brought_back(stream, now))
         _roll_over(txn, name, label, now)
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
-    table = catalog.find(txn, name)
-    stream = logs.find(txn, name, label)
+    table = catalog.find_full(txn, name)
+    stream = logs.find_full(txn, name, label)
     if table is None or stream is None or table.stream is None or table.stream.label != label:
         return
     stream = logs.roll_over(txn, stream, now)

@@ -4,7 +4,11 @@ The catalog is a space like any other, read and written in the caller's transact
 created or removed by half. Decoded definitions are cached by their stored form: opening a table costs one
 `get`.
 
-    space 0: ("table", name) → definition     ("next-space", "") → the next free space number
+    space 0: ("table", scope / name) → definition     ("next-space", "") → the next free space number
+
+The scope of a table is the account and the region whose table it is, `123456789012/eu-west-1`, with `*` in
+the place of one that is not told apart. It is empty for tables that all callers share: they lie at `/name`.
+No name, account or region holds a slash. See decision 9.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from functools import lru_cache
 import msgspec
 
 from hashrange import pace
+from hashrange.encoding import successor
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import replicas
@@ -23,58 +28,72 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 
-_TABLE = b"table"
+TABLE = b"table"
 _NEXT_SPACE = b"next-space"
 
 # Large enough to keep the definitions of all tables, because each sweep reads all of them.
 _decode = lru_cache(maxsize=16_384)(tables.decode)
 
 
-def find(reader: Reader, name: str) -> Table | None:
-    """The table called `name`, in any state, or None."""
-    stored = reader.get(CATALOG_SPACE, _TABLE, name.encode())
+def _place(full_name: str) -> bytes:
+    """The place of the definition of a table."""
+    return full_name.encode() if "/" in full_name else b"/" + full_name.encode()
+
+
+def find_full(reader: Reader, full_name: str) -> Table | None:
+    """The table with this full name, in any state, or None."""
+    stored = reader.get(CATALOG_SPACE, TABLE, _place(full_name))
     return _decode(stored) if stored is not None else None
 
 
-def open_active(reader: Reader, name: str) -> Table:
+def find(reader: Reader, name: str, scope: str) -> Table | None:
+    """The table called `name`, in whatever state, or None."""
+    stored = reader.get(CATALOG_SPACE, TABLE, f"{scope}/{name}".encode())
+    return _decode(stored) if stored is not None else None
+
+
+def open_active(reader: Reader, name: str, scope: str) -> Table:
     """The table called `name`, for the data plane.
 
     Raises `ResourceNotFoundException` if there is no such table, or if it is neither ACTIVE nor UPDATING.
     """
-    table = find(reader, name)
+    table = find(reader, name, scope)
     if table is None or table.creating_until or table.gone_at is not None:
         raise ResourceNotFoundException(RESOURCE_NOT_FOUND)
     return table
 
 
-def open_any(reader: Reader, name: str, region: str | None = None) -> Table:
+def open_any(reader: Reader, name: str, scope: str, region: str | None = None) -> Table:
     """The table called `name` in any state, for the control plane.
 
     Raises `ResourceNotFoundException` if there is no such table, or if its replica in `region` was deleted.
     """
-    table = find(reader, name)
+    table = find(reader, name, scope)
     if table is None or not replicas.is_in(table, region):
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {name} not found")
     return table
 
 
-def names(reader: Reader, after: str | None = None, region: str | None = None) -> Iterator[str]:
-    """The names of all tables above `after`, in order; without tables whose replica in `region` was
-    deleted."""
-    low = b"" if after is None else after.encode() + b"\x00"
-    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+def names(reader: Reader, scope: str, after: str | None = None, region: str | None = None) -> Iterator[str]:
+    """The names of all tables of a scope above `after`, in order; without tables whose replica in `region`
+    was deleted."""
+    prefix = f"{scope}/".encode()
+    low = prefix if after is None else prefix + after.encode() + b"\x00"
+    for sort, stored in reader.scan(CATALOG_SPACE, TABLE, low, successor(prefix)):
         pace.point()
+        name = sort[len(prefix) :].decode(errors="backslashreplace")
         try:
             table = _decode(stored)
         except (msgspec.MsgspecError, ValueError):
-            yield sort.decode(errors="backslashreplace")  # the damaged definition's name
+            yield name  # the damaged definition's name
             continue
         if replicas.is_in(table, region):
-            yield sort.decode()
+            yield name
 
 
 def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
-    """The definitions of the tables above `after`, in the order of their names, DELETING tables included.
+    """The definitions of the tables of all scopes above `after`, in the order of their full names, DELETING
+    tables included.
 
     Definitions that cannot be decoded are left out.
     """
@@ -84,22 +103,26 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
 
 
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
-    """As `definitions`, with the names that they are stored under. A definition that cannot be decoded comes
-    as the error."""
-    low = after.encode() + b"\x00" if after else b""
-    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE, low):
+    """As `definitions`, with the full names that they are stored under. A definition that cannot be decoded
+    comes as the error."""
+    low = _place(after) + b"\x00" if after else b""
+    for sort, stored in reader.scan(CATALOG_SPACE, TABLE, low):
         pace.point()
-        name = sort.decode(errors="backslashreplace")
+        full_name = _full_name(sort)
         try:
-            yield name, _decode(stored)
+            yield full_name, _decode(stored)
         except (msgspec.MsgspecError, ValueError) as error:
-            yield name, error
+            yield full_name, error
+
+
+def _full_name(place: bytes) -> str:
+    return place.decode(errors="backslashreplace").removeprefix("/")
 
 
 def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:
-    """The names and the stored, undecoded definitions of all tables: for the checker."""
-    for sort, stored in reader.scan(CATALOG_SPACE, _TABLE):
-        yield sort.decode(errors="backslashreplace"), stored
+    """The full names and the stored, undecoded definitions of all tables: for the checker."""
+    for sort, stored in reader.scan(CATALOG_SPACE, TABLE):
+        yield _full_name(sort), stored
 
 
 def spaces_end(reader: Reader) -> int:
@@ -115,7 +138,7 @@ def raise_spaces_end(txn: Transaction, end: int) -> None:
 
 def save(txn: Transaction, table: Table) -> None:
     """Store a definition, new or changed."""
-    txn.put(CATALOG_SPACE, _TABLE, table.name.encode(), tables.encode(table))
+    txn.put(CATALOG_SPACE, TABLE, _place(table.full_name), tables.encode(table))
 
 
 def new_space(txn: Transaction) -> int:
@@ -137,7 +160,7 @@ def spaces_of(table: Table) -> list[int]:
 
 def remove(txn: Transaction, table: Table, now: float) -> None:
     """Remove a table with all its records and index entries; its stream stays readable for a day."""
-    txn.delete(CATALOG_SPACE, _TABLE, table.name.encode())
+    txn.delete(CATALOG_SPACE, TABLE, _place(table.full_name))
     for space in spaces_of(table):
         txn.delete_space(space)
     if table.stream is not None:

@@ -76,11 +76,11 @@ def _ends(table: Table) -> list[float]:
 
 def _replace(txn: Transaction, before: Table, after: Table) -> None:
     """Store `after`, unless the table is not `before` any more: the next sweep looks at it again then."""
-    if catalog.find(txn, before.name) == before:
+    if catalog.find_full(txn, before.full_name) == before:
         catalog.save(txn, after)
 
 
 def _remove(txn: Transaction, table: Table, moment: float) -> None:
     """Remove a table that is gone since `moment`, unless a new table has its name by now."""
-    if catalog.find(txn, table.name) == table:
+    if catalog.find_full(txn, table.full_name) == table:
         catalog.remove(txn, table, moment)

@@ -137,7 +137,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is
     switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
     including that of the first region; it is empty if the table is not global. `left_regions` are the
-    regions whose replica was deleted. See the module `replicas`.
+    regions whose replica was deleted. See the module `replicas`. `scope` says whose table it is
+    (`catalog`).
     """
 
     name: str
@@ -171,6 +172,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     strongly_consistent: bool = False
     left_regions: tuple[str, ...] = ()
     settings_replication: str | None = None
+    scope: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name that no other table has, in whatever scope."""
+        return f"{self.scope}/{self.name}" if self.scope else self.name
 
     @property
     def status(self) -> str:

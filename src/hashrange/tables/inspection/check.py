@@ -142,8 +142,8 @@ def _definition(reader: Reader, name: str) -> Table | Problem:
             table = tables.decode(stored)
         except (msgspec.MsgspecError, ValueError) as error:
             return Problem(name, f"the definition cannot be decoded: {error}")
-        if table.name != name:
-            return Problem(name, f"the definition stored under this name is that of {table.name}")
+        if table.full_name != name:
+            return Problem(name, f"the definition stored under this name is that of {table.full_name}")
         return table
     return Problem(name, "the definition went away while the store was checked")
 
@@ -152,7 +152,7 @@ def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[P
     try:
         waiting = engine.read(lag.waiting_spaces)
     except (msgspec.MsgspecError, ValueError) as error:
-        yield Problem(table.name, f"what waits for lagging indexes cannot be decoded: {error}")
+        yield Problem(table.full_name, f"what waits for lagging indexes cannot be decoded: {error}")
         waiting = {index.space for index in table.indexes}
     settled = [index for index in table.indexes if not index.backfilling and index.space not in waiting]
     yield from _Walk(engine, table, None, report).run(_Items(table, settled))
@@ -189,7 +189,7 @@ class _Walk:
         self.report = report
 
     def run(self, look: _Items | _Entries) -> Iterator[Problem]:
-        what = self.table.name if self.index is None else f"{self.table.name}/{self.index.name}"
+        what = self.table.full_name if self.index is None else f"{self.table.full_name}/{self.index.name}"
         low: tuple[bytes, bytes] = (b"", b"")
         looked_at = total = unread = 0
         while True:
@@ -250,8 +250,8 @@ class _Walk:
     ) -> Problem:
         index = self.index.name if self.index is not None else None
         if address[0]:
-            return Problem(self.table.name, message, index, *address, mend=mend)
-        return Problem(self.table.name, message, index, mend=mend)
+            return Problem(self.table.full_name, message, index, *address, mend=mend)
+        return Problem(self.table.full_name, message, index, mend=mend)
 
 
 def _finish(reader: Reader, look: _Items | _Entries) -> list[Problem]:
@@ -293,7 +293,7 @@ class _Items:
     ) -> Iterator[Problem]:
         table = self.table
         if _address_of(table, item) != (partition, sort):
-            yield Problem(table.name, "the item's key belongs to another address", None, partition, sort)
+            yield Problem(table.full_name, "the item's key belongs to another address", None, partition, sort)
         if table.collection_space:
             if partition != self.partition:
                 yield from self.finish(reader)
@@ -316,7 +316,7 @@ class _Items:
                 put_right = partial(
                     expiry.requeue, ttl=ttl, partition=partition, sort=sort, old_item=None, new_item=item
                 )
-                yield Problem(table.name, message, None, partition, sort, put_right)
+                yield Problem(table.full_name, message, None, partition, sort, put_right)
 
     def _check_entry(
         self, reader: Reader, index: Index, entry: indexes.Entry, partition: bytes, sort: bytes
@@ -325,10 +325,10 @@ class _Items:
         put_right = partial(_put_entry, space=index.space, entry=entry)
         if stored is None:
             message = "the item has no entry in the index"
-            yield Problem(self.table.name, message, index.name, partition, sort, put_right)
+            yield Problem(self.table.full_name, message, index.name, partition, sort, put_right)
         elif stored != entry.record and not _same(stored, entry.record):
             message = "the entry does not hold what the item says"
-            yield Problem(self.table.name, message, index.name, entry.partition, entry.sort, put_right)
+            yield Problem(self.table.full_name, message, index.name, entry.partition, entry.sort, put_right)
 
     def finish(self, reader: Reader) -> Iterator[Problem]:
         """Compare the collection that ends here with its stored size."""
@@ -340,7 +340,7 @@ class _Items:
             put_right = partial(
                 items.set_collection_size, table=self.table, partition=self.partition, size=self.collection
             )
-            yield Problem(self.table.name, message, None, self.partition, b"", put_right)
+            yield Problem(self.table.full_name, message, None, self.partition, b"", put_right)
 
 
 def _put_entry(txn: Transaction, space: int, entry: indexes.Entry) -> None:
@@ -410,7 +410,7 @@ class _Entries:
 
     def _problem(self, message: str, partition: bytes, sort: bytes) -> Problem:
         put_right = partial(_delete_entry, space=self.index.space, partition=partition, sort=sort)
-        return Problem(self.table.name, message, self.index.name, partition, sort, put_right)
+        return Problem(self.table.full_name, message, self.index.name, partition, sort, put_right)
 
     def finish(self, reader: Reader) -> Iterator[Problem]:
         """Nothing to do: entries have no collections."""
@@ -428,7 +428,7 @@ def _check_collections(engine: Readable, table: Table) -> Iterator[Problem]:
             if sort or next(iter(reader.scan(table.space, partition)), None) is None:
                 message = "there is a size for an item collection without items"
                 put_right = partial(_delete_size, table=table, partition=partition, sort=sort)
-                problems.append(Problem(table.name, message, None, partition, sort, put_right))
+                problems.append(Problem(table.full_name, message, None, partition, sort, put_right))
         return problems, last
 
     low: tuple[bytes, bytes] = (b"", b"")
@@ -464,7 +464,7 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
             if expiry.expires_at(ttl.attribute, item) != seconds:
                 message = f"the expiry queue says {seconds}, but no item here expires then"
                 put_right = partial(expiry.forget, ttl=ttl, place=place)
-                problems.append(Problem(table.name, message, None, partition, sort, put_right))
+                problems.append(Problem(table.full_name, message, None, partition, sort, put_right))
         return problems, last
 
     after: tuple[int, bytes, bytes] | None = None

@@ -33,7 +33,7 @@ def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> li
 def _table(reader: Reader, table: Table) -> dict[str, Any]:
     totals = reader.totals(table.space)
     return {
-        "name": table.name,
+        "name": table.full_name,
         "status": table.status,
         "items": totals.records,
         "bytes": totals.bytes,

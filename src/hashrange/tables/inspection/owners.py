@@ -28,15 +28,15 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         with suppress(msgspec.MsgspecError, ValueError):
             found += _of_table(tables.decode(stored))
     with suppress(msgspec.MsgspecError, ValueError, StorageError):
-        found += [(stream.space, f"the stream of {stream.table}") for stream in logs.all_streams(reader)]
+        found += [(stream.space, f"the stream of {stream.full_name}") for stream in logs.all_streams(reader)]
     return found
 
 
 def _of_table(table: Table) -> Iterator[tuple[int, str]]:
-    yield table.space, f"table {table.name}"
+    yield table.space, f"table {table.full_name}"
     for index in table.indexes:
-        yield index.space, f"index {index.name} of {table.name}"
+        yield index.space, f"index {index.name} of {table.full_name}"
     if table.collection_space:
-        yield table.collection_space, f"the sizes of item collections of {table.name}"
+        yield table.collection_space, f"the sizes of item collections of {table.full_name}"
     if table.ttl is not None:
-        yield table.ttl.space, f"the expiry queue of {table.name}"
+        yield table.ttl.space, f"the expiry queue of {table.full_name}"

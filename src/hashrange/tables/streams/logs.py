@@ -4,7 +4,7 @@ A stream has a space of its own; each shard is a log in it, which `changes.recor
 own transaction. A record goes to the open shard whose hash range holds the item's partition, so the records
 of one item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
 
-    catalog ("stream", table name 00 label) → the `Stream`, kept until 24 hours after it was switched off
+    catalog ("stream", scope / name 00 label) → the `Stream`, kept until 24 hours after it was switched off
     (stream space, shard's log, sequence)     → a `Change`, packed by msgspec
 
 Not compiled, because msgspec decodes its structs (docs/decisions/0007-compiled-hot-path.md); what is on the
@@ -26,6 +26,7 @@ import msgspec
 
 from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
+from hashrange.encoding import successor
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.spaces import CATALOG_SPACE
@@ -67,7 +68,7 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
     """A stream of a table. `closed` is the time at which it was switched off.
 
     `key` is the table's key, as `(attribute, "HASH" or "RANGE")`. It is stored here because a stream
-    outlives its table, and another table may have the table's name later.
+    outlives its table, and another table may have the table's name later. `scope` is the table's.
     """
 
     table: str
@@ -78,6 +79,12 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
     shards: tuple[Shard, ...]
     closed: float | None = None
     key: tuple[tuple[str, str], ...] = ()
+    scope: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The full name of the table."""
+        return f"{self.scope}/{self.table}" if self.scope else self.table
 
     @cached_property
     def open_shards(self) -> list[tuple[int, bytes]]:
@@ -124,26 +131,27 @@ def enable(
     shard_count: int,
     last_label: str | None,
     now: float,
+    scope: str,
 ) -> Stream:
     """Make a new stream of a table, with `shard_count` open shards. `last_label` is the label of the table's
     last stream."""
     mark = txn.position(space)
     stamp = _stamp(now)
-    latest = max([last_label or "", *_labels(txn, table)])
+    latest = max([last_label or "", *_labels(txn, f"{scope}/{table}")])
     if latest:
         # A later stream gets a later label, even if the clock was set back, because consumers sort by labels.
         stamp = max(stamp, (datetime.fromisoformat(f"{latest}Z") - _EPOCH) // _MILLISECOND + 1)
     label = (_EPOCH + stamp * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     ends = [number * _HASH_END // shard_count for number in range(shard_count + 1)]
     shards = tuple(_new_shard(space, low, high, mark, stamp, now, None) for low, high in pairwise(ends))
-    stream = Stream(table, label, view_type, space, now, shards, key=key)
+    stream = Stream(table, label, view_type, space, now, shards, key=key, scope=scope)
     save(txn, stream)
     return stream
 
 
 def _labels(reader: Reader, table: str) -> Iterator[str]:
     """The labels of all streams, on or off, of tables with this name."""
-    for name, _ in reader.scan(CATALOG_SPACE, STREAM, _name(table, ""), f"{table}\x01".encode()):
+    for name, _ in reader.scan(CATALOG_SPACE, STREAM, f"{table}\x00".encode(), f"{table}\x01".encode()):
         yield name.decode().partition("\x00")[2]
 
 
@@ -165,14 +173,18 @@ def _stamp_of(shard: Shard) -> int:
 
 def disable(txn: Transaction, stream: Stream, now: float) -> None:
     """Switch a stream off: its shards are closed, its records stay readable."""
-    current = find(txn, stream.table, stream.label) or stream
+    current = find_full(txn, stream.full_name, stream.label) or stream
     closed = roll_over(txn, current, now, reopen=False)
     save(txn, msgspec.structs.replace(closed, closed=now))
 
 
 def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
     """Close the open shards, and open a child of each. Returns the new stream, which is not saved yet."""
-    mark = txn.position(stream.space)
+    return rolled_over(stream, txn.position(stream.space), now, reopen=reopen)
+
+
+def rolled_over(stream: Stream, mark: int, now: float, *, reopen: bool = True) -> Stream:
+    """As `roll_over`, at a mark that the caller gives."""
     # Shards are listed in the order of their names, and a child must come after its parent.
     stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
@@ -188,44 +200,65 @@ def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = Tr
 
 def save(txn: Transaction, stream: Stream) -> None:
     """Store a stream's definition."""
-    txn.put(CATALOG_SPACE, STREAM, _name(stream.table, stream.label), _ENCODE.encode(stream))
+    txn.put(CATALOG_SPACE, STREAM, _place(stream.full_name, stream.label), _ENCODE.encode(stream))
 
 
 def forget(txn: Transaction, stream: Stream) -> None:
     """Remove a stream with all its records."""
-    txn.delete(CATALOG_SPACE, STREAM, _name(stream.table, stream.label))
+    txn.delete(CATALOG_SPACE, STREAM, _place(stream.full_name, stream.label))
     txn.delete_space(stream.space)
 
 
-def _name(table: str, label: str) -> bytes:
-    return f"{table}\x00{label}".encode()
+def _place(full_name: str, label: str) -> bytes:
+    """Where the stream with a label is stored, of the table with a full name."""
+    return f"{full_name}\x00{label}".encode() if "/" in full_name else f"/{full_name}\x00{label}".encode()
 
 
-def find(reader: Reader, table: str, label: str) -> Stream | None:
+def find(reader: Reader, table: str, label: str, scope: str) -> Stream | None:
     """The stream of a table with that label, on or off, or None."""
-    stored = reader.get(CATALOG_SPACE, STREAM, _name(table, label))
+    return find_full(reader, f"{scope}/{table}", label)
+
+
+def find_full(reader: Reader, full_name: str, label: str) -> Stream | None:
+    """As `find`, by the full name of the table."""
+    stored = reader.get(CATALOG_SPACE, STREAM, _place(full_name, label))
     return _DECODE.decode(stored) if stored is not None else None
 
 
-def all_streams(reader: Reader, after: tuple[str, str] | None = None) -> Iterator[Stream]:
-    """All streams in the order of table and label; with `after`, only those after this `(table, label)`.
+def decode(stored: bytes) -> Stream:
+    """The stream whose stored form this is."""
+    return _DECODE.decode(stored)
+
+
+def encode(stream: Stream) -> bytes:
+    """The stored form of a stream."""
+    return _ENCODE.encode(stream)
+
+
+def all_streams(
+    reader: Reader, after: tuple[str, str] | None = None, scope: str | None = None
+) -> Iterator[Stream]:
+    """All streams of a scope, or of all scopes, in the order of table and label; with `after`, only those
+    after this `(table, label)`.
 
     Streams whose definition cannot be decoded are left out.
     """
-    for _, stream in every_stream(reader, after):
+    prefix = "" if scope is None else f"{scope}/"
+    low = prefix if after is None else f"{prefix}{after[0]}\x00{after[1]}\x00"
+    high = successor(prefix.encode()) if prefix else None
+    for _, stream in every_stream(reader, low.encode(), high):
         if isinstance(stream, Stream):
             yield stream
 
 
 def every_stream(
-    reader: Reader, after: tuple[str, str] | None = None
+    reader: Reader, low: bytes = b"", high: bytes | None = None
 ) -> Iterator[tuple[str, Stream | Exception]]:
     """As `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
     the error."""
-    low = b"" if after is None else _name(*after) + b"\x00"
-    for sort, stored in reader.scan(CATALOG_SPACE, STREAM, low):
+    for sort, stored in reader.scan(CATALOG_SPACE, STREAM, low, high):
         pace.point()
-        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace")
+        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
         try:
             yield name, _DECODE.decode(stored)
         except (msgspec.MsgspecError, ValueError) as error:

@@ -1,0 +1,27 @@
+"""What becomes of the records of a store that is brought over to another format: the part of whoever knows
+what records mean. `embedded.migration` reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from hashrange.storage.api import Reader
+
+Record = tuple[int, bytes, bytes, bytes]
+"""Space, partition, sort and value."""
+
+Translate = Callable[[int, bytes, bytes, bytes], Iterator[Record]]
+"""Gives the records in the place of one, wherever they lie. Called for every record, in order, and from any
+of them on. Raises `Untranslatable`."""
+
+
+class Begin(Protocol):
+    """Makes the translation of a store. `mark` is a sequence number above all that the store has given, and
+    below all that it will give; `now` is when the migration began."""
+
+    def __call__(self, reader: Reader, mark: int, now: float) -> Translate: ...
+
+
+class Untranslatable(Exception):
+    """Why a record cannot be translated, and whose it is."""

@@ -1,0 +1,276 @@
+"""Separate accounts and regions: two sets of tables, whatever the operation; and shared ones, the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from hashrange.clock import ManualClock
+from hashrange.database import Caller, Database
+from hashrange.errors import (
+    AccessDeniedException,
+    ResourceNotFoundException,
+    ServiceError,
+    TableNotFoundException,
+    ValidationException,
+)
+from hashrange.operations import REGISTRY
+from hashrange.protocol import Call, Wire
+from hashrange.settings import Settings
+from hashrange.storage.memory import MemoryEngine
+from hashrange.tables.inspection.check import check
+
+ONE, OTHER = "111111111111", "222222222222"
+ACCOUNTS = Settings(separate_accounts=True)
+REGIONS = Settings(separate_regions=True)
+BOTH = Settings(separate_accounts=True, separate_regions=True)
+
+KEY = {"pk": {"S": "k"}}
+
+
+def arn(account: str, region: str = "us-east-1", name: str = "pages") -> str:
+    return f"arn:aws:dynamodb:{region}:{account}:table/{name}"
+
+
+class World:
+    """A database, called by several callers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.engine = MemoryEngine()
+        self.clock = ManualClock(1_800_000_000.0)
+        self.database = Database(self.engine, settings=settings, clock=self.clock)
+
+    def __call__(self, caller: Caller, operation: str, **request: Any) -> Any:
+        copied = orjson.loads(orjson.dumps(request))
+        return orjson.loads(orjson.dumps(self.database.execute(operation, copied, caller)))
+
+    def create(self, caller: Caller, value: str, name: str = "pages") -> None:
+        self(
+            caller,
+            "CreateTable",
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+        )
+        self(caller, "PutItem", TableName=name, Item={**KEY, "v": {"S": value}})
+
+    def value(self, caller: Caller, name: str = "pages") -> str | None:
+        try:
+            return str(self(caller, "GetItem", TableName=name, Key=KEY)["Item"]["v"]["S"])
+        except ResourceNotFoundException:
+            return None
+
+
+HERE, THERE = Caller(account_id=ONE), Caller(account_id=OTHER)
+ABROAD = Caller("eu-west-1", ONE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "abroad"),
+    [(Settings(), "mine", "mine"), (ACCOUNTS, None, "mine"), (REGIONS, "mine", None), (BOTH, None, None)],
+    ids=["shared", "accounts", "regions", "both"],
+)
+def test_whose_tables_a_caller_finds(settings: Settings, there: str | None, abroad: str | None) -> None:
+    world = World(settings)
+    world.create(HERE, "mine")
+    assert [world.value(caller) for caller in (HERE, THERE, ABROAD)] == ["mine", there, abroad]
+    for caller, value in ((THERE, there), (ABROAD, abroad)):
+        names = world(caller, "ListTables")["TableNames"]
+        assert names == ([] if value is None else ["pages"])
+        if value is None:
+            world.create(caller, "another")
+    assert world.value(HERE) == "mine"
+    assert [*check(world.engine)] == []
+
+
+# One request of every operation that names a table, and what it shows of the table that it found.
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "BatchExecuteStatement": {"Statements": [{"Statement": "SELECT * FROM pages WHERE pk = 'k'"}]},
+    "BatchGetItem": {"RequestItems": {"pages": {"Keys": [KEY]}}},
+    "BatchWriteItem": {"RequestItems": {"pages": [{"PutRequest": {"Item": {**KEY, "v": {"S": "new"}}}}]}},
+    "DeleteItem": {"TableName": "pages", "Key": KEY},
+    "DeleteTable": {"TableName": "pages"},
+    "DescribeContinuousBackups": {"TableName": "pages"},
+    "DescribeTable": {"TableName": "pages"},
+    "DescribeTimeToLive": {"TableName": "pages"},
+    "ExecuteStatement": {"Statement": "UPDATE pages SET v = 'new' WHERE pk = 'k'"},
+    "ExecuteTransaction": {"TransactStatements": [{"Statement": "DELETE FROM pages WHERE pk = 'k'"}]},
+    "GetItem": {"TableName": "pages", "Key": KEY},
+    "PutItem": {"TableName": "pages", "Item": {**KEY, "v": {"S": "new"}}},
+    "Query": {
+        "TableName": "pages",
+        "KeyConditionExpression": "pk = :k",
+        "ExpressionAttributeValues": {":k": {"S": "k"}},
+    },
+    "Scan": {"TableName": "pages"},
+    "TransactGetItems": {"TransactItems": [{"Get": {"TableName": "pages", "Key": KEY}}]},
+    "TransactWriteItems": {"TransactItems": [{"Delete": {"TableName": "pages", "Key": KEY}}]},
+    "UpdateItem": {"TableName": "pages", "Key": KEY},
+    "UpdateTable": {"TableName": "pages", "DeletionProtectionEnabled": False},
+    "UpdateTimeToLive": {
+        "TableName": "pages",
+        "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+    },
+}
+# These name their table by its ARN only, or make one, or name none.
+ELSEWHERE = {"CreateTable", "ListTables", "ListStreams", "DescribeStream", "GetShardIterator", "GetRecords"}
+ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
+
+
+def test_every_operation_is_looked_at() -> None:
+    assert REGISTRY.keys() - ELSEWHERE == OPERATIONS.keys()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_operation_finds_the_tables_of_another_account(operation: str) -> None:
+    world = World(ACCOUNTS)
+    world.create(HERE, "mine")
+    request = OPERATIONS[operation]
+    try:
+        answer = world(THERE, operation, **request)
+    except (ResourceNotFoundException, TableNotFoundException):
+        pass
+    else:
+        assert answer["Responses"][0]["Error"]["Code"] == "ResourceNotFound"
+    assert world.value(HERE) == "mine"
+    # It does find one's own, beside which the other's stays as it is.
+    world.create(THERE, "theirs")
+    world(THERE, operation, **request)
+    assert world.value(HERE) == "mine"
+
+
+def test_an_arn_names_the_tables_of_its_account_and_region_only() -> None:
+    world = World(BOTH)
+    world.create(HERE, "mine")
+    assert world.value(HERE, arn(ONE)) == "mine"
+    world(HERE, "TagResource", ResourceArn=arn(ONE), Tags=[{"Key": "a", "Value": "b"}])
+    assert world(HERE, "ListTagsOfResource", ResourceArn=arn(ONE))["Tags"]
+    for operation in ("GetItem", "DeleteItem"):
+        with pytest.raises(AccessDeniedException, match=arn(ONE)):
+            world(THERE, operation, TableName=arn(ONE), Key=KEY)
+        with pytest.raises(ValidationException, match="Invalid ResourceArn"):
+            world(ABROAD, operation, TableName=arn(ONE), Key=KEY)
+    with pytest.raises(AccessDeniedException):
+        world(THERE, "DescribeTable", TableName=arn(ONE))
+    put = {"Put": {"TableName": arn(ONE), "Item": KEY}}
+    for request in (("TransactWriteItems", {"TransactItems": [put]}), ("Scan", {"TableName": arn(ONE)})):
+        with pytest.raises(AccessDeniedException):
+            world(THERE, request[0], **request[1])
+
+
+def test_shared_tables_answer_to_the_arns_of_all() -> None:
+    world = World(Settings())
+    world.create(HERE, "mine")
+    assert world.value(THERE, arn(ONE)) == world.value(ABROAD, arn("000000000000")) == "mine"
+
+
+def test_streams_belong_to_the_account_of_their_table() -> None:
+    world = World(BOTH)
+    world.create(HERE, "mine")
+    world.create(THERE, "theirs")
+    streams = {caller: world(caller, "ListStreams")["Streams"] for caller in (HERE, THERE, ABROAD)}
+    assert [len(found) for found in streams.values()] == [1, 1, 0]
+    [mine], [theirs] = streams[HERE], streams[THERE]
+    assert arn(ONE) in mine["StreamArn"]
+    assert arn(OTHER) in theirs["StreamArn"]
+    with pytest.raises(ResourceNotFoundException):
+        world(THERE, "DescribeStream", StreamArn=mine["StreamArn"])
+    # Nor by a made up ARN of one's own.
+    forged = mine["StreamArn"].replace(ONE, "333333333333")
+    with pytest.raises(ResourceNotFoundException):
+        world(Caller(account_id="333333333333"), "DescribeStream", StreamArn=forged)
+    described = world(HERE, "DescribeStream", StreamArn=mine["StreamArn"])["StreamDescription"]
+    shard = {"StreamArn": mine["StreamArn"], "ShardId": described["Shards"][0]["ShardId"]}
+    start = world(HERE, "GetShardIterator", **shard, ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
+    [record] = world(HERE, "GetRecords", ShardIterator=start)["Records"]
+    assert record["dynamodb"]["NewImage"]["v"] == {"S": "mine"}
+    with pytest.raises(ResourceNotFoundException):
+        world(THERE, "GetRecords", ShardIterator=start)
+    world(HERE, "DeleteTable", TableName="pages")
+    assert world(HERE, "DescribeStream", StreamArn=mine["StreamArn"])
+    assert world.value(THERE) == "theirs"
+
+
+def test_tokens_of_transactions_belong_to_an_account_and_a_region() -> None:
+    world = World(BOTH)
+    for number, caller in enumerate((HERE, THERE, ABROAD)):
+        world.create(caller, "old")
+        put = {"Put": {"TableName": "pages", "Item": {**KEY, "v": {"S": f"new {number}"}}}}
+        world(caller, "TransactWriteItems", TransactItems=[put], ClientRequestToken="the same")
+    assert [world.value(caller) for caller in (HERE, THERE, ABROAD)] == ["new 0", "new 1", "new 2"]
+
+
+def test_the_background_works_on_the_tables_of_all() -> None:
+    world = World(BOTH)
+    for caller in (HERE, THERE, ABROAD):
+        world.create(caller, "old")
+        ttl = {"AttributeName": "ttl", "Enabled": True}
+        world(caller, "UpdateTimeToLive", TableName="pages", TimeToLiveSpecification=ttl)
+        world(caller, "PutItem", TableName="pages", Item={**KEY, "ttl": {"N": "1800000100"}})
+    overview = [table["name"] for table in world.database.overview()]
+    assert overview == [f"{ONE}/eu-west-1/pages", f"{ONE}/us-east-1/pages", f"{OTHER}/us-east-1/pages"]
+    assert [table["name"] for table in world.database.overview(overview[0], 1)] == overview[1:2]
+    world.clock.advance(1000.0)
+    world.database.settle()
+    for caller in (HERE, THERE, ABROAD):
+        assert world(caller, "Scan", TableName="pages")["Count"] == 0
+    assert [*check(world.engine)] == []
+
+
+def test_global_tables_need_shared_regions() -> None:
+    update = {"TableName": "pages", "ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]}
+    for settings in (REGIONS, BOTH):
+        world = World(settings)
+        world.create(HERE, "mine")
+        with pytest.raises(ValidationException, match="--separate-regions"):
+            world(HERE, "UpdateTable", **update)
+    world = World(ACCOUNTS)
+    world.create(HERE, "mine", "pages")
+    world(
+        HERE,
+        "UpdateTable",
+        TableName="pages",
+        StreamSpecification={"StreamEnabled": False},
+    )
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    world(HERE, "UpdateTable", TableName="pages", StreamSpecification=stream)
+    world(HERE, "UpdateTable", **update)
+    assert world.value(ABROAD) == "mine"
+    assert world.value(THERE) is None
+
+
+def test_a_name_with_slashes_reaches_no_other_scope() -> None:
+    world = World(ACCOUNTS)
+    world.create(HERE, "mine")
+    shared = World(Settings())
+    for made_up in (f"{ONE}/*/pages", "../pages", f"/{ONE}/*/pages"):
+        for one in (world, shared):
+            with pytest.raises(ServiceError):
+                one(THERE, "ExecuteStatement", Statement=f"SELECT * FROM \"{made_up}\" WHERE pk = 'k'")
+            with pytest.raises(ServiceError):
+                one(THERE, "GetItem", TableName=made_up, Key=KEY)
+
+
+def test_the_account_of_a_request_is_its_access_key_where_that_has_twelve_digits() -> None:
+    wire = Wire(region="us-east-1", account_id="000000000000")
+
+    def caller(access_key: str, region: str) -> Caller:
+        credential = f"{access_key}/20260101/{region}/dynamodb/aws4_request"
+        signed = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"
+        headers = {
+            b"content-type": b"application/x-amz-json-1.0",
+            b"x-amz-target": b"DynamoDB_20120810.ListTables",
+            b"x-amz-date": b"20260101T000000Z",
+            b"authorization": signed.encode(),
+        }
+        call = wire.read(b"POST", b"/", headers, b"{}")
+        assert isinstance(call, Call)
+        return call.caller
+
+    assert caller(ONE, "eu-west-1") == Caller("eu-west-1", ONE, ONE)
+    assert caller("any", "eu-west-1") == Caller("eu-west-1", "000000000000", "any")
+    assert caller("AKIAIOSFODNN7EXAMPLE", "us-east-1").account_id == "000000000000"
