@@ -2,10 +2,10 @@
 
     python -m bench            run workloads, print the tables                     __main__.py
     python -m bench.install    fetch the peers into bench/peers/, each optional    install.py
-    python -m bench.bystander  how long others wait while one client sends its worst   bystander.py, worst/
+    python -m bench.bystander  how long others wait while one client sends the worst   bystander.py, worst/
     python -m bench.large      a store of ten million items against a small one
-    python -m bench.profiling  one workload, Hashrange's CPU us per request by function
-    python -m bench.background a large table's background work, and gets meanwhile  background.py
+    python -m bench.profiling  Hashrange's CPU us per request by function, for one workload
+    python -m bench.background a large table's background work, and gets beside it   background.py
 
 The parts, from the top one down:
 
@@ -14,7 +14,7 @@ The parts, from the top one down:
     report     results -> markdown tables and ratios
     suite      one server after the other: load the tables, check, run, check again
     install    npm and pip installs of the peers
-    workloads  the tables, the requests, and what a right answer looks like
+    workloads  the tables, the requests, and the checks of answers
     load       wrk: the request file, the Lua script, the parsed outcome
     servers    how each server is started, stopped and its CPU time read
     connection a kept-alive connection for requests that wrk cannot send, and the filling of tables

@@ -1,4 +1,4 @@
-"""The background work on a large table: how fast it goes from start to end, and what gets meanwhile take.
+"""The background work on a large table: its speed from start to end, and the latency of gets beside it.
 
     python -m bench.background --items 1000000
 

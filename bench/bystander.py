@@ -1,12 +1,13 @@
-"""`python -m bench.bystander`: how long other clients wait while one client sends the worst that it may.
+"""`python -m bench.bystander`: how long other clients wait while one client sends the worst allowed requests.
 
 One client sends the requests of a shape (bench/worst), another sends a GetItem every few milliseconds on a
 connection of its own, a third an UpdateItem of another item. Printed are, for each shape and way of sending,
 how long the shape's own requests took, and the worst and the 99th-percentile wait of the two bystanders.
 
 Both bystanders are processes of their own, so that the sender's work in Python does not count. Their waits
-are corrected for what they could not send: a wait of 1 s counts as the waits of all requests that would have
-been sent in it. The first row is the same with no sender: what the machine itself adds.
+are corrected for requests that they could not send: a wait of 1 s counts as the waits of all requests that
+would have been sent in this time. The first row has no sender: it shows the waits that the machine itself
+causes.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ GET_INTERVAL_SECONDS = 0.003
 UPDATE_INTERVAL_SECONDS = 0.005
 CONNECTIONS = 8
 PIPELINED = 100
-# Of one connection's requests that wait in line.
+# The most bytes of requests that wait on one connection.
 PIPELINED_BYTES_MAX = 64 << 20
 LEAVING_INTERVAL_SECONDS = 0.05
 LEAVERS_MAX = 20
-# A server is well again when so many probes in a row are answered in the goal's time.
+# A server has recovered when this many probes in a row are answered within the goal's time.
 WELL_PROBES = 3
 
 
@@ -57,7 +58,7 @@ class Waits:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of a shape's own requests: seconds of the answered ones, and statuses or errors."""
+    """The outcomes of a shape's own requests: seconds of the answered ones, and statuses or errors."""
 
     seconds: list[float] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -81,7 +82,7 @@ class Row:
 
 
 def summarize(waits_seconds: Sequence[float], interval_seconds: float, failed: int = 0) -> Waits:
-    """Worst and p99 of waits, with those filled in that were not sent during a longer one."""
+    """Worst and p99 of waits, including those of requests that could not be sent during a longer wait."""
     filled: list[float] = []
     for wait in waits_seconds:
         while wait > 0:
@@ -94,7 +95,7 @@ def summarize(waits_seconds: Sequence[float], interval_seconds: float, failed: i
 
 
 def _watch(port: int, request: bytes, interval_seconds: float, cap_seconds: float, pipe: Pipe) -> None:
-    """A bystander, in a process of its own: send until the pipe says stop, then give the waits."""
+    """A bystander, in a process of its own: sends until the pipe tells it to stop, then returns the waits."""
     waits: list[float] = []
     failed = 0
     connection: Connection | None = None
@@ -138,7 +139,7 @@ def watching(
 
 
 def _send_in_turn(port: int, requests: Sequence[bytes], until: float, cap: float, sent: Sent) -> None:
-    """One after the other on one connection, opened again where the server closes it."""
+    """Send one request after the other on one connection, which is opened again if the server closes it."""
     connection: Connection | None = None
     turn = 0
     while turn == 0 or time.monotonic() < until:
@@ -165,7 +166,7 @@ def _send_in_turn(port: int, requests: Sequence[bytes], until: float, cap: float
 
 
 def _send_pipelined(port: int, requests: Sequence[bytes], until: float, cap: float, sent: Sent) -> None:
-    """Many at once on one connection; the time of each is from the first byte of all to its answer."""
+    """Send many requests at once on one connection; each time is from the first byte of all to the answer."""
     total = sum(map(len, requests)) / len(requests)
     count = max(2, min(PIPELINED, int(PIPELINED_BYTES_MAX / total)))
     line = [requests[turn % len(requests)] for turn in range(count)]
@@ -318,7 +319,7 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def is_met(row: Row) -> bool:
-    """Whether a row holds the goal, and could be measured."""
+    """Whether a row could be measured, and meets the goal."""
     return row.badness <= 1 and not row.note and not row.get.failed and not row.update.failed
 
 

@@ -1,7 +1,8 @@
-"""A kept-alive HTTP/1.1 connection: bytes out, answers in, in order; and many requests over several of them.
+"""A kept-alive HTTP/1.1 connection: sends bytes and reads answers in order; and many requests over several
+of them.
 
-For what wrk cannot do: send a request while another is under way, leave in the middle, look at each answer.
-One request may be sent behind the other before the first is answered (pipelining).
+It does what wrk cannot do: send a request while another is under way, leave in the middle, look at each
+answer. A request may be sent before the one before it is answered (pipelining).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Connection:
 
 
 def content_length(head: bytes) -> int:
-    """What an answer's head says about the length of its body; 0 where it says nothing."""
+    """The length of an answer's body by its head; 0 if the head does not give it."""
     start = head.lower().find(b"\r\ncontent-length:")
     if start < 0:
         return 0

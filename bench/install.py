@@ -16,12 +16,12 @@ from pathlib import Path
 
 from bench.servers import PEERS
 
-# What installs a peer; raises InstallError with the reason.
+# A function that installs a peer; it raises InstallError with the reason if it cannot.
 Installer = Callable[[Path], None]
 
 
 class InstallError(Exception):
-    """A peer cannot be had here; `str()` says why."""
+    """A peer cannot be installed here; `str()` says why."""
 
 
 def npm(package: str, needs: str | None = None) -> Installer:

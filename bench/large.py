@@ -36,7 +36,7 @@ RATIO_GOAL = 1.5
 LOADERS = 8
 BATCH = 25
 _TEXT = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz     ", k=20_000))
-# What the key, the counter and the names of an item take by DynamoDB's count.
+# The bytes of the key, the counter and the names of an item, by DynamoDB's count.
 _OTHER_BYTES = 30
 
 Json = dict[str, Any]
@@ -91,7 +91,7 @@ LOADS: dict[str, tuple[str, Maker]] = {
 
 @dataclass(slots=True)
 class Store:
-    """What was measured of one store; rates in requests a second."""
+    """The measurements of one store; rates in requests a second."""
 
     items: int
     load_items_per_second: float = 0.0
@@ -105,7 +105,8 @@ class Store:
 
 
 def batches(port: int, items: int, item_bytes: int) -> Iterator[bytes]:
-    """The requests that fill the table. Neighbours lie far apart in time, as in a store that grew by use."""
+    """The requests that fill the table. Neighbouring items are written at very different times, as in real
+    use."""
     groups = list(range(0, items, BATCH))
     random.Random(items).shuffle(groups)
     for first in groups:
@@ -115,7 +116,7 @@ def batches(port: int, items: int, item_bytes: int) -> Iterator[bytes]:
 
 
 def directory_bytes(directory: Path) -> int:
-    """The space that the files of a directory take."""
+    """The disk space of the files of a directory."""
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
 
 
@@ -239,7 +240,7 @@ def render_stores(small: Store, large: Store) -> str:
 
 
 def ratio(small: Store, large: Store, name: str) -> float:
-    """How many times the rate of the large store the small one's is."""
+    """The rate of the small store divided by the rate of the large one."""
     return small.rates[name] / large.rates[name] if large.rates[name] else float("inf")
 
 

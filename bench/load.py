@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-# Behind this mark the script prints one line of JSON, apart from what wrk itself prints.
+# After this mark the script prints one line of JSON, which is distinguished by it from wrk's own output.
 RESULT_MARK = "BENCH-RESULT "
 
-# Requests stand in the file as "<length>\n<bytes>". `response` is deliberately not defined: wrk would then
-# build a Lua table of headers for every answer, which costs more than the fastest servers here do.
+# A request in the file is "<length>\n<bytes>". `response` is deliberately not defined: wrk would then build
+# a Lua table of headers for every answer, which costs more CPU than the fastest servers here.
 SCRIPT = (
     """\
 local requests, count, turn = {}, 0, 0
@@ -63,7 +63,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of wrk saw. Latencies are wrk's own, in microseconds."""
+    """The outcome of one run of wrk. Latencies are wrk's own, in microseconds."""
 
     requests: int
     duration_us: int
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def find_wrk() -> str:
-    """Where wrk is; raises LoadError with what to do where it is not."""
+    """The path of wrk. Raises LoadError, which says what to do, if it is not installed."""
     path = shutil.which("wrk")
     if path is None:
         raise LoadError("wrk is not installed (Debian, Ubuntu: apt-get install wrk; macOS: brew install wrk)")
@@ -99,7 +99,7 @@ def write_requests(path: Path, requests: Iterable[bytes]) -> None:
 
 
 def parse_outcome(output: str, generator_cpu_us: int = 0) -> Outcome:
-    """The outcome in what wrk printed; raises LoadError where there is none."""
+    """The outcome in the output of wrk. Raises LoadError if there is none."""
     for line in output.splitlines():
         if line.startswith(RESULT_MARK):
             return Outcome(**json.loads(line.removeprefix(RESULT_MARK)), generator_cpu_us=generator_cpu_us)
@@ -114,7 +114,7 @@ def run_wrk(url: str, request_file: Path, script: Path, connections: int, second
         "--threads=1",
         f"--connections={connections}",
         f"--duration={whole_seconds}s",
-        # Long, so that a slow server shows as slow and not as failing.
+        # A long time-out, so that a slow server shows as slow and not as failing.
         "--timeout=20s",
         f"--script={script}",
         url,
@@ -131,6 +131,6 @@ def run_wrk(url: str, request_file: Path, script: Path, connections: int, second
 
 
 def _children_cpu_us() -> int:
-    # Counts waited-for children only: wrk by now, and not the server, which still runs.
+    # This counts only children that have ended: wrk, but not the server, which still runs.
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((usage.ru_utime + usage.ru_stime) * 1e6)

@@ -1,8 +1,8 @@
 """Results to markdown: requests a second, ratios to the fastest peers, latency and CPU; and to JSON.
 
-A cell with a problem never enters a ratio and never counts as the fastest. The "durable" peers are those
-that keep data in files at all ("file" or "fsync"), whether or not they sync each write: the comparison is
-then with more than they promise.
+A cell with a problem is in no ratio and never counts as the fastest. All peers that keep data in files count
+as "durable" ("file" or "fsync"), whether they sync each write or not. So Hashrange is also compared with
+peers that promise less.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _merge(group: Sequence[Cell]) -> Cell:
 
 
 def machine() -> str:
-    """The machine in a line, with its load: other programs' work falsifies every figure."""
+    """A line about the machine and its load, because other programs' work makes every figure worse."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

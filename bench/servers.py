@@ -1,9 +1,9 @@
-"""The servers under test: how each is started and stopped, what its writes survive, its CPU time.
+"""The servers under test: how each is started and stopped, how durable its writes are, its CPU time.
 
 Every server runs alone, as a child in a process group of its own, on a free port, with a fresh directory.
 A peer counts as installed when its file under bench/peers/ is there (`python -m bench.install`).
 
-Durability is what was seen of a server, not what it says (`strace -f -c -e trace=fsync,fdatasync`, 100
+Durability is what was observed, not what the server claims (`strace -f -c -e trace=fsync,fdatasync`, 100
 PutItems one after the other): "fsync" syncs before it answers a write (DynamoDB Local four times, dynoxide
 once), "file" leaves the write to the operating system's cache and so survives the process but not the
 machine (dynalite: no sync at all), "memory" keeps nothing.
@@ -83,7 +83,7 @@ class Running:
 
 
 def hashrange(durability: str, *, interpreted: bool = False) -> Server:
-    """This checkout, its hot path compiled if `make compile` did that, unless `interpreted` is asked for."""
+    """This checkout, with the compiled hot path if `make compile` made it, and not `interpreted` is given."""
 
     def is_compiled() -> bool:
         return not interpreted and (COMPILED / ".installed").exists()

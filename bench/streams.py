@@ -1,6 +1,7 @@
-"""The requests that read a stream: made by asking the server, since only it can name shards and iterators.
+"""The requests that read a stream. They are made by asking the server, because only it knows shards and
+iterators.
 
-Knows the API of streams and no server; refuses a server that has none, so that it is left out.
+Knows the API of streams and no server. A server without streams gives an error, and is left out.
 """
 
 from __future__ import annotations

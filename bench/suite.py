@@ -27,7 +27,7 @@ from bench.workloads import Workload
 SAMPLE_SIZE = 8
 # Answers of one workload vary by a few digits and by a few items of a scan's filter.
 ANSWER_SIZE_TOLERANCE = 0.10
-# A run in which other programs took more of all cores is repeated, as often as the plan allows.
+# A run is repeated, as often as the plan allows, if other programs took more than this share of all cores.
 OTHERS_SHARE_QUIET = 0.10
 IDLE_PROBE_SECONDS = 0.1
 IDLE_SHARE = 0.2
@@ -36,7 +36,7 @@ IDLE_WAIT_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run on each server."""
+    """The runs for each server."""
 
     workloads: tuple[str, ...]
     connections: tuple[int, ...]
@@ -93,7 +93,7 @@ class Prepared:
 
 
 def run_server(server: Server, plan: Plan, note: Callable[[str], None]) -> list[Cell]:
-    """Every cell of one server. Never raises for what the server does: that becomes the cells' problem."""
+    """Every cell of one server. A fault of the server raises nothing here: it becomes the cells' problem."""
     cells: list[Cell] = []
     with tempfile.TemporaryDirectory(prefix="hashrange-bench-") as directory:
         try:
@@ -175,7 +175,7 @@ def load_table(port: int, name: str) -> None:
 
 
 def run_once(started: Running, prepared: Prepared, connections: int, seconds: float) -> Run:
-    """Run the generator once, on a server that has come to rest."""
+    """Run the generator once, when the server is idle."""
     wait_until_idle(started)
     url = f"http://{HOST}:{started.port}/"
     began, all_before, server_before = time.monotonic(), machine_cpu_us(), cpu_us(started.process.pid)
@@ -187,7 +187,8 @@ def run_once(started: Running, prepared: Prepared, connections: int, seconds: fl
 
 
 def wait_until_idle(started: Running) -> None:
-    """Let a slow server finish what the last run left in flight, or it would be charged to the next."""
+    """Let a slow server finish the requests of the last run, because their CPU time would count for the
+    next."""
     previous = cpu_us(started.process.pid)
     deadline = time.monotonic() + IDLE_WAIT_SECONDS_MAX
     while time.monotonic() < deadline:
@@ -218,7 +219,8 @@ def _run_workload(started: Running, workload: Workload, plan: Plan, loaded: set[
 
 
 def quietest(runs: Iterable[Cell]) -> Cell:
-    """The first run that other programs left alone, or that has a problem; else the least disturbed."""
+    """The first run that other programs did not disturb, or that has a problem; else the least disturbed
+    one."""
     seen = []
     for cell in runs:
         if cell.problem is not None or cell.others_share <= OTHERS_SHARE_QUIET:
@@ -277,7 +279,7 @@ def settled_total(port: int, counters: Sequence[str]) -> int:
 
 
 def find_problem(outcome: Outcome, answer_bytes: float) -> str | None:
-    """What makes a run not count, as far as the generator saw it."""
+    """The problem of a run, as far as the generator saw one; a run with a problem does not count."""
     if outcome.requests == 0:
         return "nothing was answered"
     if outcome.status_errors:
@@ -291,7 +293,7 @@ def find_problem(outcome: Outcome, answer_bytes: float) -> str | None:
 
 
 def find_miscount(grown: int, answered: int, connections: int) -> str | None:
-    """What is wrong with a counter's growth; requests in flight at the end may have counted or not."""
+    """The problem with a counter's growth, if any. Requests in flight at the end may have counted or not."""
     if answered <= grown <= answered + connections:
         return None
     return f"counters grew by {grown} in {answered} answered requests"

@@ -1,8 +1,8 @@
 """One DynamoDB request over HTTP: as bytes for the load generator, and as a blocking call for checks.
 
-Knows the wire form (target header, JSON 1.0, an Authorization header of the right shape) and nothing of
-what is asked. The signature is made up: every server measured here takes any credentials by default, so
-none of them is charged for verifying one.
+Knows the wire form (target header, JSON 1.0, an Authorization header of the right form) and nothing of the
+contents. The signature is made up: all servers measured here accept any credentials by default, so none of
+them spends time on verifying one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 class CallError(Exception):
-    """The server answered with an error, or not in JSON; `str()` holds the start of what it said."""
+    """The server answered with an error, or not in JSON; `str()` holds the start of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Answer:
 
 
 def target(operation: str) -> str:
-    """What X-Amz-Target says: the streams have a service name of their own."""
+    """The value of X-Amz-Target; streams have a service name of their own."""
     service = "DynamoDBStreams" if operation in _STREAMS else "DynamoDB"
     return f"{service}_20120810.{operation}"
 

@@ -1,4 +1,4 @@
-"""The workloads: the tables they need, the requests they send, and what a right answer looks like.
+"""The workloads: their tables, their requests, and the checks of their answers.
 
 Items are 1 KB in DynamoDB's sense, of 13 attributes of mixed types, as single-table programs write them.
 Requests are made from a fixed seed: every server gets the same bytes in the same order.
@@ -41,7 +41,7 @@ _LARGE_NOTE_BYTES = 440
 SPREAD_COUNTERS: tuple[str, ...] = tuple(f"counter#{n:05d}" for n in range(COUNTER_COUNT))
 REQUEST_COUNT = 2_000
 BUCKETS = 50
-# What pads `item` to 1,024 bytes by DynamoDB's count.
+# The length of the text that pads `item` to 1,024 bytes by DynamoDB's count.
 _NOTE_BYTES = 741
 _TEXT = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz     ", k=20_000))
 
@@ -65,12 +65,13 @@ class Table:
 class Workload:
     """One kind of request, sent over and over.
 
-    `check(request, answer)` gives what is wrong with an answer, or None. `counters` are keys in COUNTERS of
-    which every successful request raises exactly one by one, so that their sum must grow by the number of
-    requests. `written(request)` gives items that must be found in their tables after the run. `asked` makes
-    the requests in place of `requests` where the server has to be asked for what they name. `recorded` is a
-    table whose stream must hold records once the sample was sent. `baseline` is the workload that differs
-    from this one in one thing, so that the ratio tells its price; `records` are what an answer brings.
+    `check(request, answer)` returns what is wrong with an answer, or None. `counters` are keys in COUNTERS;
+    every successful request adds one to exactly one of them, so their sum must grow by the number of
+    requests. `written(request)` returns items that must be in their tables after the run. `asked` makes the
+    requests in place of `requests` if the server has to be asked for names in them. `recorded` is a table
+    whose stream must hold records after the sample was sent. `baseline` is the workload that differs from
+    this one in one thing, so that the ratio shows the price of this thing; `records` is the number of
+    records in an answer.
     """
 
     name: str
@@ -160,7 +161,7 @@ TABLES: dict[str, Table] = {
 
 
 def set_large_count(count: int) -> None:
-    """Say how many items the large table has."""
+    """Set the number of items of the large table."""
     TABLES[LARGE] = replace(_table(LARGE, lambda: (large_item(n) for n in range(count))), is_large=True)
     WORKLOADS["get-large"] = Workload(
         "get-large",
