@@ -1,8 +1,7 @@
 """Request shapes: the parameters of every operation, and DynamoDB's errors for a request that does not fit.
 
     check(operation, request)        the first check of a request
-    check_types(operation, request)  after another error: finds a wrong JSON type, which DynamoDB reports
-    first
+    check_types(operation, request)  after another error: finds a wrong JSON type, which comes first
 
 The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad table name, alone; then all
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are

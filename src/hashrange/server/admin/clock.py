@@ -1,8 +1,7 @@
 """The virtual clock of a server, on the admin plane.
 
     GET  /clock     the time of the database's clock
-    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work that is due then is
-    done
+    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work due then is done
 """
 
 from __future__ import annotations

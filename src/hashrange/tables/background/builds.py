@@ -1,9 +1,8 @@
 """Builds: the entries of a new index, or the places in an expiry queue, for the items that exist already.
 
     (space, name, "")      → the cursor: the address of the next item to look at
-    (space, name, address) → "", a note: the cursor has not reached this item yet, but the item changed since
-    the
-                             build began
+    (space, name, address) → "", a note: this item changed since the build began, and the cursor has not
+                             reached it yet
 
 `look` reads a bite of items on a snapshot, so that no write waits for it. One transaction then writes the
 entries that were derived from these items, and moves the cursor. A transaction that changes an item before
