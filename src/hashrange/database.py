@@ -40,6 +40,7 @@ from hashrange.storage import drafts
 from hashrange.storage.api import CommitError, Engine, Stopped, StorageError
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
+from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.items import Occasion
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.inspection import overview
@@ -57,6 +58,9 @@ Done = Callable[[Any, Exception | None], None]
 
 Encode = Callable[[Answer], Any]
 
+Charge = Callable[[str, Caller, Bill], None]
+"""Called with the operation, the caller and the bill of a request that was answered. May not take long."""
+
 _ANYONE = Caller()
 
 
@@ -65,6 +69,8 @@ class Database:
 
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` holds the
     boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
+    `charge` is called with what each request consumed, when its outcome is known, on the thread that delivers
+    the outcome. While it is None, no bills are made.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Database:
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._turn = pace.turn()
+        self.charge: Charge | None = None
         self._deliver: Callable[[Callable[[], None]], None] = _call
         self.clients: dict[tuple[str, ...], Any] = {}
 
@@ -135,12 +142,18 @@ class Database:
             raise UnknownOperationException
         try:
             body = self._prepare(entry, operation, request, caller)
-            return self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
+            result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
         except CommitError as error:  # the engine has logged it, once for all that it fails
             raise InternalServerError(INTERNAL) from error
+        if not entry.consumes:
+            return result  # type: ignore[no-any-return]
+        answer: Answer = result[0]
+        if self.charge is not None:
+            self.charge(operation, caller, result[1])
+        return answer
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
@@ -161,7 +174,7 @@ class Database:
         except Exception as error:
             done(None, self.translated(operation, request, error))
             return None
-        asked = _Asked(self, operation, request, body, is_write, done, encode)
+        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode)
         turn = self._turn
         turn.begin(self.turn_seconds)
         try:
@@ -193,7 +206,7 @@ class Database:
         except Exception as error:
             self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             return
-        _Asked(self, operation, request, body, is_write, done, encode).run_aside()
+        _Asked(self, entry, operation, request, caller, body, is_write, done, encode).run_aside()
 
     def go_on_aside(self, asked: _Asked) -> None:
         """Run a stopped request again on a worker thread."""
@@ -220,14 +233,14 @@ class Database:
 
     def _prepare(
         self, entry: Operation, operation: str, request: Request, caller: Caller
-    ) -> Callable[[Any], Answer]:
+    ) -> Callable[[Any], Any]:
         older = self.settings.older_words
         shapes.check(operation, request, older=older)
         settings = self.settings
         scope = ""
         if settings.separate_accounts or settings.separate_regions:
             scope = scope_of(caller.account_id, caller.region, settings)
-        context = Context(caller, self.clock.now(), settings, _new_id, scope)
+        context = Context(caller, self.clock.now(), settings, _new_id, scope, self.charge is not None)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -305,19 +318,35 @@ class _Asked:
     only the garbage collector could free.
     """
 
-    __slots__ = ("body", "database", "done", "encode", "is_write", "operation", "request")
+    __slots__ = (
+        "body",
+        "caller",
+        "charges",
+        "consumes",
+        "database",
+        "done",
+        "encode",
+        "is_write",
+        "operation",
+        "request",
+    )
 
     def __init__(
         self,
         database: Database,
+        entry: Operation,
         operation: str,
         request: Request,
-        body: Callable[[Any], Answer],
+        caller: Caller,
+        body: Callable[[Any], Any],
         is_write: bool,
         done: Done,
         encode: Encode,
     ) -> None:
         self.database = database
+        self.consumes = entry.consumes
+        self.charges = entry.consumes and database.charge is not None
+        self.caller = caller
         self.operation = operation
         self.request = request
         self.body = body
@@ -326,13 +355,27 @@ class _Asked:
         self.encode = encode
 
     def run(self, reader: Any) -> Any:
-        """The body that the engine runs: the operation's body, then the encoding of its answer."""
-        return self.encode(self.body(reader))
+        """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
+        returned beside the answer, so that it is that of the run that counts."""
+        result = self.body(reader)
+        if not self.consumes:
+            return self.encode(result)
+        encoded = self.encode(result[0])
+        return (encoded, result[1]) if self.charges else encoded
+
+    def answered(self, result: Any) -> None:
+        """Tell the answer, and charge for it."""
+        if self.charges:
+            charge = self.database.charge
+            result, bill = result
+            if charge is not None:
+                charge(self.operation, self.caller, bill)
+        self.done(result, None)
 
     def finish(self, answer: Any, error: Exception | None) -> None:
         """Deliver the outcome; or, if the body was stopped, run it again on a worker thread."""
         if error is None:
-            self.done(answer, None)
+            self.answered(answer)
         elif isinstance(error, Stopped):
             self.database.go_on_aside(self)
         else:
@@ -348,7 +391,7 @@ class _Asked:
             told = database.translated(self.operation, self.request, error)
             database.deliver(partial(self.done, None, bare(told)))
             return
-        database.deliver(partial(self.done, answer, None))
+        database.deliver(partial(self.answered, answer))
 
 
 def _call(callback: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from hashrange.errors import AccessDeniedException, ValidationException
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.data.capacity import Bill
 
 _TABLE_ARN = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"
@@ -33,13 +34,15 @@ class Caller(msgspec.Struct, frozen=True):
 
 class Context(msgspec.Struct, frozen=True):
     """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope`
-    says among which tables the call finds its own (`tables.definitions.catalog`)."""
+    says among which tables the call finds its own (`tables.definitions.catalog`); `billed`: somebody wants
+    the bill."""
 
     caller: Caller
     now: float
     settings: Settings
     new_id: Callable[[], str]
     scope: str = ""
+    billed: bool = False
 
 
 NOTHING: Answer = {}
@@ -49,11 +52,14 @@ NOTHING: Answer = {}
 class Operation(msgspec.Struct, frozen=True):
     """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 
+    The body of an operation that `consumes` capacity returns its bill beside the answer, because it may run
+    several times, and only the run that counts is to be paid. The body of another returns the answer alone.
     `reads_only`, for an operation that may write, returns whether a request only reads.
     """
 
-    prepare: Callable[[Request, Context], Callable[[Any], Answer]]
+    prepare: Callable[[Request, Context], Callable[[Any], Any]]
     writes: bool
+    consumes: bool = False
     reads_only: Callable[[Request], bool] | None = None
 
     def is_write(self, request: Request) -> bool:
@@ -63,6 +69,12 @@ class Operation(msgspec.Struct, frozen=True):
 
 ReadBody = Callable[[Reader], Answer]
 WriteBody = Callable[[Transaction], Answer]
+
+Billed = tuple[Answer, Bill]
+"""An answer, and what the request consumed: `NO_BILL` where nobody wants to know."""
+
+BilledReadBody = Callable[[Reader], Billed]
+BilledWriteBody = Callable[[Transaction], Billed]
 
 
 def scope_of(account_id: str, region: str, settings: Settings) -> str:

@@ -15,21 +15,21 @@ from hashrange.errors import DUPLICATE_KEYS, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
 from hashrange.operations import parameters
-from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a BatchGetItem."""
     wanted: dict[str, Request] = request["RequestItems"]
     if sum(len(table_request["Keys"]) for table_request in wanted.values()) > BATCH_GET_KEYS_MAX:
         raise ValidationException("Too many items requested for the BatchGetItem call")
     _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     return partial(_run, context.scope, wanted, projections, mode)
 
 
@@ -39,10 +39,10 @@ def _run(
     projections: dict[str, Projection | None],
     mode: str | None,
     reader: Reader,
-) -> Answer:
+) -> Billed:
     responses: dict[str, list[Any]] = {}
     unprocessed: dict[str, Request] = {}
-    consumed: list[Answer] = []
+    bill: list[capacity.Consumed] = []
     budget = BATCH_GET_BYTES_MAX
     for given, table_request in wanted.items():
         table = catalog.open_active(reader, table_name(given, scope), scope)
@@ -57,13 +57,13 @@ def _run(
         if kept < len(found):
             unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
         if mode is not None:
-            total = capacity.Consumed(given)
-            total.add(units)
-            consumed.append(total.wire(mode))
+            consumed = capacity.Consumed(given, writes=False)
+            consumed.add(units)
+            bill.append(consumed)
     answer: Answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
-    if mode is not None:
-        answer["ConsumedCapacity"] = consumed
-    return answer
+    if mode:
+        answer["ConsumedCapacity"] = capacity.wires(tuple(bill), mode)
+    return answer, tuple(bill)
 
 
 def _check_one_style(wanted: dict[str, Request]) -> None:

@@ -6,14 +6,14 @@ Source: API reference, GetItem.
 from __future__ import annotations
 
 from hashrange.operations import parameters
-from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a GetItem."""
     parameters.check_styles(request, ("ProjectionExpression",), ("AttributesToGet",))
     key = request["Key"]
@@ -28,9 +28,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
     scope = context.scope
     name = table_name(request["TableName"], scope)
     consistent = request.get("ConsistentRead") is True
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, name, scope)
         keys.check_scalars(table, nested)
         record = reader.get(table.space, *keys.address_of_key(table.key, key))
@@ -40,11 +40,13 @@ def prepare(request: Request, context: Context) -> ReadBody:
                 answer["Item"] = records.fragment_of(record)
             else:
                 answer["Item"] = project.apply(records.item_of(record))
-        if mode is not None:
-            consumed = capacity.Consumed(request["TableName"])
-            size = records.size_of(record) if record is not None else 0
-            consumed.add(capacity.read_units(size, consistent=consistent))
+        if mode is None:
+            return answer, capacity.NO_BILL
+        consumed = capacity.Consumed(request["TableName"], writes=False)
+        size = records.size_of(record) if record is not None else 0
+        consumed.add(capacity.read_units(size, consistent=consistent))
+        if mode:
             answer["ConsumedCapacity"] = consumed.wire(mode)
-        return answer
+        return answer, (consumed,)
 
     return body

@@ -8,7 +8,7 @@ from typing import Any
 from hashrange import pace
 from hashrange.errors import ValidationException
 from hashrange.expressions import Projection
-from hashrange.operations.context import Answer
+from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.reading import Reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, ranges, records, sources
@@ -30,8 +30,8 @@ def check_shown(source: Source, reading: Reading) -> None:
         sources.check_projected(source, reading.project.attributes)
 
 
-def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes]) -> Answer:
-    """The answer that shows a page of what is `found`. Members are in DynamoDB's order."""
+def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes]) -> Billed:
+    """The answer that shows a page of what is `found`, and its bill. Members are in DynamoDB's order."""
     fetches = reading.select != "COUNT" and _needs_fetch(source, reading)
     entries: list[bytes] = []
     if fetches:
@@ -54,11 +54,13 @@ def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes
     if page.last is not None:
         item = records.item_of(page.last)
         result["LastEvaluatedKey"] = {name: item[name] for name in source.start_names()}
-    if reading.mode is not None:
-        units = capacity.read_units(page.size, consistent=reading.consistent)
-        consumed = sources.consumed(reading.given_table, source, units, fetched_units)
+    if reading.mode is None:
+        return result, capacity.NO_BILL
+    units = capacity.read_units(page.size, consistent=reading.consistent)
+    consumed = sources.consumed(reading.given_table, source, units, fetched_units)
+    if reading.mode:
         result["ConsumedCapacity"] = consumed.wire(reading.mode)
-    return result
+    return result, (consumed,)
 
 
 def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection | None) -> list[Any]:

@@ -6,7 +6,7 @@ Source: API reference, Query.
 from __future__ import annotations
 
 from hashrange.errors import ValidationException
-from hashrange.operations.context import Answer, Context, ReadBody, Request
+from hashrange.operations.context import Billed, BilledReadBody, Context, Request
 from hashrange.operations.reads import key_ranges, pages
 from hashrange.operations.reads.key_ranges import KeyRange
 from hashrange.operations.reads.reading import Reading, query_reading
@@ -20,14 +20,14 @@ _OUTSIDE = "The provided starting key is outside query boundaries based on provi
 _OUT_OF_RANGE = "The provided starting key does not match the range key predicate"
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a Query."""
-    reading = query_reading(request, context.scope)
+    reading = query_reading(request, context.scope, billed=context.billed)
     is_legacy = request.get("KeyConditionExpression") is None
     reverse = request.get("ScanIndexForward") is False
     filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         keys.check_scalars(table, reading.nested)

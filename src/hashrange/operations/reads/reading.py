@@ -56,8 +56,9 @@ class Reading(msgspec.Struct, frozen=True):
         return self.filter.test if self.filter is not None else None
 
 
-def query_reading(request: Request, scope: str) -> Reading:
+def query_reading(request: Request, scope: str, *, billed: bool) -> Reading:
     """The parameters of a Query."""
+    mode = capacity.wanted(request, billed=billed)
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
     # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it; and that
@@ -69,17 +70,18 @@ def query_reading(request: Request, scope: str) -> Reading:
     subs.check_all_used()
     if condition is not None:
         comparisons = condition.comparisons()
-    return _reading(request, scope, subs, comparisons, (0, 1), test, project, select, start)
+    return _reading(request, scope, subs, comparisons, (0, 1), test, project, select, start, mode)
 
 
-def scan_reading(request: Request, scope: str) -> Reading:
+def scan_reading(request: Request, scope: str, *, billed: bool) -> Reading:
     """The parameters of a Scan."""
+    mode = capacity.wanted(request, billed=billed)
     parameters.check_styles(request, _SCAN_EXPRESSIONS, _SCAN_LEGACY, valued=_SCAN_VALUED)
     subs = parameters.substitutions(request)
     test, project, select, start = _shared(request, subs, "ScanFilter")
     subs.check_all_used()
     part = _segment(request)
-    return _reading(request, scope, subs, [], part, test, project, select, start)
+    return _reading(request, scope, subs, [], part, test, project, select, start, mode)
 
 
 def _reading(
@@ -92,6 +94,7 @@ def _reading(
     project: Projection | None,
     select: str | None,
     start: Item | None,
+    mode: str | None,
 ) -> Reading:
     given = request["TableName"]
     return Reading(
@@ -107,7 +110,7 @@ def _reading(
         select,
         request.get("Limit"),
         request.get("ConsistentRead") is True,
-        capacity.wanted(request),
+        mode,
         subs.nested,
     )
 

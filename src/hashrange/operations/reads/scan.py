@@ -6,7 +6,7 @@ Source: API reference, Scan.
 from __future__ import annotations
 
 from hashrange.errors import KEY_MISMATCH, ValidationException
-from hashrange.operations.context import Answer, Context, ReadBody, Request
+from hashrange.operations.context import Billed, BilledReadBody, Context, Request
 from hashrange.operations.reads import pages
 from hashrange.operations.reads.reading import Reading, scan_reading
 from hashrange.storage.api import Reader
@@ -16,11 +16,11 @@ from hashrange.tables.definitions import catalog
 from hashrange.values import Item
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a Scan."""
-    reading = scan_reading(request, context.scope)
+    reading = scan_reading(request, context.scope, billed=context.billed)
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         keys.check_scalars(table, reading.nested)

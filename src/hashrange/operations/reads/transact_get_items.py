@@ -12,7 +12,7 @@ from hashrange.errors import TransactionCanceledException, TransactionConflictEx
 from hashrange.expressions import Projection
 from hashrange.limits import TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
-from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.shapes.items import TRANSACT_GET
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, holds, keys, records
@@ -22,20 +22,19 @@ from hashrange.values import admit_item
 
 _REPEATED = "Transaction request cannot include multiple operations on one item"
 _TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
-_FACTOR = 2
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a TransactGetItems."""
     gets: list[Request] = [
         parameters.known(member["Get"], TRANSACT_GET) for member in request["TransactItems"]
     ]
     projections = [_prepare_get(get) for get in gets]
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     now, scope = context.now, context.scope
     hold_seconds = context.settings.transaction_seconds
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         tables = [catalog.open_active(reader, table_name(get["TableName"], scope), scope) for get in gets]
         for table, project in zip(tables, projections, strict=True):
             if project is not None:
@@ -48,18 +47,13 @@ def prepare(request: Request, context: Context) -> ReadBody:
                 _shown(record, project) for record, project in zip(found, projections, strict=True)
             ]
         }
-        if mode is not None:
-            totals: dict[str, capacity.Consumed] = {}
-            for get, record in zip(gets, found, strict=True):
-                given = get["TableName"]
-                size = records.size_of(record) if record is not None else 0
-                totals.setdefault(given, capacity.Consumed(given)).add(
-                    capacity.read_units(size, consistent=True) * _FACTOR
-                )
-            answer["ConsumedCapacity"] = [
-                total.wire(mode, split="ReadCapacityUnits") for total in totals.values()
-            ]
-        return answer
+        if mode is None:
+            return answer, capacity.NO_BILL
+        sizes = [records.size_of(record) if record is not None else 0 for record in found]
+        bill = capacity.transaction_reads([get["TableName"] for get in gets], sizes)
+        if mode:
+            answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)
+        return answer, bill
 
     return body
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hashrange import partiql
 from hashrange.errors import DUPLICATE_KEYS, ServiceError, ValidationException
-from hashrange.operations.context import Answer, Context, Request
+from hashrange.operations.context import Answer, Billed, Context, Request
 from hashrange.operations.statements.execute_statement import ONLY_IN_TRANSACTIONS
 from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
@@ -72,13 +72,14 @@ class _Ready(NamedTuple):
 class _Totals:
     """The capacity that the batch consumes, by table in the order of the statements."""
 
-    __slots__ = ("by_table",)
+    __slots__ = ("by_table", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, *, writes: bool) -> None:
         self.by_table: dict[str, capacity.Consumed] = {}
+        self.writes = writes
 
     def of(self, table_name: str) -> capacity.Consumed:
-        return self.by_table.setdefault(table_name, capacity.Consumed(table_name))
+        return self.by_table.setdefault(table_name, capacity.Consumed(table_name, writes=self.writes))
 
 
 def reads_only(request: Request) -> bool:
@@ -90,22 +91,24 @@ def reads_only(request: Request) -> bool:
     return True
 
 
-def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     """The body of a BatchExecuteStatement."""
     members = [_member(one) for one in request["Statements"]]
     kinds = {member.bound.prepared.reads for member in members if member.bound is not None}
     if len(kinds) > 1:
         raise ValidationException(_MIXED)
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     occasion = Occasion(context.now, context.settings)
-    run = _reads if kinds == {True} else _writes
+    reads = kinds == {True}
+    run = _reads if reads else _writes
 
-    def body(txn: Transaction) -> Answer:
-        totals = _Totals()
+    def body(txn: Transaction) -> Billed:
+        totals = _Totals(writes=not reads)
         answer: Answer = {"Responses": run(txn, members, occasion, totals, context.scope)}
-        if mode is not None:
-            answer["ConsumedCapacity"] = [total.wire(mode) for total in totals.by_table.values()]
-        return answer
+        bill = tuple(totals.by_table.values())
+        if mode:
+            answer["ConsumedCapacity"] = capacity.wires(bill, mode)
+        return answer, bill
 
     return body
 

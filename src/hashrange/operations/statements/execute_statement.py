@@ -10,7 +10,7 @@ from typing import Any
 
 from hashrange import partiql
 from hashrange.errors import ValidationException
-from hashrange.operations.context import Answer, Context, Request
+from hashrange.operations.context import Answer, Billed, BilledReadBody, BilledWriteBody, Context, Request
 from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
@@ -27,23 +27,23 @@ def reads_only(request: Request) -> bool:
     return partiql.prepare(request["Statement"]).reads
 
 
-def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     """The body of an ExecuteStatement."""
     bound = partiql.bind(partiql.prepare(request["Statement"]), request.get("Parameters"))
     if isinstance(bound.prepared.statement, Exists):
         raise ValidationException(ONLY_IN_TRANSACTIONS)
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     if bound.prepared.reads:
         return _read(request, context, bound, mode)
     return _write(request, context, bound, mode)
 
 
-def _read(request: Request, context: Context, bound: Bound, mode: str | None) -> Callable[[Reader], Answer]:
+def _read(request: Request, context: Context, bound: Bound, mode: str | None) -> BilledReadBody:
     name = bound.prepared.statement.table
     consistent = request.get("ConsistentRead") is True
     limit, token = request.get("Limit"), request.get("NextToken")
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, name, context.scope)
         page = reads.select(reader, table, bound, consistent=consistent, limit=limit, token=token)
         answer: Answer = {"Items": page.items}
@@ -51,31 +51,33 @@ def _read(request: Request, context: Context, bound: Bound, mode: str | None) ->
             answer["NextToken"] = page.next_token
         if page.last_key is not None:
             answer["LastEvaluatedKey"] = page.last_key
-        if mode is not None:
+        if mode:
             answer["ConsumedCapacity"] = page.consumed.wire(mode)
-        return answer
+        return answer, (page.consumed,)
 
     return body
 
 
 def _write(
     request: Request, context: Context, bound: Bound, mode: str | None
-) -> Callable[[Transaction], Answer]:
+) -> BilledWriteBody:
     name = bound.prepared.statement.table
     return_item = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
     occasion = Occasion(context.now, context.settings)
 
-    def body(txn: Transaction) -> Answer:
+    def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, name, context.scope)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         changes.check_paths(table, bound)
         outcome = changes.perform(txn, table, bound, write, occasion)
         item = changes.returned(bound, write, outcome)
         answer: Answer = {"Items": [] if item is None else [item]}
-        if mode is not None:
-            consumed = capacity.Consumed(name)
-            consumed.add_write(table, outcome.units)
+        if mode is None:
+            return answer, capacity.NO_BILL
+        consumed = capacity.Consumed(name, writes=True)
+        consumed.add_write(table, outcome.units)
+        if mode:
             answer["ConsumedCapacity"] = consumed.wire(mode)
-        return answer
+        return answer, (consumed,)
 
     return body

@@ -14,12 +14,12 @@ from typing import Any
 from hashrange import partiql
 from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.limits import TRANSACT_BYTES_MAX
-from hashrange.operations.context import Answer, Context, Request
+from hashrange.operations.context import Answer, Billed, BilledReadBody, BilledWriteBody, Context, Request
 from hashrange.operations.writes.transact_write_items import (
     TOO_LARGE,
     Claim,
+    bill_of,
     check_distinct,
-    consumed,
     payload_of,
     run_all,
 )
@@ -38,7 +38,6 @@ _WHOLE_KEY = "Select statements within ExecuteTransaction must specify the prima
 _NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
 _NO_INDEX = "Reads on indices are not supported within transactions."
 _EXISTS = "EXISTS() must contain a single item read with additional condition"
-_FACTOR = 2
 
 Address = tuple[int, bytes, bytes]
 
@@ -48,7 +47,7 @@ def reads_only(request: Request) -> bool:
     return all(partiql.prepare(one["Statement"]).reads for one in request["TransactStatements"])
 
 
-def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
+def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     """The body of an ExecuteTransaction."""
     statements: list[Request] = request["TransactStatements"]
     # The tokens of this operation and of TransactWriteItems are apart [report, dynoxide pull request 125].
@@ -68,7 +67,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Answer]:
             _check(batch[-1])
     if len({bound.prepared.reads for bound in batch}) > 1:
         raise ValidationException(_MIXED)
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     occasion = Occasion(context.now, context.settings)
     if batch[0].prepared.reads:
         return _read_body(batch, context.scope, occasion, mode)
@@ -108,10 +107,10 @@ def _check(bound: Bound) -> None:
 
 def _read_body(
     batch: list[Bound], scope: str, occasion: Occasion, mode: str | None
-) -> Callable[[Reader], Answer]:
+) -> BilledReadBody:
     names = [bound.prepared.statement.table for bound in batch]
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         tables = [catalog.open_active(reader, name, scope) for name in names]
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
@@ -125,9 +124,13 @@ def _read_body(
                 for record, bound in zip(found, batch, strict=True)
             ]
         }
-        if mode is not None:
-            answer["ConsumedCapacity"] = _consumed(names, found, mode)
-        return answer
+        if mode is None:
+            return answer, capacity.NO_BILL
+        sizes = [records.size_of(record) if record is not None else 0 for record in found]
+        bill = capacity.transaction_reads(names, sizes)
+        if mode:
+            answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)
+        return answer, bill
 
     return body
 
@@ -169,15 +172,6 @@ def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -
     _check_reasons(reasons)
 
 
-def _consumed(names: list[str], found: list[bytes | None], mode: str) -> list[Answer]:
-    totals: dict[str, capacity.Consumed] = {}
-    for name, record in zip(names, found, strict=True):
-        size = records.size_of(record) if record is not None else 0
-        units = capacity.read_units(size, consistent=True) * _FACTOR
-        totals.setdefault(name, capacity.Consumed(name)).add(units)
-    return [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
-
-
 def _write_body(
     batch: list[Bound],
     scope: str,
@@ -185,13 +179,14 @@ def _write_body(
     claim: Claim | None,
     occasion: Occasion,
     mode: str | None,
-) -> Callable[[Transaction], Answer]:
+) -> BilledWriteBody:
     names = [bound.prepared.statement.table for bound in batch]
 
-    def body(txn: Transaction) -> Answer:
+    def body(txn: Transaction) -> Billed:
         tables = [catalog.open_active(txn, name, scope) for name in names]
         if claim is not None and not claim.make(txn, occasion):
-            return {"Responses": []} | claim.repeat(txn, names, mode)
+            repeated, bill = claim.repeat(txn, names, mode)
+            return {"Responses": []} | repeated, bill
         attempts: list[Callable[[], Outcome]] = []
         addresses: list[Address] = []
         for number, (table, bound, show) in enumerate(zip(tables, batch, shown, strict=True)):
@@ -203,9 +198,12 @@ def _write_body(
         check_distinct(addresses)
         outcomes = run_all(txn, attempts, claim, occasion)
         answer: Answer = {"Responses": []}
-        if mode is not None:
-            answer["ConsumedCapacity"] = consumed(names, outcomes, mode)
-        return answer
+        if mode is None:
+            return answer, capacity.NO_BILL
+        bill = bill_of(names, outcomes)
+        if mode:
+            answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)
+        return answer, bill
 
     return body
 

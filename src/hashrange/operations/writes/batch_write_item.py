@@ -13,7 +13,7 @@ from typing import Any
 
 from hashrange.errors import DUPLICATE_KEYS, ITEM_TOO_LARGE, TransactionConflictException, ValidationException
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
-from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, keys, records, writes
@@ -29,7 +29,7 @@ _ONE_OF = (
 )
 
 
-def prepare(request: Request, context: Context) -> WriteBody:
+def prepare(request: Request, context: Context) -> BilledWriteBody:
     """The body of a BatchWriteItem."""
     wanted: dict[str, list[Request]] = request["RequestItems"]
     if sum(map(len, wanted.values())) > BATCH_WRITE_ITEMS_MAX:
@@ -39,7 +39,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         given: [_write(table_name(given, scope), one) for one in requests]
         for given, requests in wanted.items()
     }
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
     return partial(_run, scope, wanted, batches, mode, metrics, occasion)
@@ -53,14 +53,14 @@ def _run(
     metrics: bool,
     occasion: Occasion,
     txn: Transaction,
-) -> Answer:
+) -> Billed:
     tables = {given: catalog.open_active(txn, table_name(given, scope), scope) for given in batches}
     _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
-    consumed: list[Answer] = []
+    bill: list[capacity.Consumed] = []
     collections: dict[str, list[Any]] = {}
     unprocessed: dict[str, list[Request]] = {}
     for given, batch in batches.items():
-        table, total = tables[given], capacity.Consumed(given)
+        table, total = tables[given], capacity.Consumed(given, writes=True)
         for write, one in zip(batch, wanted[given], strict=True):
             try:
                 outcome = writes.perform(txn, table, write, occasion)
@@ -70,14 +70,13 @@ def _run(
             total.add_write(table, outcome.units)
             if metrics and table.has_local_indexes:
                 collections.setdefault(given, []).append(single_write.collection_metrics(txn, write, outcome))
-        if mode is not None:
-            consumed.append(total.wire(mode))
+        bill.append(total)
     answer: Answer = {"UnprocessedItems": unprocessed}
     if collections:
         answer["ItemCollectionMetrics"] = collections
-    if mode is not None:
-        answer["ConsumedCapacity"] = consumed
-    return answer
+    if mode:
+        answer["ConsumedCapacity"] = capacity.wires(tuple(bill), mode)
+    return answer, tuple(bill)
 
 
 def _write(name: str, request: Request) -> Write:

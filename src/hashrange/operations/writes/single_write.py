@@ -12,7 +12,7 @@ from hashrange.errors import ITEM_TOO_LARGE, RequestViolation, ValidationExcepti
 from hashrange.expressions import legacy
 from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.operations import parameters
-from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, items, records, writes
 from hashrange.tables.data.items import Occasion
@@ -123,15 +123,15 @@ def run(
     context: Context,
     write: Write,
     attributes: Callable[[Outcome], object | None],
-) -> WriteBody:
+) -> BilledWriteBody:
     """The body of a single write. `attributes` returns the Attributes of the answer; None: the answer has
     none."""
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
     scope = context.scope
 
-    def body(txn: Transaction) -> Answer:
+    def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, write.table_name, scope)
         writes.check_paths(table, write)
         outcome = writes.perform(txn, table, write, occasion)
@@ -139,13 +139,16 @@ def run(
         returned = attributes(outcome)
         if returned is not None:
             answer["Attributes"] = returned
+        bill = capacity.NO_BILL
         if mode is not None:
-            consumed = capacity.Consumed(request["TableName"])
+            consumed = capacity.Consumed(request["TableName"], writes=True)
             consumed.add_write(table, outcome.units)
-            answer["ConsumedCapacity"] = consumed.wire(mode)
+            bill = (consumed,)
+            if mode:
+                answer["ConsumedCapacity"] = consumed.wire(mode)
         if metrics and table.has_local_indexes:
             answer["ItemCollectionMetrics"] = collection_metrics(txn, write, outcome)
-        return answer
+        return answer, bill
 
     return body
 

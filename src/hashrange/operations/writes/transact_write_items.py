@@ -30,7 +30,7 @@ from hashrange.errors import (
 )
 from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
-from hashrange.operations.context import Answer, Context, Request, WriteBody
+from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request
 from hashrange.operations.writes import single_write
 from hashrange.shapes.items import TRANSACT_ACTIONS
 from hashrange.storage.api import Transaction
@@ -54,10 +54,9 @@ _NO_MEMBER = "Invalid Request: TransactWriteRequest should contain Delete or Put
 _ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
 _REPEATED = "Transaction request cannot include multiple operations on one item"
 TOO_LARGE = "Aggregated item size in the transaction has exceeded the maximum allowed size"
-_FACTOR = 2
 
 
-def prepare(request: Request, context: Context) -> WriteBody:
+def prepare(request: Request, context: Context) -> BilledWriteBody:
     """The body of a TransactWriteItems."""
     members: list[Request] = request["TransactItems"]
     scope = context.scope
@@ -70,13 +69,13 @@ def prepare(request: Request, context: Context) -> WriteBody:
         write, given = _write(member, scope)
         batch.append(write)
         given_names.append(given)
-    mode = capacity.wanted(request)
+    mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
 
     claim = None if token is None else Claim(scope or context.caller.account_id, token, payload)
 
-    def body(txn: Transaction) -> Answer:
+    def body(txn: Transaction) -> Billed:
         tables = [catalog.open_active(txn, write.table_name, scope) for write in batch]
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
@@ -92,8 +91,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
         ]
         outcomes = run_all(txn, attempts, claim, occasion)
         answer: Answer = {}
-        if mode is not None:
-            answer["ConsumedCapacity"] = consumed(given_names, outcomes, mode)
+        bill = capacity.NO_BILL if mode is None else bill_of(given_names, outcomes)
+        if mode:
+            answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)
         if metrics:
             collections: dict[str, list[Any]] = {}
             for given, write, outcome in zip(given_names, batch, outcomes, strict=True):
@@ -103,7 +103,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
                     )
             if collections:
                 answer["ItemCollectionMetrics"] = collections
-        return answer
+        return answer, bill
 
     return body
 
@@ -135,20 +135,13 @@ class Claim(NamedTuple):
         """Store the sizes of the written items, for the answer to a repeated request."""
         tokens.keep_sizes(txn, self.owner, self.token, [_size(outcome) for outcome in outcomes])
 
-    def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Answer:
+    def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Billed:
         """The answer to a repeated request: it has no effect, and costs reading the items that the first one
         wrote."""
         if mode is None:
-            return {}
-        totals: dict[str, capacity.Consumed] = {}
-        sizes = tokens.sizes(txn, self.owner, self.token)
-        for given, size in zip(given_names, sizes, strict=True):
-            totals.setdefault(given, capacity.Consumed(given)).add(
-                capacity.read_units(size, consistent=True) * _FACTOR
-            )
-        return {
-            "ConsumedCapacity": [total.wire(mode, split="ReadCapacityUnits") for total in totals.values()]
-        }
+            return {}, capacity.NO_BILL
+        bill = capacity.transaction_reads(given_names, tokens.sizes(txn, self.owner, self.token))
+        return {"ConsumedCapacity": capacity.wires(bill, mode, splits=True)} if mode else {}, bill
 
 
 def _write(member: Request, scope: str) -> tuple[Write, str]:
@@ -290,13 +283,15 @@ def _check_size(outcomes: list[Outcome]) -> None:
         raise ValidationException(TOO_LARGE)
 
 
-def consumed(given_names: list[str], outcomes: list[Outcome], mode: str) -> list[Answer]:
-    """The ConsumedCapacity of a transaction's writes, by table."""
+def bill_of(given_names: list[str], outcomes: list[Outcome]) -> capacity.Bill:
+    """The bill of a transaction's writes."""
     totals: dict[str, capacity.Consumed] = {}
     for given, outcome in zip(given_names, outcomes, strict=True):
-        total = totals.setdefault(given, capacity.Consumed(given))
-        total.add_write(outcome.table, outcome.units, _FACTOR)
-    return [total.wire(mode, split="WriteCapacityUnits") for total in totals.values()]
+        total = totals.get(given)
+        if total is None:
+            total = totals[given] = capacity.Consumed(given, writes=True)
+        total.add_write(outcome.table, outcome.units, capacity.TRANSACTION_FACTOR)
+    return tuple(totals.values())
 
 
 def _size(outcome: Outcome) -> int:

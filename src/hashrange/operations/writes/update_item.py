@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hashrange.operations.context import Context, Request, WriteBody
+from hashrange.operations.context import BilledWriteBody, Context, Request
 from hashrange.operations.writes import single_write
 from hashrange.tables.data import records
 from hashrange.tables.data.writes import Outcome, Update
 
 
-def prepare(request: Request, context: Context) -> WriteBody:
+def prepare(request: Request, context: Context) -> BilledWriteBody:
     """The body of an UpdateItem."""
     write = single_write.update(request, context.scope)
     return single_write.run(request, context, write, _attributes(request, write.update))

@@ -12,14 +12,16 @@ throughput considerations".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from hashrange.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from hashrange.tables.definitions.table import Table
 
-NO_INDEXES: dict[str, int] = {}
+TRANSACTION_FACTOR: Final = 2
+
+NO_INDEXES: Final[dict[str, int]] = {}
 
 
 class WriteUnits(msgspec.Struct, frozen=True):
@@ -41,47 +43,55 @@ def read_units(size: int, *, consistent: bool) -> float:
 
 
 class Consumed:
-    """Adds up the capacity that one request consumes on one table."""
+    """Adds up the units that one request consumes on one table: of writing if `writes`, else of reading.
 
-    __slots__ = ("_global", "_local", "_name", "_table")
+    `table_name` is the name or ARN that the request gives. `table` are the units on the table itself, `local`
+    and `global_` those on its indexes, by their names.
+    """
 
-    def __init__(self, table_name: str) -> None:
-        self._name = table_name
-        self._table = 0.0
-        self._global: dict[str, float] = {}
-        self._local: dict[str, float] = {}
+    __slots__ = ("global_", "local", "table", "table_name", "writes")
+
+    def __init__(self, table_name: str, *, writes: bool) -> None:
+        self.table_name = table_name
+        self.writes = writes
+        self.table = 0.0
+        self.global_: dict[str, float] = {}
+        self.local: dict[str, float] = {}
 
     def add(self, units: float) -> None:
         """Add units consumed on the table itself."""
-        self._table += units
+        self.table += units
 
     def add_index(self, name: str, units: float, *, is_global: bool) -> None:
         """Add units consumed on an index."""
-        indexes = self._global if is_global else self._local
+        indexes = self.global_ if is_global else self.local
         indexes[name] = indexes.get(name, 0.0) + units
 
     def add_write(self, table: Table, units: WriteUnits, factor: int = 1) -> None:
         """Add a write. `factor` is 2 in a transaction; it applies to the table, not to its indexes."""
-        self._table += units.table * factor
+        self.table += units.table * factor
         for name, index_units in units.indexes.items():
             index = table.index(name)
             self.add_index(name, index_units, is_global=index is not None and index.is_global)
 
-    def wire(self, mode: str, *, split: str | None = None) -> dict[str, Any]:
+    def wire(self, mode: str, *, splits: bool = False) -> dict[str, Any]:
         """The ConsumedCapacity of an answer; `mode` is TOTAL or INDEXES.
 
-        `split` is "ReadCapacityUnits" or "WriteCapacityUnits" in a transaction, which reports both.
+        A transaction `splits`: it also says whether the units are of reading or writing.
         """
-        total = self._table + sum(self._global.values()) + sum(self._local.values())
-        answer: dict[str, Any] = {"TableName": self._name, "CapacityUnits": total}
+        total = self.table + sum(self.global_.values()) + sum(self.local.values())
+        answer: dict[str, Any] = {"TableName": self.table_name, "CapacityUnits": total}
+        split = None
+        if splits:
+            split = "WriteCapacityUnits" if self.writes else "ReadCapacityUnits"
         if split is not None:
             answer[split] = total
         if mode == "INDEXES":
-            answer["Table"] = _units(self._table, split)
-            if self._local:
-                answer["LocalSecondaryIndexes"] = {n: _units(u, split) for n, u in self._local.items()}
-            if self._global:
-                answer["GlobalSecondaryIndexes"] = {n: _units(u, split) for n, u in self._global.items()}
+            answer["Table"] = _units(self.table, split)
+            if self.local:
+                answer["LocalSecondaryIndexes"] = {n: _units(u, split) for n, u in self.local.items()}
+            if self.global_:
+                answer["GlobalSecondaryIndexes"] = {n: _units(u, split) for n, u in self.global_.items()}
         return answer
 
 
@@ -92,7 +102,34 @@ def _units(units: float, split: str | None) -> dict[str, float]:
     return answer
 
 
-def wanted(request: dict[str, Any]) -> str | None:
-    """TOTAL or INDEXES where the request asks for its consumed capacity, else None."""
-    mode = request.get("ReturnConsumedCapacity")
-    return None if mode == "NONE" else mode
+Bill = tuple[Consumed, ...]
+"""What a request consumed: a part for each table."""
+
+NO_BILL: Final[Bill] = ()
+
+SILENT: Final = ""
+
+
+def wanted(request: dict[str, Any], *, billed: bool) -> str | None:
+    """TOTAL or INDEXES if the request asks for its consumed capacity, else SILENT if it is `billed`: its bill
+    is made, but not shown. None: neither."""
+    mode: str | None = request.get("ReturnConsumedCapacity")
+    if mode is None or mode == "NONE":
+        return SILENT if billed else None
+    return mode
+
+
+def transaction_reads(given_names: list[str], sizes: list[int]) -> Bill:
+    """The bill of a transaction that reads an item of each of the tables, of those sizes."""
+    totals: dict[str, Consumed] = {}
+    for given, size in zip(given_names, sizes, strict=True):
+        total = totals.get(given)
+        if total is None:
+            total = totals[given] = Consumed(given, writes=False)
+        total.add(read_units(size, consistent=True) * TRANSACTION_FACTOR)
+    return tuple(totals.values())
+
+
+def wires(bill: Bill, mode: str, *, splits: bool = False) -> list[dict[str, Any]]:
+    """The ConsumedCapacity of an answer that lists the tables."""
+    return [consumed.wire(mode, splits=splits) for consumed in bill]

@@ -111,7 +111,7 @@ _FETCHED_AT_ONCE = 64
 def consumed(given_name: str, source: Source, units: float, fetched_units: float = 0.0) -> capacity.Consumed:
     """The capacity of a read that cost `units` on the table or index that it read, and `fetched_units` on the
     table for what a local index does not project."""
-    total = capacity.Consumed(given_name)
+    total = capacity.Consumed(given_name, writes=False)
     if source.index is None:
         total.add(units)
     else:
