@@ -93,9 +93,15 @@ class _Walk:
     """
 
     items_max: int | None
+    limit: int | None
     sizes: list[int] = field(default_factory=list)
     cut: bytes | None = None
     before: AttributeValue | None = None
+
+    @property
+    def likely(self) -> int | None:
+        """How many records are likely to be read from one partition."""
+        return self.limit if self.items_max is None else self.items_max + 1
 
 
 class _Order(NamedTuple):
@@ -124,7 +130,7 @@ def select(
         accesses.check_apart(source, access, bound.values)
     order = _order(statement, access, source.key)
     start = None if token is None else _start(token, bound, source)
-    walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None)
+    walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None, limit)
     if access.key is not None and source.index is None:
         key = accesses.key_of(access, source.key, bound.values)
         found = _one(reader, source, key, walk) if start is None else iter(())
@@ -234,7 +240,14 @@ def _walk_partitions(
         walk.sizes.append(0)
         partition = encoding.partition_of_one(spans.keys[key])
         for record in ranges.query_records(
-            reader, source, partition, spans.low, spans.high, reverse=order.items, start=after
+            reader,
+            source,
+            partition,
+            spans.low,
+            spans.high,
+            reverse=order.items,
+            start=after,
+            likely=walk.likely,
         ):
             if seen == walk.items_max:
                 walk.cut = last
@@ -256,7 +269,7 @@ def _one(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[byt
 def _scan(reader: Reader, source: Source, start: _Start | None, walk: _Walk) -> Iterator[bytes]:
     walk.sizes.append(0)
     position = None if start is None else start.position
-    for record in ranges.scan_records(reader, source, 0, 1, position):
+    for record in ranges.scan_records(reader, source, 0, 1, position, walk.likely):
         walk.sizes[0] += records.size_of(record)
         yield record
 

@@ -82,11 +82,15 @@ class Reader(Protocol):
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         """The records of one partition with `low <= sort < high`, as `(sort, value)`, in order.
 
         `high=None` means to the end of the partition. With `reverse`, from the highest down. A body may
         write while its scan is under way; whether that scan shows those writes is not defined.
+
+        `likely` is the number of records that the body expects to take; None: about a megabyte, or all. It
+        changes no result. An engine that fetches records from elsewhere fetches so many at first.
         """
         ...
 
@@ -95,10 +99,13 @@ class Reader(Protocol):
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         """The records of a space with `low <= (partition, sort) < high`, as `(partition, sort, value)`.
 
-        The partitions in `low` and `high` may be shorter or longer than those of the space.
+        The partitions in `low` and `high` may be shorter or longer than those of the space. `likely` is as in
+        `scan`.
         """
         ...
 

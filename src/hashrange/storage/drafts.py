@@ -66,6 +66,7 @@ class Draft:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         _not_by_gets()
 
@@ -74,6 +75,8 @@ class Draft:
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         _not_by_gets()
 

@@ -187,10 +187,11 @@ class _Reader:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         # b"\0" appended makes the next partition in byte order, hence the end of this one.
         end = (partition + b"\0", b"") if high is None else (partition, high)
-        for (_, sort), value in self._walk(space, (partition, low), end, reverse):
+        for (_, sort), value in self._walk(space, (partition, low), end, reverse, likely):
             yield sort, value
 
     def scan_space(
@@ -198,26 +199,35 @@ class _Reader:
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        for (partition, sort), value in self._walk(space, low, high, False):
+        for (partition, sort), value in self._walk(space, low, high, False, likely):
             yield partition, sort, value
 
     def totals(self, space: int) -> Totals:
         return self._engine._totals.get(space, _NO_TOTALS)
 
     def _walk(
-        self, space: int, low: tuple[bytes, bytes], high: tuple[bytes, bytes] | None, reverse: bool
+        self,
+        space: int,
+        low: tuple[bytes, bytes],
+        high: tuple[bytes, bytes] | None,
+        reverse: bool,
+        likely: int | None,
     ) -> Iterator[tuple[tuple[bytes, bytes], bytes]]:
         if high is not None and low >= high:
             return
         low_included = True
+        wanted = _SCAN_CHUNK if likely is None else min(likely, _SCAN_CHUNK)
         while True:
-            found = self._chunk(space, low, high, low_included, reverse)
+            found = self._chunk(space, low, high, low_included, reverse, wanted)
             for key, value in found:
                 if value is not None:
                     yield key, value
-            if len(found) < _SCAN_CHUNK:
+            if len(found) < wanted:
                 return
+            wanted = _SCAN_CHUNK
             if reverse:
                 high = found[-1][0]
             else:
@@ -230,13 +240,14 @@ class _Reader:
         high: tuple[bytes, bytes] | None,
         low_included: bool,
         reverse: bool,
+        wanted: int,
     ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
-        """The next records of a walk: fewer than `_SCAN_CHUNK` only at its end."""
+        """The next records of a walk: fewer than `wanted` only at its end."""
         # Looked up for each chunk, because the body may have deleted or created the space since the last one.
         records = self._spaces.get(space)
         if records is None:
             return []
-        keys = islice(records.irange(low, high, (low_included, False), reverse), _SCAN_CHUNK)
+        keys = islice(records.irange(low, high, (low_included, False), reverse), wanted)
         return [(key, records[key]) for key in keys]
 
 
@@ -284,15 +295,16 @@ class _Snapshot(_Reader):
         high: tuple[bytes, bytes] | None,
         low_included: bool,
         reverse: bool,
+        wanted: int,
     ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
         with self._engine._lock:
-            found = _Reader._chunk(self, space, low, high, low_included, reverse)
+            found = _Reader._chunk(self, space, low, high, low_included, reverse, wanted)
             images = self._images.get(space)
             if images is None:
                 return found
             # Take the images in the range of this chunk only; later images belong to the next chunk.
             start, end, inclusive = low, high, (low_included, False)
-            if len(found) >= _SCAN_CHUNK:
+            if len(found) >= wanted:
                 last = found[-1][0]
                 start, end = (last, high) if reverse else (low, last)
                 inclusive = (True, False) if reverse else (low_included, True)

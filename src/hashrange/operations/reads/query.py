@@ -36,7 +36,14 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         _check_filter(source, reading, filter_parameter)
         pages.check_shown(source, reading)
         found = ranges.query_records(
-            reader, source, selected.partition, selected.low, selected.high, reverse=reverse, start=start
+            reader,
+            source,
+            selected.partition,
+            selected.low,
+            selected.high,
+            reverse=reverse,
+            start=start,
+            likely=reading.limit,
         )
         return pages.read(reader, source, reading, found)
 

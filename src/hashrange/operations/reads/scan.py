@@ -26,7 +26,9 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         keys.check_scalars(table, reading.nested)
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_shown(source, reading)
-        found = ranges.scan_records(reader, source, reading.segment, reading.segments, start)
+        found = ranges.scan_records(
+            reader, source, reading.segment, reading.segments, start, likely=reading.limit
+        )
         return pages.read(reader, source, reading, found)
 
     return body

@@ -32,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     records.check_scan_space,
     records.check_long_addresses,
     records.check_long_scans,
+    records.check_what_is_likely_changes_no_result,
     records.check_totals,
     records.check_delete_space,
     records.check_append_numbers_increase,

@@ -300,6 +300,30 @@ def check_long_scans(opener: Opener) -> None:
         assert engine.read(lambda reader: list(reader.scan(1, P))) == expected[::2]
 
 
+def check_what_is_likely_changes_no_result(opener: Opener) -> None:
+    """A scan gives all records, also if the body takes more than it said that it was likely to."""
+    sorts = [b"%04d" % number for number in range(300)]
+    with opened(opener) as engine:
+
+        def fill(txn: Transaction) -> None:
+            for sort in sorts:
+                txn.put(1, P, sort, sort)
+
+        def body(reader: Reader) -> None:
+            for likely in (None, 1, 2, 64, 65, 299, 300, 10_000):
+                forward = [sort for sort, _ in reader.scan(1, P, b"0002", b"0298", likely=likely)]
+                assert forward == sorts[2:298]
+                backward = [sort for sort, _ in reader.scan(1, P, reverse=True, likely=likely)]
+                assert backward == sorts[::-1]
+                between = reader.scan_space(1, (P, b"0001"), (P, b"0299"), likely=likely)
+                assert [sort for _, sort, _ in between] == sorts[1:299]
+                assert next(iter(reader.scan(1, P, likely=likely)))[0] == sorts[0]
+
+        engine.write(fill)
+        engine.read(body)
+        engine.write(body)
+
+
 def check_totals(opener: Opener) -> None:
     with opened(opener) as engine:
         assert engine.read(lambda reader: reader.totals(1)) == Totals(0, 0)

@@ -202,20 +202,24 @@ class _Watched:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         place = ("scan", space, partition, low, high, reverse)
         self._runs.look(place)
-        return self._walk(self._inner.scan(space, partition, low, high, reverse=reverse), place)
+        found = self._inner.scan(space, partition, low, high, reverse=reverse, likely=likely)
+        return self._walk(found, place)
 
     def scan_space(
         self,
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         place = ("scan_space", space, low, high)
         self._runs.look(place)
-        return self._walk(self._inner.scan_space(space, low, high), place)
+        return self._walk(self._inner.scan_space(space, low, high, likely=likely), place)
 
     def _walk(self, found: Iterator[Any], place: Place) -> Iterator[Any]:
         """The scan, which may be interrupted once more when it has given its first record."""

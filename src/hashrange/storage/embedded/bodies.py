@@ -95,6 +95,7 @@ class ViewReader:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         prefix = pack(space, partition, b"")
         end = after(prefix) if high is None else prefix + high
@@ -105,6 +106,8 @@ class ViewReader:
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         return _partitions(self._walk(space, *_bounds(self, space, low, high)))
 
@@ -277,6 +280,7 @@ class LayeredTransaction:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes]]:
         prefix = pack(space, partition, b"")
         end = after(prefix) if high is None else prefix + high
@@ -287,6 +291,8 @@ class LayeredTransaction:
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         return _partitions(self._walk(space, *_bounds(self, space, low, high)))
 

@@ -280,6 +280,7 @@ class SkippingReader:
         high: bytes | None = None,
         *,
         reverse: bool = False,
+        likely: int | None = None,
     ) -> Iterator[_Record]:
         prefix = pack(space, partition, b"")
         found = self._walk(space, prefix + low, after(prefix) if high is None else prefix + high)
@@ -292,6 +293,8 @@ class SkippingReader:
         space: int,
         low: tuple[bytes, bytes] = (b"", b""),
         high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         start, end = space_range(space)
         first = next(self._walk(space, start, end), None)

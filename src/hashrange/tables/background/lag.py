@@ -121,7 +121,7 @@ def spaces_of_indexes(tables: Iterable[Table]) -> dict[int, Index]:
 
 def drop_first(txn: Transaction) -> bytes:
     """Drop the first change that waits, because it cannot be made; returns its place."""
-    place = next(iter(txn.scan(LAG_SPACE, CHANGE, _mark(txn))))[0]
+    place = next(iter(txn.scan(LAG_SPACE, CHANGE, _mark(txn), likely=1)))[0]
     txn.delete(LAG_SPACE, CHANGE, place)
     txn.put(LAG_SPACE, _MARK, b"", place + b"\x00")
     return place

@@ -138,6 +138,7 @@ def query_records(
     *,
     reverse: bool,
     start: bytes | None,
+    likely: int | None = None,
 ) -> Iterator[bytes]:
     """The records of one partition between `low` and `high`, in order; with `start`, only those after it."""
     if start is not None:
@@ -145,11 +146,16 @@ def query_records(
             high = start if high is None or start < high else high
         else:
             low = max(low, start + b"\x00")
-    return map(_RECORD, reader.scan(source.space, partition, low, high, reverse=reverse))
+    return map(_RECORD, reader.scan(source.space, partition, low, high, reverse=reverse, likely=likely))
 
 
 def scan_records(
-    reader: Reader, source: Source, segment: int, segments: int, start: tuple[bytes, bytes] | None
+    reader: Reader,
+    source: Source,
+    segment: int,
+    segments: int,
+    start: tuple[bytes, bytes] | None,
+    likely: int | None = None,
 ) -> Iterator[bytes]:
     """The records of a segment, one of `segments` equal ranges of the hash, in the order of the hash.
 
@@ -159,7 +165,7 @@ def scan_records(
     high = None if segment + 1 == segments else (_segment_start(segment + 1, segments), b"")
     if start is not None:
         low = max(low, (start[0], start[1] + b"\x00"))
-    for _, _, record in reader.scan_space(source.space, low, high):
+    for _, _, record in reader.scan_space(source.space, low, high, likely=likely):
         yield record
 
 

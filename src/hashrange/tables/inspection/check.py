@@ -231,7 +231,8 @@ class _Walk:
         problems: list[Problem] = []
         sizes: list[int] = []
         last: tuple[bytes, bytes] | None = None
-        for partition, sort, record in islice(reader.scan_space(self.space, low), BITE_RECORDS):
+        found = reader.scan_space(self.space, low, likely=BITE_RECORDS)
+        for partition, sort, record in islice(found, BITE_RECORDS):
             last = partition, sort
             sizes.append(records.size_of(record))
             try:
@@ -425,7 +426,7 @@ def _check_collections(engine: Readable, table: Table) -> Iterator[Problem]:
         last: tuple[bytes, bytes] | None = None
         for partition, sort, _ in islice(reader.scan_space(table.collection_space, low), BITE_RECORDS):
             last = partition, sort
-            if sort or next(iter(reader.scan(table.space, partition)), None) is None:
+            if sort or next(iter(reader.scan(table.space, partition, likely=1)), None) is None:
                 message = "there is a size for an item collection without items"
                 put_right = partial(_delete_size, table=table, partition=partition, sort=sort)
                 problems.append(Problem(table.full_name, message, None, partition, sort, put_right))
@@ -501,7 +502,7 @@ def _in_use(reader: Reader, spaces: list[int]) -> list[int]:
     found: list[int] = []
     for space in spaces:
         try:
-            if next(iter(reader.scan_space(space)), None) is not None or any(reader.totals(space)):
+            if next(iter(reader.scan_space(space, likely=1)), None) is not None or any(reader.totals(space)):
                 found.append(space)
         except StorageError:
             found.append(space)

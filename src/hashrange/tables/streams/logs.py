@@ -268,14 +268,14 @@ def every_stream(
 def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> Iterator[tuple[int, Change]]:
     """Up to `limit` records of a shard with sequences above `after`, as `(sequence, change)`."""
     low = (after + 1).to_bytes(8)
-    for place, stored in islice(reader.scan(stream.space, shard_log(shard), low), limit):
+    for place, stored in islice(reader.scan(stream.space, shard_log(shard), low, likely=limit), limit):
         pace.point()
         yield int.from_bytes(place), _DECODE_CHANGE.decode(stored)
 
 
 def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
     """The sequence of a shard's newest record, its horizon if it has none."""
-    for place, _ in reader.scan(stream.space, shard_log(shard.id), reverse=True):
+    for place, _ in reader.scan(stream.space, shard_log(shard.id), reverse=True, likely=1):
         return int.from_bytes(place)
     return shard.horizon
 
@@ -370,7 +370,7 @@ def _last_time(reader: Reader, stream: Stream, shard: Shard) -> float:
     record."""
     if next(_from_horizon(reader, stream, shard), None) is None:
         return 0.0  # all records are trimmed: a scan from the end would walk over all their tombstones
-    newest = next(reader.scan(stream.space, shard_log(shard.id), reverse=True), None)
+    newest = next(reader.scan(stream.space, shard_log(shard.id), reverse=True, likely=1), None)
     return (_time_of(newest[1]) if newest is not None else None) or 0.0
 
 
