@@ -63,23 +63,25 @@ def pack_number(text: str) -> bytes:
     if text == "0":
         return _ZERO
     negative = text[0] == "-"
-    whole, _, fraction = (text[1:] if negative else text).partition(".")
+    digits, exponent = _digits(text[1:] if negative else text)
+    body = bytes((exponent - NUMBER_EXPONENT_MIN, *_pairs(digits), 0))
+    return b"\x40" + body.translate(_INVERT) if negative else b"\xc0" + body
+
+
+def _digits(text: str) -> tuple[str, int]:
+    """The digits of a positive number, without zeros around them, and the exponent of the first one."""
+    whole, _, fraction = text.partition(".")
     if whole == "0":
         digits = fraction.lstrip("0")
-        exponent = len(digits) - len(fraction) - 1
-    else:
-        digits = whole + fraction if fraction else whole.rstrip("0")
-        exponent = len(whole) - 1
+        return digits, len(digits) - len(fraction) - 1
+    return whole + fraction if fraction else whole.rstrip("0"), len(whole) - 1
+
+
+def _pairs(digits: str) -> list[int]:
+    """The digits two by two, each pair + 1."""
     if len(digits) % 2:
         digits += "0"
-    body = bytes(
-        (
-            exponent - NUMBER_EXPONENT_MIN,
-            *[_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)],
-            0,
-        )
-    )
-    return b"\x40" + body.translate(_INVERT) if negative else b"\xc0" + body
+    return [_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)]
 
 
 def unpack_number(packed: bytes) -> str:
@@ -167,22 +169,16 @@ def _place(key: bytes) -> bytes:
 
 def oracle_number(text: str) -> bytes:
     """The bytes of Oracle's NUMBER for a number in normal form."""
-    packed = pack_number(text)
-    if packed == _ZERO:
+    if text == "0":
         return _ZERO
-    negative = packed[0] == 0x40
-    body = packed[1:].translate(_INVERT) if negative else packed[1:]
-    exponent = body[0] + NUMBER_EXPONENT_MIN
-    digits = "".join([f"{pair - 1:02}" for pair in body[1:-1]])
-    if exponent % 2 == 0:  # the first digit to the base 100 has one decimal digit only
-        digits = "0" + digits
-    digits = digits.rstrip("0")
-    digits += "0" * (len(digits) % 2)
-    pairs = [int(digits[at : at + 2]) for at in range(0, len(digits), 2)]
+    negative = text[0] == "-"
+    digits, exponent = _digits(text[1:] if negative else text)
+    # An even exponent leaves the first digit to the base 100 one decimal digit only.
+    pairs = _pairs(digits if exponent % 2 else "0" + digits)
     if not negative:
-        return bytes([exponent // 2 + 193, *[pair + 1 for pair in pairs]])
-    end = [0x66] if len(pairs) < _ORACLE_DIGITS_MAX else []
-    return bytes([62 - exponent // 2, *[101 - pair for pair in pairs], *end])
+        return bytes((exponent // 2 + 193, *pairs))
+    end = (0x66,) if len(pairs) < _ORACLE_DIGITS_MAX else ()
+    return bytes((62 - exponent // 2, *[102 - pair for pair in pairs], *end))
 
 
 def successor(prefix: bytes) -> bytes | None:
