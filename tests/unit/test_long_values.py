@@ -16,6 +16,7 @@ from hashrange.expressions.substitutions import Substitutions
 from hashrange.expressions.updates import update
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.values import admit_item, item_size
+from hashrange.values.compare import canonical, canonical_members
 
 LONG: Any = {"L": [{"NULL": True}] * 100_000}
 VALUE: Any = {":one": {"L": [{"N": "1"}]}}
@@ -55,3 +56,14 @@ def test_the_order_of_a_large_set_is_that_of_a_small_one(name: str) -> None:
     key: Any = {"SS": str.encode, "NS": Decimal, "BS": b64decode}[name]
     assert len(value[name]) == len(members)
     assert [key(member) for member in value[name]] == sorted(map(key, members))
+
+
+def test_the_members_of_a_long_list_are_found_wherever_they_are() -> None:
+    plain: list[Any] = [{"N": str(n)} for n in range(10_000)]
+    mixed: list[Any] = [*plain, {"SS": ["b", "a"]}, {"M": {"y": {"S": "1"}, "x": {"NS": ["2", "1"]}}}]
+    members = canonical_members(mixed)
+    assert len(members) == len(mixed)
+    assert members == frozenset(map(canonical, mixed))
+    for wanted in ({"SS": ["a", "b"]}, {"M": {"x": {"NS": ["1", "2"]}, "y": {"S": "1"}}}, {"N": "9999"}):
+        assert canonical(wanted) in members
+    assert canonical({"N": "10000"}) not in members

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from hashrange import pace
 from hashrange.values import numbers
 from hashrange.values.attributes import AttributeValue, decode_binary
 
@@ -65,12 +66,19 @@ def order(left: AttributeValue, right: AttributeValue) -> int | None:
 
 def canonical_members(members: list[AttributeValue]) -> frozenset[bytes]:
     """The canonical forms of a list's members."""
-    if _may_have_sets(orjson.dumps(members)):
-        return frozenset([canonical(member) for member in members])
-    # A loop in C: a list may have 200,000 members.
-    return frozenset(map(_dumps_sorted, members))
+    found: set[bytes] = set()
+    for start in range(0, len(members), _CHUNK_MEMBERS):
+        pace.point()
+        chunk = members[start : start + _CHUNK_MEMBERS]
+        if _may_have_sets(orjson.dumps(chunk)):
+            found.update([canonical(member) for member in chunk])
+        else:
+            # A loop in C: a list may have 200,000 members.
+            found.update(map(_dumps_sorted, chunk))
+    return frozenset(found)
 
 
+_CHUNK_MEMBERS: Final = 4_096
 _dumps_sorted: Final = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
