@@ -269,6 +269,7 @@ class Database:
 
         Returns the seconds until it is to be called again; 0 while more is due.
         """
+        catalog.decoded.age()
         tables = self.engine.read(lambda reader: list(catalog.definitions(reader)))
         # Read the clock after the definitions, as `states.end` demands.
         occasion = Occasion(self.clock.now(), self.settings)

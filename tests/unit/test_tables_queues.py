@@ -82,7 +82,7 @@ def test_what_was_too_old_is_found_when_the_clock_goes_back() -> None:
 # -- What RocksDB walks over ------------------------------------------------------------------------------
 
 RECORDS = 4_000
-FEW = 50
+FEW = 150
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ No name, account or region holds a slash. See decision 9.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -31,8 +31,50 @@ from hashrange.tables.streams import logs
 TABLE = b"table"
 _NEXT_SPACE = b"next-space"
 
-# Large enough to keep the definitions of all tables, because each sweep reads all of them.
-_decode = lru_cache(maxsize=16_384)(tables.decode)
+_ENTRIES_MAX: Final = 16_384
+
+
+class Decoded:
+    """Tables by their stored definitions, kept in two generations.
+
+    `age` lets go of the tables that were not asked for since it was called before. Each sweep calls it and
+    then reads all definitions: so the tables that exist stay, however many there are, and those that were
+    changed or deleted go.
+    """
+
+    __slots__ = ("_decode", "_entries_max", "_old", "_young", "misses")
+
+    def __init__(self, entries_max: int, decode: Callable[[bytes], Table]) -> None:
+        self._entries_max = entries_max
+        self._decode = decode
+        self._young: dict[bytes, Table] = {}
+        self._old: dict[bytes, Table] = {}
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def get(self, stored: bytes) -> Table:
+        """The table of a stored definition. Raises what decoding it raises."""
+        found = self._young.get(stored)
+        if found is not None:
+            return found
+        found = self._old.pop(stored, None)
+        if found is None:
+            found = self._decode(stored)
+            self.misses += 1
+        if len(self._young) >= self._entries_max:
+            self.age()
+        self._young[stored] = found
+        return found
+
+    def age(self) -> None:
+        """Let go of what was not asked for since the last call."""
+        self._old = self._young
+        self._young = {}
+
+
+decoded: Final = Decoded(_ENTRIES_MAX, tables.decode)
 
 
 def _place(full_name: str) -> bytes:
@@ -43,13 +85,13 @@ def _place(full_name: str) -> bytes:
 def find_full(reader: Reader, full_name: str) -> Table | None:
     """The table with this full name, in any state, or None."""
     stored = reader.get(CATALOG_SPACE, TABLE, _place(full_name))
-    return _decode(stored) if stored is not None else None
+    return decoded.get(stored) if stored is not None else None
 
 
 def find(reader: Reader, name: str, scope: str) -> Table | None:
     """The table called `name`, in whatever state, or None."""
     stored = reader.get(CATALOG_SPACE, TABLE, f"{scope}/{name}".encode())
-    return _decode(stored) if stored is not None else None
+    return decoded.get(stored) if stored is not None else None
 
 
 def open_active(reader: Reader, name: str, scope: str) -> Table:
@@ -83,7 +125,7 @@ def names(reader: Reader, scope: str, after: str | None = None, region: str | No
         pace.point()
         name = sort[len(prefix) :].decode(errors="backslashreplace")
         try:
-            table = _decode(stored)
+            table = decoded.get(stored)
         except (msgspec.MsgspecError, ValueError):
             yield name  # the damaged definition's name
             continue
@@ -110,7 +152,7 @@ def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Tab
         pace.point()
         full_name = _full_name(sort)
         try:
-            yield full_name, _decode(stored)
+            yield full_name, decoded.get(stored)
         except (msgspec.MsgspecError, ValueError) as error:
             yield full_name, error
 
