@@ -147,7 +147,7 @@ class Database:
             shapes.check_types(operation, request)
             raise
         except CommitError as error:  # the engine has logged it, once for all that it fails
-            raise InternalServerError(INTERNAL) from error
+            raise _unacknowledged(error)  # noqa: B904 (it knows its cause)
         if not entry.consumes:
             return result  # type: ignore[no-any-return]
         answer: Answer = result[0]
@@ -255,9 +255,7 @@ class Database:
             except Exception as earlier:
                 return earlier
         elif isinstance(error, CommitError):  # the engine has logged it, once for all that it fails
-            refused = InternalServerError(INTERNAL)
-            refused.__cause__ = error
-            return refused
+            return _unacknowledged(error)
         elif isinstance(error, StorageError):
             # The text of the error is enough: a traceback would not help an operator.
             _log.error("the store failed: %s", error)
@@ -397,6 +395,14 @@ class _Asked:
 
 def _call(callback: Callable[[], None]) -> None:
     callback()
+
+
+def _unacknowledged(error: CommitError) -> InternalServerError:
+    """What a client hears of a commit that failed, or may have. Its cause is set here, because a compiled
+    `raise ... from` sets none."""
+    told = InternalServerError(INTERNAL)
+    told.__cause__ = error
+    return told
 
 
 def _new_id() -> str:
