@@ -356,6 +356,7 @@ REQUESTS: dict[str, list[Json]] = {
         {"TableName": PLAIN, "TimeToLiveSpecification": {"Enabled": False, "AttributeName": "ttl"}},
     ],
     "DescribeTimeToLive": [{"TableName": PLAIN}],
+    "DescribeContinuousBackups": [{"TableName": PLAIN}],
     "TagResource": [
         {
             "ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}",

@@ -64,6 +64,12 @@ def test_broken_http_may_be_answered_by_others_than_the_api() -> None:
     assert find_fault("framing", 100, 503, b"", b"") == "status 503"
 
 
+def test_only_operations_without_an_answer_may_say_nothing() -> None:
+    answer = (200, b"HTTP/1.1 200 X\r\nx-amz-crc32: 0\r\n", b"")
+    assert find_fault("values", 100, *answer, "TagResource") is None
+    assert find_fault("values", 100, *answer, "PutItem") == "no JSON"
+
+
 def test_mutations_of_one_seed_are_the_same_and_of_every_kind() -> None:
     first, second = (Mutator(Seeds(), "1/0") for _ in range(2))
     drawn = [first.draw() for _ in range(500)]

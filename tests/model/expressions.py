@@ -285,6 +285,17 @@ def update(actions: Sequence[Action], before: Item) -> Item:
     return after
 
 
+def create(actions: Sequence[Action], key: Item) -> Item | None:
+    """The item that the actions make where there is none; None if they make none.
+
+    Attributes of which something is removed, and nothing set, are left alone. Raises `Refused`.
+    """
+    making = {action[1][0] for action in actions if action[0] not in ("remove", "delete")}
+    if actions and not making:
+        return None
+    return update([action for action in actions if action[1][0] in making], key)
+
+
 def _index(path: Path) -> int:
     return path[-1] if isinstance(path[-1], int) else 0
 

@@ -18,7 +18,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from hashrange.values import AttributeValue, Item, admit_value, item_size
-from model.expressions import Action, Condition, Refused, holds, plain_item, token, update
+from model.expressions import Action, Condition, Refused, create, holds, plain_item, token, update
 
 FIVE_YEARS = 5 * 365 * 24 * 3600
 TOKEN_SECONDS = 600
@@ -166,8 +166,12 @@ class Table:
         if write.action == "put":
             after = copy.deepcopy(write.item)
         elif write.action == "update":
-            after = update(write.actions, before if before is not None else copy.deepcopy(write.item))
-            self.check_index_keys(after)
+            if before is not None:
+                after = update(write.actions, before)
+            else:
+                after = create(write.actions, write.item)
+            if after is not None:
+                self.check_index_keys(after)
         cost = self.write_cost(before, after)
         if after is not None:
             self.items[key] = after
