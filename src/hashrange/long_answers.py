@@ -31,7 +31,7 @@ RUN_RESPONSES_MAX: Final = 8
 class Pieces:
     """A JSON text in pieces. `size` is its length and `crc` its CRC32.
 
-    `beside` is the text of the answer without its `Responses`.
+    `beside` is the text of the answer without its long member.
     """
 
     __slots__ = ("beside", "chunks", "crc", "size")
@@ -116,7 +116,7 @@ class _Writer:
 
     def _close(self) -> None:
         if self._open:
-            self._chunks.append(b"".join(self._open) if len(self._open) > 1 else self._open[0])
+            self._chunks.append(b"".join(self._open))
         self._open = []
         self._open_bytes = 0
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from typing import Any, Final
 
@@ -165,6 +165,17 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
     return _text_size(content)
 
 
+def portions(members: list[Any]) -> Iterator[list[Any]]:
+    """The members in lists that a loop in C goes over in a short time; others may run before each of them."""
+    if len(members) <= _CHUNK_MEMBERS:
+        pace.point()
+        yield members
+        return
+    for start in range(0, len(members), _CHUNK_MEMBERS):
+        pace.point()
+        yield members[start : start + _CHUNK_MEMBERS]
+
+
 def in_order(name: str, members: Iterable[str]) -> list[str]:
     """The members of a set of type `name` as DynamoDB keeps them: texts and binaries by their bytes, numbers
     by value. Texts compare as their UTF-8 bytes do."""
@@ -172,10 +183,7 @@ def in_order(name: str, members: Iterable[str]) -> list[str]:
     ordered = list(members)
     if len(ordered) <= _CHUNK_MEMBERS:
         return sorted(ordered, key=key)
-    runs = []
-    for start in range(0, len(ordered), _CHUNK_MEMBERS):
-        pace.point()
-        runs.append(sorted(ordered[start : start + _CHUNK_MEMBERS], key=key))
+    runs = [sorted(portion, key=key) for portion in portions(ordered)]
     merged = []
     for place, member in enumerate(merge(*runs, key=key)):
         if not place & _POINT_MASK:
@@ -290,9 +298,7 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     looked_at = 0
     seen: set[str] = set()
     try:
-        for start in range(0, len(members), _CHUNK_MEMBERS):
-            pace.point()
-            chunk = members[start : start + _CHUNK_MEMBERS] if len(members) > _CHUNK_MEMBERS else members
+        for chunk in portions(members):
             total += _text_size("".join(chunk))
             if total <= ITEM_BYTES_MAX:
                 seen.update(chunk)
@@ -412,11 +418,7 @@ def value_size(value: AttributeValue) -> int:
 def _members_size(members: list[AttributeValue]) -> int:
     if len(members) <= _CHUNK_MEMBERS:
         return sum(map(value_size, members))
-    total = 0
-    for begin in range(0, len(members), _CHUNK_MEMBERS):
-        pace.point()
-        total += sum(map(value_size, members[begin : begin + _CHUNK_MEMBERS]))
-    return total
+    return sum([sum(map(value_size, portion)) for portion in portions(members)])
 
 
 def size_within(value: AttributeValue, bytes_max: int) -> int:

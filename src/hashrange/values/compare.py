@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange import pace
 from hashrange.values import numbers
-from hashrange.values.attributes import AttributeValue, decode_binary
+from hashrange.values.attributes import AttributeValue, decode_binary, portions
 
 
 def equal(left: AttributeValue, right: AttributeValue) -> bool:
@@ -67,9 +66,7 @@ def order(left: AttributeValue, right: AttributeValue) -> int | None:
 def canonical_members(members: list[AttributeValue]) -> frozenset[bytes]:
     """The canonical forms of a list's members."""
     found: set[bytes] = set()
-    for start in range(0, len(members), _CHUNK_MEMBERS):
-        pace.point()
-        chunk = members[start : start + _CHUNK_MEMBERS]
+    for chunk in portions(members):
         if _may_have_sets(orjson.dumps(chunk)):
             found.update([canonical(member) for member in chunk])
         else:
@@ -78,7 +75,6 @@ def canonical_members(members: list[AttributeValue]) -> frozenset[bytes]:
     return frozenset(found)
 
 
-_CHUNK_MEMBERS: Final = 4_096
 _dumps_sorted: Final = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
