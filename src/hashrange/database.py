@@ -37,7 +37,7 @@ from hashrange.operations.context import Answer, Caller, Context, Operation, Req
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitError, Engine, Stopped, StorageError
+from hashrange.storage.api import CommitError, Engine, Stopped, StorageError, StoreClosed
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
@@ -209,8 +209,11 @@ class Database:
         _Asked(self, entry, operation, request, caller, body, is_write, done, encode).run_aside()
 
     def go_on_aside(self, asked: _Asked) -> None:
-        """Run a stopped request again on a worker thread."""
-        self._workers.start(asked.run_aside)
+        """Run a stopped request again on a worker thread; if the database was closed meanwhile, end it."""
+        try:
+            self._workers.start(asked.run_aside)
+        except RuntimeError:
+            asked.finish(None, StoreClosed())
 
     def works_aside(self) -> bool:
         """Whether requests are at work on the threads for those that take long."""

@@ -29,6 +29,7 @@ class Workers:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: set[Task] = set()
+        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -40,6 +41,8 @@ class Workers:
 
         Raises RuntimeError when the workers are closed.
         """
+        if self._closed:
+            raise RuntimeError("the workers are closed")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="hashrange-worker")
         task = Task()
@@ -67,6 +70,7 @@ class Workers:
 
     def close(self) -> None:
         """Abandon the work that is under way, and wait for its end. Idempotent."""
+        self._closed = True
         for task in tuple(self._tasks):
             task.abandon()
         if self._pool is not None:

@@ -18,8 +18,9 @@ import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
-from hashrange.storage.api import Engine, StoreClosed
+from hashrange.storage.api import Done, Engine, Stopped, StoreClosed
 from hashrange.storage.contract import faults
+from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
@@ -265,6 +266,35 @@ def test_a_closed_database_says_how_to_go_on(engine: Engine, ask: Any) -> None:
     ):
         with pytest.raises(refused[0], match=refused[1]):
             ask(database, operation, request)
+
+
+class Queueing(Reruns):
+    """An engine that queues every submitted body; the test ends it."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryEngine(), interruptions_max=0)
+        self.queued: list[Done] = []
+
+    def submit(self, body: Any, done: Done) -> None:
+        self.queued.append(done)
+
+
+@pytest.mark.parametrize("had_long_work", [True, False])
+def test_a_body_that_is_stopped_after_the_database_was_closed_ends_with_an_error(had_long_work: bool) -> None:
+    engine = Queueing()
+    database = Database(engine)
+    execute(database, "CreateTable", copy.deepcopy(CREATE))
+    if had_long_work:
+        database.start_aside(lambda: None)
+    outcomes: list[tuple[Any, Exception | None]] = []
+    put = {"TableName": "table", "Item": copy.deepcopy(ITEM)}
+    database.submit("PutItem", put, CALLER, lambda *outcome: outcomes.append(outcome), orjson.dumps)
+    database.close()
+    [done] = engine.queued
+    done(None, Stopped("by the test"))
+    [(answer, error)] = outcomes
+    assert answer is None
+    assert isinstance(error, InternalServerError)
 
 
 def test_importing_the_package_loads_no_more_than_is_asked_for() -> None:

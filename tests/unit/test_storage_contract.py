@@ -14,10 +14,18 @@ from hashrange.storage.memory import MemoryEngine
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("engine", ["memory", "embedded", "memory with reruns", "embedded with reruns"])
+@pytest.mark.parametrize(
+    "engine",
+    ["memory", "embedded", "embedded in small batches", "memory with reruns", "embedded with reruns"],
+)
 def test_contract(engine: str, check: contract.Check, tmp_path: Path) -> None:
+    batch_bodies_max = 3 if "small" in engine else 4_096
+
     def opener(name: str) -> Any:
-        inner: Any = MemoryEngine() if engine.startswith("memory") else EmbeddedEngine(tmp_path / name)
+        if engine.startswith("memory"):
+            inner: Any = MemoryEngine()
+        else:
+            inner = EmbeddedEngine(tmp_path / name, batch_bodies_max=batch_bodies_max)
         return Reruns(inner) if engine.endswith("reruns") else inner
 
     check(opener)

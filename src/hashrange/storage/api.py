@@ -17,8 +17,8 @@ changes while a read body runs.
 A body must not catch exceptions that are a `BaseException` but no `Exception`. `pace` raises one when the
 body has taken too long for the thread that it runs on. An engine may raise one to stop a body, fetch records
 that the body needs, and run it again. Such an exception passes through `read`, `write`, `submit` and
-`submit_read` unchanged, and the body has written nothing. A submitted body that the engine runs later ends
-with `Stopped` instead.
+`submit_read` unchanged, and the body has written nothing. A submitted body that the engine queued, and ran
+when `submit` had returned, ends with `Stopped` instead, and the bodies queued after it run.
 
 What every engine promises (and `storage.contract` tests):
 
@@ -190,8 +190,9 @@ class Engine(Protocol):
 
         If the outcome need not wait, `done` may be called before `submit` returns. Otherwise it is called
         through the function given to `deliver_on`, once per batch, so that an event loop is woken once
-        for all the requests of a batch. An engine that has too much under way keeps the body in a queue, and
-        runs it later: `submit` never waits.
+        for all the requests of a batch. `submit` never waits: an engine that has too much under way queues
+        the body, and runs it later. A body does not keep the loop for longer than `pace.TURN_SECONDS`, and
+        queued bodies run a few at a time.
         """
         ...
 
@@ -200,12 +201,21 @@ class Engine(Protocol):
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
-        """Have outcomes delivered by `deliver(callback)`, for example an event loop's
-        `call_soon_threadsafe`. Without it they are delivered on the engine's commit thread.
+        """Use the event loop whose thread calls this and will call `submit`. An engine that was given no loop
+        delivers outcomes, and runs queued bodies, on threads of its own.
 
-        `defer(callback)`, for example an event loop's `call_soon`, calls `callback` when the caller of
-        `submit` has nothing more to submit for now. The engine starts a commit then, so that this commit
-        holds all bodies that were submitted together. `deliver` must not block.
+        `deliver(callback)` has the loop call `callback`, for example by `call_soon_threadsafe`. The engine
+        calls `deliver` on any thread, to deliver outcomes or to run queued bodies. `deliver` must not block.
+        If it raises, because the loop is closed, the engine drops these outcomes and goes on.
+
+        `defer(callback)`, for example `call_soon`, has the loop call `callback` in its next round, when the
+        caller of `submit` has nothing more to submit for now. The engine calls `defer` on the loop's thread
+        only. It starts a commit in that round, so that the commit holds all bodies that were submitted
+        together.
+
+        Each call replaces both functions. Bodies that the former loop was to run then run on the new one, and
+        outcomes that were not handed to the former `deliver` go to the new one. A callback of the former loop
+        may still be called, at any time or never.
         """
         ...
 
@@ -228,7 +238,11 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for the bodies and commits under way, then release everything. Idempotent."""
+        """Wait for the bodies and commits under way, then release everything. Idempotent.
+
+        Queued bodies run to their end, on the engine's threads and without a turn that limits them, because
+        the event loop may have ended, or wait for `close` itself. Their outcomes are delivered as ever.
+        """
         ...
 
 
@@ -259,8 +273,8 @@ class CommitUnknown(CommitError):
 
 
 class Stopped(StorageError):
-    """`pace` stopped a submitted body that the engine had kept and ran later; the body has written
-    nothing."""
+    """A submitted body that the engine had queued was ended by an exception that is no `Exception`, such as
+    `pace.TurnOver`. The body has written nothing, and may be run again."""
 
 
 class DataDirectoryLocked(StorageError):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import commits, records
+from hashrange.storage.contract import commits, loops, records
 from hashrange.storage.contract.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "Check", "Opener"]
@@ -38,10 +38,15 @@ CHECKS: Final[tuple[Check, ...]] = (
     records.check_append_numbers_increase,
     commits.check_reads_are_of_one_moment,
     commits.check_writes_are_serializable,
-    commits.check_deliver_on,
-    commits.check_deferred_commits,
-    commits.check_done_may_submit,
-    commits.check_close_waits_and_is_final,
+    loops.check_deliver_on,
+    loops.check_deferred_commits,
+    loops.check_done_may_submit,
+    loops.check_a_full_engine_queues,
+    loops.check_an_interrupted_body_in_the_queue_is_stopped,
+    loops.check_a_later_loop_takes_over,
+    loops.check_a_closed_loop_stops_nobody,
+    loops.check_close_waits_and_is_final,
+    loops.check_close_ends_queued_bodies,
     commits.check_stamps_never_decrease,
     commits.check_a_failed_commit_shows_nothing,
     commits.check_an_unknown_commit_is_whole_or_nothing,
@@ -53,4 +58,5 @@ DURABLE_CHECKS: Final[tuple[Check, ...]] = (
     commits.check_records_survive_closing,
     commits.check_stamps_survive_closing,
     commits.check_failed_commits_survive_no_closing,
+    loops.check_queued_bodies_survive_closing,
 )

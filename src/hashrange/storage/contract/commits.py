@@ -1,4 +1,4 @@
-"""The contract's checks of commits: isolation, delivery, order, failure, what survives. See `contract`."""
+"""The contract's checks of commits: isolation, order, failure, what survives. See `contract`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hashrange.storage.api import (
     Engine,
     Moment,
     Reader,
-    StorageError,
     Totals,
     Transaction,
 )
@@ -137,92 +136,6 @@ def check_writes_are_serializable(opener: Opener) -> None:
         assert get(engine, 1, P, b"n") == b"640"
         assert engine.read(lambda reader: reader.totals(1)) == Totals(640, 640)
         assert sum(int(value) for _, _, value in rows(engine, 2)) == 0
-
-
-def check_deliver_on(opener: Opener) -> None:
-    """Late outcomes come through `deliver`; those that are not, before `submit` returns."""
-    with opened(opener) as engine:
-        waiting: list[Callable[[], None]] = []
-        arrived = Event()
-
-        def deliver(callback: Callable[[], None]) -> None:
-            waiting.append(callback)
-            arrived.set()
-
-        engine.deliver_on(deliver)
-        outcomes = Outcomes(1)
-        engine.submit(lambda txn: txn.put(1, P, b"", b""), outcomes)
-        while not outcomes.results:
-            assert arrived.wait(30)
-            for callback in waiting:
-                callback()
-        outcomes.wait()
-        quick = Outcomes(1)
-        engine.submit(lambda txn: "read only", quick)
-        assert quick.results == ["read only"]
-
-
-def check_deferred_commits(opener: Opener) -> None:
-    """With `defer` all that is submitted before its callback runs is one batch, told of once."""
-    with opened(opener) as engine:
-        deferred: list[Callable[[], None]] = []
-        deliveries: list[Callable[[], None]] = []
-        arrived = Event()
-
-        def deliver(callback: Callable[[], None]) -> None:
-            deliveries.append(callback)
-            arrived.set()
-
-        engine.deliver_on(deliver, deferred.append)
-        outcomes = Outcomes(3)
-        for n in range(3):
-            engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
-        if deferred:  # an engine without commits to wait for has told the outcomes already
-            assert not outcomes.results
-            while deferred:  # an engine may wait for another round while more comes in
-                deferred.pop()()
-            assert arrived.wait(30)
-            for callback in deliveries:
-                callback()
-            assert len(deliveries) == 1
-        outcomes.wait()
-        assert len(outcomes.results) == 3
-
-
-def check_done_may_submit(opener: Opener) -> None:
-    with opened(opener) as engine:
-        outcomes = Outcomes(50)
-
-        def again(result: Any, error: Exception | None) -> None:
-            outcomes(result, error)
-            if result < 50:
-                engine.submit(step, again)
-
-        def step(txn: Transaction) -> int:
-            count = int(txn.get(1, P, b"") or b"0") + 1
-            txn.put(1, P, b"", b"%d" % count)
-            return count
-
-        engine.submit(step, again)
-        outcomes.wait()
-        assert outcomes.results == list(range(1, 51))
-
-
-def check_close_waits_and_is_final(opener: Opener) -> None:
-    engine = opener("store")
-    outcomes = Outcomes(20)
-    for n in range(20):
-        engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
-    engine.close()
-    engine.close()
-    outcomes.wait()
-    assert outcomes.errors == []
-    expect(StorageError, lambda: put(engine, 1, P, b"", b""))
-    expect(StorageError, lambda: get(engine, 1, P, b""))
-    late = Outcomes(1)
-    engine.submit(lambda txn: None, late)
-    late.wait()
-    assert isinstance(late.errors[0], StorageError)
 
 
 def check_a_failed_commit_shows_nothing(opener: Opener) -> None:

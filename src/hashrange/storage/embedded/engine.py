@@ -74,8 +74,7 @@ _MIB: Final = 1024 * 1024
 _REPAIR_PAUSE_SECONDS_MIN: Final = 0.05
 _REPAIR_PAUSE_SECONDS_MAX: Final = 2.0
 
-# How many queued bodies run in one turn of the event loop.
-_QUEUED_BODIES_PER_TURN: Final = 64
+_QUEUED_BODIES_PER_TURN: Final = 64  # in one turn of the event loop
 
 _Records = dict[bytes, bytes | None]
 
@@ -196,9 +195,10 @@ class EmbeddedEngine:
     ) -> None:
         with self._lock:
             self._deliver, self._defer = deliver, defer
-            # An earlier loop may have been asked to start a commit, and will not do it any more.
-            self._starting = False
+            self._starting = False  # an earlier loop may not do what it was asked to
             self._release()
+        if self._queued:
+            self._hand_over(self._run_queued)
 
     def refusing(self) -> str | None:
         return self._broken
@@ -278,16 +278,17 @@ class EmbeddedEngine:
         outcomes: list[Outcome | None] = []
         turn = pace.turn()
         with self._lock:
+            defer = None if self._closed else self._defer
             while self._queued and not self._collecting.full(self._batch_bodies_max):
-                if len(outcomes) == _QUEUED_BODIES_PER_TURN and self._defer is not None and not self._closed:
-                    self._defer(self._run_queued)
+                if defer is not None and len(outcomes) == _QUEUED_BODIES_PER_TURN:
+                    defer(self._run_queued)
                     break
                 body, done = self._queued.popleft()
-                turn.begin(pace.TURN_SECONDS if self._defer is not None else pace.WITHOUT_END)
+                turn.begin(pace.WITHOUT_END if defer is None else pace.TURN_SECONDS)
                 try:
                     outcomes.append(self._take(body, done))
-                except pace.TurnOver:
-                    outcomes.append((done, None, Stopped("The body took too long for the event loop.")))
+                except BaseException as error:  # it belongs to this body; the others go on
+                    outcomes.append((done, None, Stopped(f"The queued body was ended by {error!r}.")))
                 finally:
                     turn.end()
         tell([outcome for outcome in outcomes if outcome is not None])
@@ -367,12 +368,11 @@ class EmbeddedEngine:
         """Release the collecting batch once no more bodies come in; on the event loop, without the lock."""
         with self._lock:
             defer = self._defer
-            gathered = defer is None or self._committing is not None
-            if gathered or not self._gathering.goes_on(self._collecting.bodies):
+            bodies = self._collecting.bodies
+            if defer is None or self._committing is not None or not self._gathering.goes_on(bodies):
                 self._starting = False
                 self._release()
                 return
-        assert defer is not None
         defer(self._start_commit)
 
     def _release(self) -> None:
@@ -536,8 +536,7 @@ class EmbeddedEngine:
             pause_seconds = min(2 * pause_seconds, _REPAIR_PAUSE_SECONDS_MAX)
 
     def _try_repair(self) -> None:
-        """Try once; raises the error that prevents it. Without the lock: a broken RocksDB is only read
-        from."""
+        """Try once, without the lock: a broken RocksDB is only read from. Raises the error that remains."""
         repair = self._repairing
         if repair is None:
             find_room(self._directory, MARGIN_BYTES, self._log_bytes_max)
@@ -578,8 +577,9 @@ class EmbeddedEngine:
         """Call `callback` on the thread that outcomes are delivered on; without the lock."""
         try:
             self._deliver(callback)
-        except Exception:  # the event loop is closed: no receiver is left, but the store goes on
-            _log.exception("outcomes could not be delivered")
+        except Exception as error:
+            # The event loop is closed. The frames of a logged traceback would keep RocksDB open.
+            _log.error("outcomes could not be delivered: %s", repr(error))
             with self._lock:
                 self._release()
 

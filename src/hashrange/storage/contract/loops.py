@@ -1,0 +1,270 @@
+"""The contract's checks of event loops: who calls what, and what becomes of bodies that an engine queues. See
+`contract`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from queue import Queue
+from threading import Event
+from time import thread_time
+from typing import Any, Final
+
+from hashrange import pace
+from hashrange.storage.api import Engine, Stopped, StorageError, Transaction
+from hashrange.storage.contract.records import Opener, Outcomes, P, expect, get, opened, put, rows
+
+# More bytes than an engine commits at once: it has to queue some of the bodies that write them.
+BODIES: Final = 12
+VALUE: Final = bytes(1024 * 1024)
+
+
+class Loop:
+    """An event loop of which the check runs each round."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.handed: Queue[Callable[[], None]] = Queue()
+        self.soon: list[Callable[[], None]] = []
+        engine.deliver_on(self.handed.put, self.soon.append)
+
+    def round(self) -> None:
+        """Call the callbacks that were deferred to this round."""
+        now, self.soon[:] = self.soon[:], []
+        for callback in now:
+            callback()
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Run rounds and call what the engine hands over, until the condition holds."""
+        while not until():
+            if self.soon:
+                self.round()
+            else:
+                self.handed.get(timeout=30)()
+
+
+class Interrupted(BaseException):
+    """What ends a body, and is no `Exception`."""
+
+
+def write_much(txn: Transaction, number: int) -> int:
+    """Write a record that is so large that few such bodies fit into one commit."""
+    txn.put(1, P, number.to_bytes(2, "big"), VALUE)
+    txn.count(1, 1, len(VALUE))
+    return number
+
+
+def stored(engine: Engine) -> list[int]:
+    """The numbers of the bodies whose records are there."""
+    return [int.from_bytes(sort, "big") for _, sort, _ in rows(engine, 1)]
+
+
+def check_deliver_on(opener: Opener) -> None:
+    """Late outcomes come through `deliver`; those that are not late come before `submit` returns."""
+    with opened(opener) as engine:
+        waiting: list[Callable[[], None]] = []
+        arrived = Event()
+
+        def deliver(callback: Callable[[], None]) -> None:
+            waiting.append(callback)
+            arrived.set()
+
+        engine.deliver_on(deliver)
+        outcomes = Outcomes(1)
+        engine.submit(lambda txn: txn.put(1, P, b"", b""), outcomes)
+        while not outcomes.results:
+            assert arrived.wait(30)
+            for callback in waiting:
+                callback()
+        outcomes.wait()
+        quick = Outcomes(1)
+        engine.submit(lambda txn: "read only", quick)
+        assert quick.results == ["read only"]
+
+
+def check_deferred_commits(opener: Opener) -> None:
+    """With `defer`, all bodies that are submitted before its callback runs are one batch, and their outcomes
+    are delivered at once."""
+    with opened(opener) as engine:
+        deferred: list[Callable[[], None]] = []
+        deliveries: list[Callable[[], None]] = []
+        arrived = Event()
+
+        def deliver(callback: Callable[[], None]) -> None:
+            deliveries.append(callback)
+            arrived.set()
+
+        engine.deliver_on(deliver, deferred.append)
+        outcomes = Outcomes(3)
+        for n in range(3):
+            engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
+        if deferred:  # an engine without commits to wait for has delivered the outcomes already
+            assert not outcomes.results
+            while deferred:  # an engine may wait for another round while more comes in
+                deferred.pop()()
+            assert arrived.wait(30)
+            for callback in deliveries:
+                callback()
+            assert len(deliveries) == 1
+        outcomes.wait()
+        assert len(outcomes.results) == 3
+
+
+def check_done_may_submit(opener: Opener) -> None:
+    with opened(opener) as engine:
+        outcomes = Outcomes(50)
+
+        def again(result: Any, error: Exception | None) -> None:
+            outcomes(result, error)
+            if result < 50:
+                engine.submit(step, again)
+
+        def step(txn: Transaction) -> int:
+            count = int(txn.get(1, P, b"") or b"0") + 1
+            txn.put(1, P, b"", b"%d" % count)
+            return count
+
+        engine.submit(step, again)
+        outcomes.wait()
+        assert outcomes.results == list(range(1, 51))
+
+
+def check_a_full_engine_queues(opener: Opener) -> None:
+    """`submit` takes more bodies than the engine can commit at once, and never waits."""
+    with opened(opener) as engine:
+        loop = Loop(engine)
+        outcomes = Outcomes(BODIES)
+        for number in range(BODIES):
+            engine.submit(partial(write_much, number=number), outcomes)
+        loop.run(lambda: len(outcomes.results) == BODIES)
+        outcomes.wait()
+        assert sorted(outcomes.results) == stored(engine) == list(range(BODIES))
+        assert engine.read(lambda reader: reader.totals(1)) == (BODIES, BODIES * len(VALUE))
+
+
+def check_an_interrupted_body_in_the_queue_is_stopped(opener: Opener) -> None:
+    """An exception that is no `Exception` ends its own body, with `Stopped` where `submit` has returned; it
+    reaches no callback of the loop, and the bodies queued after it run."""
+    for with_loop in (True, False):
+        with opened(opener, f"store {with_loop}") as engine:
+            loop = Loop(engine) if with_loop else None
+            outcomes = Outcomes(BODIES)
+
+            def body(txn: Transaction, number: int) -> int:
+                write_much(txn, number)
+                if number % 3 == 1:
+                    raise Interrupted
+                return number
+
+            raised = 0
+            for number in range(BODIES):
+                try:
+                    engine.submit(partial(body, number=number), outcomes)
+                except Interrupted as error:
+                    raised += 1
+                    outcomes(None, Stopped(str(error)))
+            if loop is not None:
+                loop.run(lambda: len(outcomes.results) + len(outcomes.errors) == BODIES)  # noqa: B023
+            outcomes.wait()
+            whole = [number for number in range(BODIES) if number % 3 != 1]
+            assert sorted(outcomes.results) == stored(engine) == whole
+            assert [type(error) for error in outcomes.errors] == [Stopped] * (BODIES - len(whole))
+            assert engine.read(lambda reader: reader.totals(1)) == (len(whole), len(whole) * len(VALUE))
+
+
+def check_a_later_loop_takes_over(opener: Opener) -> None:
+    """Queued bodies run on the next loop, also if the former one never calls what it was handed."""
+    with opened(opener) as engine:
+        ended = Loop(engine)
+        outcomes = Outcomes(BODIES)
+        for number in range(BODIES):
+            engine.submit(partial(write_much, number=number), outcomes)
+        while ended.soon:
+            ended.round()
+        late = [] if stored(engine) else [ended.handed.get(timeout=30)]
+        loop = Loop(engine)
+        loop.run(lambda: len(stored(engine)) == BODIES)
+        while not ended.handed.empty():
+            late.append(ended.handed.get())
+        for callback in late:
+            callback()
+        loop.run(lambda: len(outcomes.results) == BODIES)
+        outcomes.wait()
+        assert sorted(outcomes.results) == list(range(BODIES))
+
+
+def check_a_closed_loop_stops_nobody(opener: Opener) -> None:
+    """Outcomes that `deliver` does not take are dropped; all else goes on."""
+
+    def closed(callback: Callable[[], None]) -> None:
+        raise RuntimeError("the loop is closed")
+
+    with opened(opener) as engine:
+        engine.deliver_on(closed)
+        for number in range(BODIES):
+            engine.submit(partial(write_much, number=number), lambda result, error: None)
+        put(engine, 2, P, b"", b"written by a thread")
+        assert get(engine, 2, P, b"") == b"written by a thread"
+        loop = Loop(engine)
+        outcomes = Outcomes(1)
+        engine.submit(lambda txn: txn.put(2, P, b"", b"submitted"), outcomes)
+        loop.run(lambda: bool(outcomes.results))
+        loop.run(lambda: len(stored(engine)) == BODIES)
+
+
+def check_close_waits_and_is_final(opener: Opener) -> None:
+    engine = opener("store")
+    outcomes = Outcomes(20)
+    for n in range(20):
+        engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
+    engine.close()
+    engine.close()
+    outcomes.wait()
+    assert outcomes.errors == []
+    expect(StorageError, lambda: put(engine, 1, P, b"", b""))
+    expect(StorageError, lambda: get(engine, 1, P, b""))
+    late = Outcomes(1)
+    engine.submit(lambda txn: None, late)
+    late.wait()
+    assert isinstance(late.errors[0], StorageError)
+
+
+def spin() -> None:
+    """Use more of the processor's time than a turn has."""
+    end = thread_time() + 2 * pace.TURN_SECONDS
+    while thread_time() < end:
+        pace.point()
+
+
+def check_close_ends_queued_bodies(opener: Opener) -> None:
+    """`close` runs the bodies in the queue to their end, however long they take, although the loop does not
+    run any more, and delivers their outcomes."""
+    engine = opener("store")
+    loop = Loop(engine)
+    outcomes = Outcomes(BODIES)
+
+    def body(txn: Transaction, number: int) -> int:
+        spin()
+        return write_much(txn, number)
+
+    for number in range(BODIES):
+        engine.submit(partial(body, number=number), outcomes)
+    engine.close()
+    loop.run(lambda: len(outcomes.results) + len(outcomes.errors) == BODIES)
+    outcomes.wait()
+    assert outcomes.errors == []
+    assert sorted(outcomes.results) == list(range(BODIES))
+
+
+def check_queued_bodies_survive_closing(opener: Opener) -> None:
+    """They do so also where the loop is closed before the engine."""
+
+    def closed(callback: Callable[[], None]) -> None:
+        raise RuntimeError("the loop is closed")
+
+    with opened(opener) as engine:
+        loop = Loop(engine)
+        for number in range(BODIES):
+            engine.submit(partial(write_much, number=number), lambda result, error: None)
+        engine.deliver_on(closed, loop.soon.append)
+    with opened(opener) as engine:
+        assert stored(engine) == list(range(BODIES))
