@@ -3,13 +3,18 @@
     with hashrange.Database.open("data") as database:
         client = hashrange.client.connect(database)
 
+    with hashrange.local() as database:             # for tests
+        client = boto3.client("dynamodb")
+
 The table of contents, from the top layer to the bottom one. Each module says in its opening what it holds,
 and what it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
+    testing      the database for tests: `hashrange.local`
     triggers     call functions with the changes of a table
     server       sockets; the only async code
     client       a boto3 client over an in-process database
+    transport    answers to botocore's requests
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
     operations   one module per API operation, and the registry of them
@@ -29,19 +34,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hashrange.database import Database
+    from hashrange.testing.blocks import local
 
-__all__ = ["Database", "__version__", "compiled", "form"]
+__all__ = ["Database", "__version__", "compiled", "form", "local"]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`Database`, loaded when it is asked for: most imports of this package need only a part of it."""
-    if name != "Database":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hashrange.database import Database
+    """`Database` and `local`, loaded when they are asked for: many imports need a part of the package."""
+    if name == "Database":
+        from hashrange.database import Database
 
-    return Database
+        return Database
+    if name == "local":
+        from hashrange.testing.blocks import local
+
+        return local
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def compiled() -> bool:

@@ -4,11 +4,9 @@
         client = hashrange.client.connect(database)             # as boto3.client("dynamodb") returns
         table = hashrange.client.resource(database).Table("t")  # as boto3.resource("dynamodb") returns
 
-botocore builds each request as always and offers it to the handlers of its `before-send` event before it
-opens a connection; the handler of this module answers it. So parameters, results, errors, paginators and
-waiters are botocore's own, and the request and the answer pass through `protocol` as they would over HTTP.
-There is no server that does background work, so each request first does the background work that is due.
-Thread-safe, as botocore's clients are.
+A handler of botocore's `before-send` event answers each request before botocore opens a connection
+(`transport`). Thread-safe, as botocore's clients are. `hashrange.local` is the other way in process: it
+answers the clients that a program makes itself.
 
 All clients come from one boto3 session, so they share their exception classes. Making a client takes some
 milliseconds, so it is kept with its database: a later call with the same arguments returns the same client.
@@ -19,24 +17,22 @@ boto3 is an optional dependency. Refuses to know what an operation does.
 from __future__ import annotations
 
 import functools
-import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hashrange import protocol
 from hashrange.database import Caller, Database
-from hashrange.operations import REGISTRY
-from hashrange.protocol import Call, Response, Wire
-from hashrange.storage.api import StoreClosed
 
 if TYPE_CHECKING:
     import boto3
-    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+    from botocore.awsrequest import AWSPreparedRequest
     from botocore.config import Config
 
+    from hashrange.transport import Answer
+
 # RFC 6761 reserves names below `.invalid`: a request that is not answered here reaches no server, and fails.
-_ENDPOINT_URL: Final = "http://hashrange.invalid"
+ENDPOINT_URL: Final = "http://hashrange.invalid"
+"""The endpoint of the clients of this module."""
 
 _ANYONE: Final = Caller()
 
@@ -58,7 +54,7 @@ def connect(
 
     def make(session: boto3.Session, chosen: Config) -> Any:
         client = session.client(
-            cast(Any, service), region_name=region, endpoint_url=_ENDPOINT_URL, config=chosen
+            cast(Any, service), region_name=region, endpoint_url=ENDPOINT_URL, config=chosen
         )
         _answer_from(database, region, account_id, client)
         return client
@@ -76,7 +72,7 @@ def resource(
     """A boto3 ``dynamodb`` resource whose requests `database` answers; otherwise as `connect`."""
 
     def make(session: boto3.Session, chosen: Config) -> Any:
-        made = session.resource("dynamodb", region_name=region, endpoint_url=_ENDPOINT_URL, config=chosen)
+        made = session.resource("dynamodb", region_name=region, endpoint_url=ENDPOINT_URL, config=chosen)
         _answer_from(database, region, account_id, made.meta.client)
         return made
 
@@ -134,58 +130,18 @@ def _unsigned() -> Config:
 
 def _answer_from(database: Database, region: str, account_id: str, client: Any) -> None:
     """Let `database` answer the requests of `client`."""
-    client.meta.events.register("before-send", _Transport(database, region, account_id))
+    client.meta.events.register("before-send", _Transport(database, Caller(region, account_id)))
 
 
 class _Transport:
     """The handler of ``before-send``: answers a request instead of sending it."""
 
-    def __init__(self, database: Database, region: str, account_id: str) -> None:
+    def __init__(self, database: Database, caller: Caller) -> None:
+        from hashrange.transport import answer
+
         self._database = database
-        self._caller = Caller(region, account_id)
-        self._wire = Wire(region=region, account_id=account_id, operations=REGISTRY)
+        self._caller = caller
+        self._answer = answer
 
-    def __call__(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
-        from botocore.awsrequest import AWSResponse
-        from botocore.compat import HTTPHeaders
-
-        response = self._answer(request)
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in protocol.response_headers(response)
-        }
-        headers["Content-Length"] = str(len(response.body))
-        return AWSResponse(
-            request.url or _ENDPOINT_URL,
-            response.status,
-            HTTPHeaders.from_dict(headers),
-            _Body(response.body),
-        )
-
-    def _answer(self, request: AWSPreparedRequest) -> Response:
-        headers = {_bytes(name).lower(): _bytes(value) for name, value in request.headers.items()}
-        # The JSON protocol's serializer makes text or bytes, never a file.
-        body = _bytes(cast(str | bytes, request.body or b""))
-        outcome = self._wire.read(b"POST", b"/", headers, body, caller=self._caller)
-        if not isinstance(outcome, Call):
-            return outcome
-        try:
-            self._database.tend()
-            result = self._database.execute(outcome.operation, outcome.request, outcome.caller)
-        except StoreClosed:
-            # This error is no answer: botocore passes it on to the caller unchanged, and does not try again.
-            raise
-        except Exception as error:
-            return protocol.answer(None, error, outcome.form, outcome.operation)
-        return protocol.answer(result, None, outcome.form, outcome.operation)
-
-
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
-
-
-class _Body(io.BytesIO):
-    """The answer's body, as botocore reads it from a connection."""
-
-    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
-        yield self.read()
+    def __call__(self, request: AWSPreparedRequest, **_: Any) -> Answer:
+        return self._answer(self._database, request, self._caller)

@@ -37,7 +37,16 @@ from hashrange.operations.context import Answer, Caller, Context, Operation, Req
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitError, Engine, Stopped, StorageError, StoreClosed
+from hashrange.storage.api import (
+    CommitError,
+    Engine,
+    Rewinding,
+    Snapshot,
+    Stopped,
+    StorageError,
+    StoreClosed,
+    Unsupported,
+)
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
@@ -285,6 +294,32 @@ class Database:
         """Do all background work that is due, for example after the clock was moved."""
         while self.sweep() <= 0:
             pass
+
+    def snapshot(self) -> Snapshot:
+        """All tables, items and streams as they are now, for `restore`. It copies no item.
+
+        Raises Unsupported (`storage.api`) for a database on disk.
+        """
+        return self._rewinding().snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring back the state of `snapshot`, in microseconds, whatever was written since. It may be called
+        again and again. The clock is not moved.
+
+        Raises Unsupported (`storage.api`) for a database on disk.
+        """
+        self._rewinding().restore(snapshot)
+        self.background.forget()
+        self._next_sweep = 0.0
+
+    def _rewinding(self) -> Rewinding:
+        engine = self.engine
+        if isinstance(engine, Rewinding):
+            return engine
+        raise Unsupported(
+            f"The {engine.name} engine keeps no snapshots. A database in memory does: use "
+            "hashrange.Database.in_memory() or hashrange.local(), or copy the data directory."
+        )
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
         """The tables for operators: their states, sizes, and the progress of builds.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +17,8 @@ import orjson
 import pytest
 from botocore.awsrequest import AWSPreparedRequest
 
-from hashrange import client
 from hashrange.clock import ManualClock
-from hashrange.database import Database
+from hashrange.database import Caller, Database
 from hashrange.limits import (
     EXPRESSION_OPERATORS_MAX,
     MESSAGE_CHARS_MAX,
@@ -27,6 +27,7 @@ from hashrange.limits import (
 )
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange.transport import answer
 
 Door = Callable[[str, bytes], tuple[int, bytes]]
 
@@ -72,15 +73,15 @@ def over_http(endpoint: str) -> Door:
         }
         connection.request("POST", "/", body, headers)
         response = connection.getresponse()
-        answer = response.status, response.read()
+        answered = response.status, response.read()
         connection.close()
-        return answer
+        return answered
 
     return send
 
 
 def in_process(database: Database) -> Door:
-    transport = client._Transport(database, "us-east-1", "000000000000")
+    transport = partial(answer, database, caller=Caller())
 
     def send(operation: str, body: bytes) -> tuple[int, bytes]:
         headers = {
@@ -91,8 +92,8 @@ def in_process(database: Database) -> Door:
         answers = []
 
         def work() -> None:
-            answer = transport(request)
-            answers.append((answer.status_code, answer.raw.read()))
+            answered = transport(request)
+            answers.append((answered.status_code, bytes(answered.content)))
 
         thread = threading.Thread(target=work)
         thread.start()

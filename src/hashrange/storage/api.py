@@ -39,7 +39,7 @@ Knows nothing of tables, items or time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -167,6 +167,12 @@ commit, with `CommitFailed`. If it raises `CommitUnknown`, so end the bodies, an
 the moment was "after". `storage.contract.faults` makes such functions."""
 
 
+class Snapshot:
+    """The records of a store at one moment. Only the engine that made it knows more."""
+
+    __slots__ = ()
+
+
 class Engine(Protocol):
     """A store. `commit_fault` is for tests; every engine heeds it."""
 
@@ -243,6 +249,20 @@ class Engine(Protocol):
         Queued bodies run to their end, on the engine's threads and without a turn that limits them, because
         the event loop may have ended, or wait for `close` itself. Their outcomes are delivered as ever.
         """
+        ...
+
+
+@runtime_checkable
+class Rewinding(Protocol):
+    """An engine that can go back to what it held before."""
+
+    def snapshot(self) -> Snapshot:
+        """All records as they are now, for `restore`."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring back the records, totals and sequence numbers of a snapshot, whatever was written since. It
+        may be called again and again. Raises `Unsupported` for a snapshot of another kind of engine."""
         ...
 
 

@@ -7,8 +7,10 @@ Rules:
 - A write changes the store at once, and adds its opposite to an undo list. If the body raises, its writes are
   undone.
 - A batch holds one body: `submit` does the work of `write`, and calls `done` before it returns.
-- A read on a worker thread may take long, so it holds no lock: it reads a `_Snapshot`. While a snapshot is in
-  use, every write first copies the record that it replaces into the snapshot.
+- A read on a worker thread may take long, so it holds no lock: it reads a `_Moment`. While a moment is in
+  use, every write first copies the record that it replaces into it.
+- A snapshot takes the records as they are, and lets the engine go on with `layered.Layered` records over
+  them. So neither making one nor going back to one copies a record.
 
 Refuses to know: durability, formats, files.
 """
@@ -34,12 +36,14 @@ from hashrange.storage.api import (
     Done,
     Moment,
     Reader,
+    Snapshot,
     StorageError,
     StoreClosed,
     Totals,
     Transaction,
     Unsupported,
 )
+from hashrange.storage.layered import Layered
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
@@ -50,6 +54,24 @@ _SCAN_CHUNK = 64
 
 _Space = dict[tuple[bytes, bytes], bytes]
 _NO_TOTALS = Totals(0, 0)
+
+
+class MemorySnapshot(Snapshot):
+    """All that the engine held at one moment. Nothing changes it, so an engine may go back to it often."""
+
+    __slots__ = ("sequence", "spaces", "stamps", "totals")
+
+    def __init__(
+        self,
+        spaces: dict[int, Any],
+        totals: dict[int, Totals],
+        stamps: dict[tuple[int, bytes], bytes],
+        sequence: int,
+    ) -> None:
+        self.spaces = spaces
+        self.totals = totals
+        self.stamps = stamps
+        self.sequence = sequence
 
 
 class MemoryEngine:
@@ -66,7 +88,7 @@ class MemoryEngine:
         self._stamps: dict[tuple[int, bytes], bytes] = {}  # the last stamp of each log
         self._closed = False
         self._reader = _Reader(self)
-        self._snapshots: list[_Snapshot] = []
+        self._moments: list[_Moment] = []
 
     def read(self, body: Callable[[Reader], T]) -> T:
         if pace.is_aside():
@@ -81,13 +103,15 @@ class MemoryEngine:
     def _read_aside(self, body: Callable[[Reader], T]) -> T:
         with self._lock:
             self._check_open()
-            snapshot = _Snapshot(self)
-            self._snapshots.append(snapshot)
+            moment = _Moment(self)
+            self._moments.append(moment)
         try:
-            return body(snapshot)
+            return body(moment)
         finally:
             with self._lock:
-                self._snapshots.remove(snapshot)
+                # `restore` has let go of the moments before it.
+                if moment in self._moments:
+                    self._moments.remove(moment)
 
     def write(self, body: Callable[[Transaction], T]) -> T:
         pace.acquire(self._lock)
@@ -137,6 +161,36 @@ class MemoryEngine:
 
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The memory engine has no checkpoint; use a data directory instead.")
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            self._check_open()
+            spaces = {
+                space: records.flat() if isinstance(records, Layered) else records
+                for space, records in self._spaces.items()
+            }
+            self._stand_on(spaces)
+            return MemorySnapshot(spaces, self._totals.copy(), self._stamps.copy(), self._sequence)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        if not isinstance(snapshot, MemorySnapshot):
+            raise Unsupported("The memory engine restores snapshots of memory engines only.")
+        with self._lock:
+            self._check_open()
+            # No write changes the records of these moments any more: they need no copies of what it replaces.
+            self._moments.clear()
+            self._stand_on(snapshot.spaces)
+            self._totals.clear()
+            self._totals.update(snapshot.totals)
+            self._stamps.clear()
+            self._stamps.update(snapshot.stamps)
+            self._sequence = snapshot.sequence
+
+    def _stand_on(self, spaces: dict[int, Any]) -> None:
+        """Go on with these records, and leave them as they are."""
+        self._spaces.clear()
+        for space, records in spaces.items():
+            self._spaces[space] = Layered(records)
 
     def upkeep(self) -> None:
         """Nothing to do: a deleted record takes no memory."""
@@ -251,8 +305,8 @@ class _Reader:
         return [(key, records[key]) for key in keys]
 
 
-class _Snapshot(_Reader):
-    """The records as they were when the snapshot was made, for a body that runs without the lock.
+class _Moment(_Reader):
+    """The records as they were when this was made, for a body that runs without the lock.
 
     It shares the records of the engine. Each write first calls `keep` with the value that it is about to
     replace (its image).
@@ -341,8 +395,8 @@ class _Transaction(_Reader):
             self._undo.append((_set, (records, key, records.pop(key))))
 
     def _keep(self, space: int, key: tuple[bytes, bytes], value: bytes | None) -> None:
-        for snapshot in self._engine._snapshots:
-            snapshot.keep(space, key, value)
+        for moment in self._engine._moments:
+            moment.keep(space, key, value)
 
     def delete_space(self, space: int) -> None:
         totals = self._engine._totals

@@ -136,6 +136,13 @@ class Background:
         # A unit that did not run this time may have become due.
         return bool(self._unfinished) or not whole
 
+    def forget(self) -> None:
+        """Forget all units: the store holds something else from now on."""
+        self._failing.clear()
+        self._items.clear()
+        self._unfinished.clear()
+        self._listed_at = None
+
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
         """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
         results: list[float] = []

@@ -1,0 +1,91 @@
+"""The records of one space over others that never change: what a snapshot of the memory engine stands on.
+
+`Layered` has those methods of a `SortedDict` that the memory engine uses. A change goes into `changes`, a
+removal as None, and the `below` stays as it was, so many may stand on it. Making one costs the same for any
+number of records.
+
+Refuses to know: bodies, locks, spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+Key = tuple[bytes, bytes]
+
+
+class Layered:
+    """Records over `below`, which is a `SortedDict` that nobody changes any more."""
+
+    __slots__ = ("below", "changes")
+
+    def __init__(self, below: Any) -> None:
+        self.below: Any = below
+        self.changes: Any = SortedDict()
+
+    def __contains__(self, key: Key) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: Key) -> bytes | None:
+        """The record at `key`, or None."""
+        if key in self.changes:
+            changed: bytes | None = self.changes[key]
+            return changed
+        found: bytes | None = self.below.get(key)
+        return found
+
+    def __getitem__(self, key: Key) -> bytes:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __setitem__(self, key: Key, value: bytes) -> None:
+        self.changes[key] = value
+
+    def pop(self, key: Key, default: bytes | None = None) -> bytes | None:
+        """Remove the record at `key` and return it; `default` where there is none."""
+        found = self.get(key)
+        if found is None:
+            return default
+        if key in self.below:
+            self.changes[key] = None
+        else:
+            del self.changes[key]
+        return found
+
+    def irange(
+        self, low: Key | None, high: Key | None, inclusive: tuple[bool, bool], reverse: bool
+    ) -> Iterator[Key]:
+        """The keys between `low` and `high`, in order, as `SortedDict.irange` has them."""
+        below = self.below.irange(low, high, inclusive, reverse)
+        if not self.changes:
+            return below  # type: ignore[no-any-return]
+        return self._merged(below, self.changes.irange(low, high, inclusive, reverse), reverse)
+
+    def _merged(self, below: Iterator[Key], changed: Iterator[Key], reverse: bool) -> Iterator[Key]:
+        changes = self.changes
+        last: Key | None = None
+        for key in merge(below, changed, reverse=reverse):
+            # A key that is in both comes twice.
+            if key == last:
+                continue
+            last = key
+            if key not in changes or changes[key] is not None:
+                yield key
+
+    def flat(self) -> Any:
+        """All records as one `SortedDict` that nobody changes: `below` itself while nothing has changed."""
+        if not self.changes:
+            return self.below
+        flat = dict(self.below)
+        for key, value in self.changes.items():
+            if value is None:
+                flat.pop(key, None)
+            else:
+                flat[key] = value
+        return SortedDict(flat)

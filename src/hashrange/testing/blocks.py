@@ -1,0 +1,204 @@
+"""`hashrange.local`: a block, a function or a class whose DynamoDB is a database of this process.
+
+    with hashrange.local() as database: …        async with hashrange.local() as database: …
+    @hashrange.local                             functions, coroutines, and generators, such as fixtures
+    @hashrange.local()                           classes of tests and their subclasses
+
+In the block, each DynamoDB and DynamoDB Streams client and resource of boto3, botocore, aioboto3 and
+aiobotocore in this process speaks to the database: whenever it was made, in all threads and tasks, with any
+endpoint, region and credentials, or with none.
+
+`testing.classes` says what happens to a class, `testing.hook` how the clients are reached, and whom they are
+not reached of. Refuses to know botocore, unless a block is entered.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable, Generator
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from hashrange.database import Database, Settings
+from hashrange.operations.context import Caller
+from hashrange.testing import classes, scopes
+from hashrange.testing.database import SETTINGS, LocalDatabase
+from hashrange.testing.moments import Moment
+from hashrange.testing.scopes import Afterwards, OtherServices, Scope
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+@overload
+def local(given: T, /) -> T: ...
+
+
+@overload
+def local(
+    given: LocalDatabase | Database | None = None,
+    /,
+    *,
+    settings: Settings = ...,
+    now: Moment | None = None,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    account_id: str | None = None,
+    default_account_id: str | None = None,
+    other_services: OtherServices = "stop",
+    afterwards: Afterwards = "reach",
+) -> Block: ...
+
+
+def local(given: Any = None, /, **options: Any) -> Any:
+    """Give this process's DynamoDB clients a database of this process, for a block, a function or a class.
+
+    given: the database; without one, each time the block is entered it gets an empty one in memory, which is
+        closed at the end. Or the function or class to decorate, as in ``@hashrange.local``.
+    settings: the settings of the empty database. The default gives each account, and each region, tables of
+        its own, as AWS does; global tables need ``Settings(separate_accounts=True)``.
+    now: the moment at which the database's clock stands still. By default it shows this process's time, and
+        follows freezegun and time-machine.
+    endpoint_url, region, account_id: answer the requests to this endpoint, region or account only. Blocks
+        with different limits stand side by side; the request of a client that no block takes goes its way.
+    default_account_id: the account of callers whose access key is no account id (12 digits).
+    other_services: requests without credentials to other services than DynamoDB raise `RequestStopped` in
+        the block, before they leave this machine; with ``"allow"`` they pass. Requests with credentials, and
+        requests to this machine, always pass.
+    afterwards: ``"reach"`` lets clients that were made in the block reach AWS after it; with ``"refuse"``
+        their requests raise `RequestStopped` then.
+
+    The block gives the `LocalDatabase`. Blocks nest: the innermost answers. Raises ImportError where botocore
+    is not installed.
+    """
+    if isinstance(given, type) or (callable(given) and not isinstance(given, LocalDatabase | Database)):
+        return Block(None, **options)(given)
+    return Block(given, **options)
+
+
+class Block:
+    """What `local` returns: a context manager, sync and async, and a decorator. Each use enters it anew."""
+
+    def __init__(
+        self,
+        database: LocalDatabase | Database | None = None,
+        *,
+        settings: Settings = SETTINGS,
+        now: Moment | None = None,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        account_id: str | None = None,
+        default_account_id: str | None = None,
+        other_services: OtherServices = "stop",
+        afterwards: Afterwards = "reach",
+    ) -> None:
+        self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
+        self._settings = settings
+        self._now = now
+        self._limits = {"endpoint_url": endpoint_url, "region": region, "account_id": account_id}
+        self._default_account_id = default_account_id
+        self._other_services: OtherServices = other_services
+        self._afterwards: Afterwards = afterwards
+        self._open: list[tuple[Scope, LocalDatabase]] = []
+
+    def __enter__(self) -> LocalDatabase:
+        # Imported here, because it needs botocore, and the rest of the package does not.
+        from hashrange.testing import hook
+
+        hook.install()
+        database = self._given or LocalDatabase(
+            settings=self._settings,
+            now=self._now,
+            region=self._limits["region"],
+            account_id=self._limits["account_id"] or self._default_account_id,
+        )
+        scope = Scope(
+            database.database,
+            **self._limits,
+            default_account_id=self._default_account_id or Caller().account_id,
+            other_services=self._other_services,
+            afterwards=self._afterwards,
+        )
+        scopes.enter(scope)
+        self._open.append((scope, database))
+        return database
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        scope, database = self._open.pop()
+        scopes.leave(scope)
+        if self._given is None:
+            database.close()
+
+    async def __aenter__(self) -> LocalDatabase:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def again(self) -> Block:
+        """A block with the same options, for one more use at the same time."""
+        block: Block = object.__new__(Block)
+        block.__dict__.update(self.__dict__)
+        block._open = []
+        return block
+
+    def __call__(self, decorated: T) -> T:
+        """Decorate a function, coroutine, generator or class of tests, so that each call or test is a block.
+
+        Raises TypeError for a class that is neither of unittest nor collected by pytest.
+        """
+        if isinstance(decorated, type):
+            classes.decorate(decorated, self)
+            return decorated
+        function: T = _decorate(decorated, self)
+        return function
+
+
+def _decorate(function: Any, block: Block) -> Any:
+    """`function`, each call of which is a block from its begin to its end."""
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def asynchronous_generator(*given: Any, **named: Any) -> AsyncIterator[Any]:
+            with block.again():
+                made = function(*given, **named)
+                try:
+                    async for one in made:
+                        yield one
+                finally:
+                    await made.aclose()
+
+        return asynchronous_generator
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def coroutine(*given: Any, **named: Any) -> Any:
+            with block.again():
+                return await function(*given, **named)
+
+        return coroutine
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generator(*given: Any, **named: Any) -> Generator[Any, Any, Any]:
+            with block.again():
+                return (yield from function(*given, **named))
+
+        return generator
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        with block.again():
+            return function(*given, **named)
+
+    return call

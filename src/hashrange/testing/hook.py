@@ -1,0 +1,206 @@
+"""The handlers of botocore's events that let the databases of `scopes` answer a program's own clients.
+
+    before-call    finds the scope that answers a request, by endpoint, region and account; names the caller
+    choose-signer  leaves such a request unsigned: no credentials are needed, and none are asked for
+    before-send    answers it; any other request of a scope's block that has no credentials is stopped
+    creating-client-class   lets the clients that are made in a block refuse their requests after it
+
+`install` puts them into `botocore.handlers.BUILTIN_HANDLERS`, where each session that is made later finds
+them, and where its clients get them from: those of botocore and boto3, and those of aiobotocore and aioboto3.
+Sessions and clients that exist already have copies of that list. `install` registers the handlers with them
+once: it finds them among the objects of the garbage collector. The handlers stay for good. Without a scope
+they do nothing, and every request goes its way.
+
+Nothing of botocore is replaced. Refuses to know how a scope is entered and left.
+
+Out of reach are: sessions made with ``include_builtin_handlers=False`` after `install`, objects that
+`gc.freeze` hid before `install`, and programs that send HTTP requests without botocore.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import botocore
+from botocore import handlers, hooks
+
+from hashrange import protocol, transport
+from hashrange.client import ENDPOINT_URL
+from hashrange.errors import ServiceError
+from hashrange.testing import scopes
+from hashrange.testing.scopes import Scope, Sender, scope_of
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
+
+_SERVICES: Final = ("dynamodb", "dynamodb-streams")
+_ID: Final = "hashrange.local"
+_CONTEXT: Final = "hashrange.local"
+_SCHEME: Final = b"HASHRANGE-LOCAL "
+
+_installing: Final = threading.Lock()
+_installed = False
+
+
+class RequestStopped(Exception):
+    """A request was stopped before it left this machine; the text names it, and says what to do."""
+
+
+def install() -> None:
+    """Let all sessions and clients of this process, made before and after, ask the scopes. Idempotent."""
+    global _installed
+    if _is_installed():
+        return
+    with _installing:
+        if _is_installed():
+            return
+        handlers.BUILTIN_HANDLERS.extend(_handlers())
+        # A list, because registering makes objects.
+        for emitter in [one for one in gc.get_objects() if isinstance(one, hooks.HierarchicalEmitter)]:
+            for event, handler in _handlers():
+                emitter.register(event, handler, unique_id=f"{_ID} {event}")
+        _installed = True
+
+
+def _is_installed() -> bool:
+    return _installed
+
+
+def _handlers() -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = [("before-send", _check)]
+    for service in _SERVICES:
+        found.append((f"creating-client-class.{service}", _create_class))
+        found.append((f"before-call.{service}", _call))
+        found.append((f"choose-signer.{service}", _choose_signer))
+        found.append((f"before-send.{service}", _send))
+    return found
+
+
+def _call(
+    params: dict[str, Any] | None = None,
+    context: dict[str, Any] | None = None,
+    request_signer: Any = None,
+    **_: Any,
+) -> None:
+    """Note in the request's headers who sends it, and in its context that it needs no signature."""
+    if params is None or context is None or scopes.innermost() is None:
+        return
+    url = params.get("url", "")
+    if url.startswith(ENDPOINT_URL):
+        return  # a client of `hashrange.client`, which has a database of its own
+    sender = Sender(_access_key(request_signer), context.get("client_region") or "us-east-1")
+    if scope_of(url, sender) is None:
+        return
+    named = f"{sender.access_key}/{sender.region}".encode("latin-1", "replace")
+    params["headers"]["Authorization"] = _SCHEME + named
+    context[_CONTEXT] = True
+
+
+def _access_key(signer: Any) -> str:
+    """The access key of a client; "" where there is none. It never asks anybody for credentials."""
+    credentials = getattr(signer, "_credentials", None)
+    if credentials is None:
+        return ""
+    # The attribute `access_key` of credentials that expire may fetch new ones.
+    held = vars(credentials)
+    return str(held.get("access_key") or held.get("_access_key") or "")
+
+
+def _choose_signer(
+    context: dict[str, Any] | None = None, signature_version: Any = None, **_: Any
+) -> object | None:
+    if context is not None and _CONTEXT in context:
+        unsigned: object = botocore.UNSIGNED
+        return unsigned
+    return None
+
+
+def _send(request: AWSPreparedRequest, **_: Any) -> transport.Answer | None:
+    """The answer of the scope that a request belongs to; None where there is none."""
+    url = request.url or ""
+    if scopes.innermost() is None or url.startswith(ENDPOINT_URL):
+        return None
+    sender = _sender(request)
+    if sender is None:
+        return None
+    scope = scope_of(url, sender)
+    if scope is None:
+        return None
+    return transport.answer(scope.database, request, scope.caller(sender))
+
+
+def _sender(request: AWSPreparedRequest) -> Sender | None:
+    """Who sends a request: as `_call` noted, or as its signature says, if it was signed before."""
+    noted: str | bytes = request.headers.get("Authorization") or b""
+    text = noted.encode("latin-1") if isinstance(noted, str) else noted
+    if text.startswith(_SCHEME):
+        access_key, _, region = text.removeprefix(_SCHEME).decode("latin-1").rpartition("/")
+        return Sender(access_key, region)
+    try:
+        parts = protocol.header_credential(text, {b"date": b""}).split("/")
+    except ServiceError:
+        return None
+    return Sender(parts[0], parts[-3] if len(parts) >= 5 else "us-east-1")
+
+
+def _create_class(base_classes: list[type] | None = None, **_: Any) -> None:
+    """Let a client that is made in a block stop its requests after it, if the block asks for that."""
+    scope = scopes.innermost()
+    if base_classes is not None and scope is not None and scope.afterwards == "refuse":
+        base_classes.insert(0, _refusing(scope))
+
+
+def _refusing(scope: Scope) -> type:
+    """A base class of clients. Each registers a handler with its own events, which comes after the others."""
+
+    def refuse(
+        context: dict[str, Any] | None = None,
+        event_name: str = "",
+        **_: Any,
+    ) -> None:
+        if scopes.is_entered(scope) or (context is not None and _CONTEXT in context):
+            return
+        raise RequestStopped(
+            f"{event_name.removeprefix('before-call.')}: this client was made in a block of hashrange.local "
+            'that has ended, and afterwards="refuse" keeps it from reaching AWS. Make the client anew, or '
+            "use it in a block."
+        )
+
+    class MadeInBlock:
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            self.meta: Any
+            self.meta.events.register_last("before-call", refuse)
+
+    return MadeInBlock
+
+
+def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> None:
+    """Stop a request that nobody answers and that has no credentials, before it leaves this machine."""
+    scope = scopes.innermost()
+    if scope is None or scope.other_services == "allow":
+        return
+    service = event_name.split(".")[1] if "." in event_name else ""
+    url = urlsplit(request.url or "")
+    if service in _SERVICES or _is_here(url.hostname or ""):
+        return
+    if "Authorization" in request.headers or "X-Amz-Signature" in (url.query or ""):
+        return
+    raise RequestStopped(
+        f"{event_name.removeprefix('before-send.')} to {url.hostname} has no credentials, and "
+        "hashrange.local answers DynamoDB only. Answer it by a mock of that service; or let such requests "
+        'pass with hashrange.local(other_services="allow").'
+    )
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost" or host.endswith((".localhost", ".invalid")):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

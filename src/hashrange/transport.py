@@ -1,0 +1,89 @@
+"""Answers botocore's prepared requests by a database of this process, in the place of a connection.
+
+botocore offers each request to the handlers of its ``before-send`` event before it opens a connection, and
+takes the answer of the first handler that has one. `answer` makes this answer: the request and the answer
+pass through `protocol` as they would over HTTP, so parameters, results, errors, paginators, waiters and
+retries are botocore's own.
+
+aiobotocore takes the same answer, but awaits its content: `Content` is bytes that can be awaited.
+
+There is no server that does background work, so each request first does the background work that is due.
+Thread-safe. Refuses to know which requests it is asked to answer (`client`, `testing.hook`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from botocore.awsrequest import AWSResponse
+
+from hashrange import protocol
+from hashrange.operations import REGISTRY
+from hashrange.operations.context import Caller
+from hashrange.protocol import Call, Response, Wire
+from hashrange.storage.api import StoreClosed
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
+
+    from hashrange.database import Database
+
+
+class Content(bytes):
+    """The content of an answer: bytes for botocore, and an awaitable of them for aiobotocore."""
+
+    def __await__(self) -> Generator[Any, None, bytes]:
+        return self
+        yield  # type: ignore[unreachable]  # what makes it a generator
+
+
+class Answer(AWSResponse):
+    """An answer without a connection behind it."""
+
+    def __init__(self, url: str, status: int, headers: dict[str, str], content: bytes) -> None:
+        super().__init__(url, status, cast(Any, headers), None)
+        self.content_read = Content(content)
+
+    @property
+    def content(self) -> Content:
+        """The whole body."""
+        return self.content_read
+
+
+_WIRE: Final = Wire(region=Caller().region, account_id=Caller().account_id, operations=REGISTRY)
+
+
+def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> Answer:
+    """The answer of `database` to a request of `caller`.
+
+    Raises `StoreClosed` for a database that was closed: this error is no answer, so botocore passes it on to
+    the program unchanged, and does not try again.
+    """
+    response = _respond(database, request, caller)
+    headers = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in protocol.response_headers(response)
+    }
+    headers["Content-Length"] = str(len(response.body))
+    return Answer(request.url or "", response.status, headers, response.body)
+
+
+def _respond(database: Database, request: AWSPreparedRequest, caller: Caller) -> Response:
+    headers = {_bytes(name).lower(): _bytes(value) for name, value in request.headers.items()}
+    # The JSON protocol's serializer makes text or bytes, never a file.
+    body = _bytes(request.body or b"")  # type: ignore[arg-type]
+    outcome = _WIRE.read(b"POST", b"/", headers, body, caller=caller)
+    if not isinstance(outcome, Call):
+        return outcome
+    try:
+        database.tend()
+        result = database.execute(outcome.operation, outcome.request, outcome.caller)
+    except StoreClosed:
+        raise
+    except Exception as error:
+        return protocol.answer(None, error, outcome.form, outcome.operation)
+    return protocol.answer(result, None, outcome.form, outcome.operation)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
