@@ -164,7 +164,7 @@ def test_every_opening_gives_rocksdb_its_options(tmp_path: Path) -> None:
 
     def inspect(engine: EmbeddedEngine, name: bytes) -> None:
         engine.write(lambda txn: txn.put(1, P, name, b""))
-        assert engine._db.property_int_value("rocksdb.block-cache-capacity") == cache_bytes
+        assert engine._store.db.property_int_value("rocksdb.block-cache-capacity") == cache_bytes
         # What RocksDB itself notes of the options that it was opened with.
         in_use = max((tmp_path / "data/rocks").glob("OPTIONS-*")).read_text()
         assert "filter_policy=bloomfilter" in in_use
@@ -294,7 +294,7 @@ def test_bodies_that_find_the_batch_full_queue(tmp_path: Path) -> None:
 
     def note() -> None:
         assert submitted.wait(30)
-        sizes.append(engine._committing.bodies if engine._committing else -1)
+        sizes.append(engine._commits.committing.bodies if engine._commits.committing else -1)
 
     with faults.at(engine, "after", note):
         for number in range(50):
@@ -335,7 +335,7 @@ def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
     held, go_on = Event(), Event()
 
     def note() -> None:
-        sizes.append(engine._committing.bodies if engine._committing else -1)
+        sizes.append(engine._commits.committing.bodies if engine._commits.committing else -1)
         held.set()
         assert go_on.wait(30)
 
@@ -354,13 +354,13 @@ def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
     go_on.set()
     callback = loop.delivered.get(timeout=30)
     # The first commit is over; nothing begins before the loop has had its say, and taken what comes in.
-    assert engine._committing is None
-    assert engine._collecting.bodies == 1
+    assert engine._commits.committing is None
+    assert engine._commits.collecting.bodies == 1
     submit()
     callback()
     assert answered == [None]
     submit()
-    assert engine._collecting.bodies == 3
+    assert engine._commits.collecting.bodies == 3
     while loop.soon:
         assert len(loop.soon) == 1, "one commit is started once"
         loop.turn()
@@ -387,7 +387,7 @@ def test_a_thread_does_not_depend_on_the_loop(tmp_path: Path) -> None:
     assert held.wait(30)
     writer = Thread(target=engine.write, args=(lambda txn: txn.append(1, P, b""),))
     writer.start()
-    while not engine._collecting.waiters:
+    while not engine._commits.collecting.waiters:
         pass
     go_on.set()
     writer.join(30)

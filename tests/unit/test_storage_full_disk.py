@@ -223,16 +223,16 @@ def test_a_store_that_was_closed_while_it_was_broken(tmp_path: Path, openable: E
 def test_a_batch_that_has_no_room_never_reaches_rocksdb(
     engine: EmbeddedEngine, full: Event, caplog: pytest.LogCaptureFixture
 ) -> None:
-    db, number = engine._db, engine._db.latest_sequence_number()
+    db, number = engine._store.db, engine._store.db.latest_sequence_number()
     full.set()
     for _ in range(3):
         with pytest.raises(CommitFailed, match=r"has 0\.0 MiB free, of which the store keeps 4\.0 MiB"):
             engine.write(change)
         assert engine.read(look) == BEFORE
-    assert engine._db.latest_sequence_number() == number
+    assert engine._store.db.latest_sequence_number() == number
     full.clear()
     mended(engine)
-    assert engine._db is db, "it was opened again without need"
+    assert engine._store.db is db, "it was opened again without need"
     engine.write(change)
     assert engine.read(look) == AFTER
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
@@ -355,7 +355,7 @@ def test_a_real_disk_that_is_full(small_disk: Path, watched: bool, monkeypatch: 
         assert engine.read(lambda reader: {sort: reader.get(1, P, sort) for sort in known}) == known
 
     if not watched:
-        monkeypatch.setattr("hashrange.storage.embedded.engine.find_room", lambda *arguments: None)
+        monkeypatch.setattr("hashrange.storage.embedded.store.find_room", lambda *arguments: None)
     for turn in range(2):
         assert write(turn)
         fill(small_disk / "fill")

@@ -52,8 +52,8 @@ def skips(monkeypatch: pytest.MonkeyPatch) -> Skips:
 def test_a_scan_does_not_walk_over_many_deletions_for_good(tmp_path: Path, skips: Skips) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     in_bites(engine, put, range(RECORDS))
-    engine._db.flush()
-    engine._db.compact_range(None, None)
+    engine._store.db.flush()
+    engine._store.db.compact_range(None, None)
     in_bites(engine, delete, range(RECORDS - 1))
     skips()
     assert engine.read(first) == place(RECORDS - 1)
@@ -68,7 +68,7 @@ def test_a_scan_does_not_walk_over_many_deletions_for_good(tmp_path: Path, skips
 
 def await_background(engine: EmbeddedEngine) -> None:
     """Wait for what RocksDB does of its own accord: a manual compaction of nothing queues behind it."""
-    db = engine._db
+    db = engine._store.db
     db.flush(True)
     while any(
         db.property_int_value(f"rocksdb.{name}")
@@ -82,17 +82,17 @@ def size(directory: Path) -> int:
 
 
 def noted(engine: EmbeddedEngine) -> int:
-    return len(keys_under(engine._db, CLEARING))
+    return len(keys_under(engine._store.db, CLEARING))
 
 
 def test_a_deleted_space_gives_its_room_back(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     in_bites(engine, put, range(RECORDS))
-    engine._db.flush()
+    engine._store.db.flush()
     assert size(tmp_path) > 500_000
     engine.write(lambda txn: txn.delete_space(SPACE))
     engine.upkeep()
-    engine._upkeep.wait()
+    engine._store.upkeep.wait()
     engine.upkeep()  # drops the note
     assert size(tmp_path) < 50_000
     assert noted(engine) == 0
@@ -103,7 +103,7 @@ def test_a_reader_of_a_deleted_space_is_waited_for(tmp_path: Path) -> None:
     """A compaction keeps what a snapshot holds, so it would be in vain while somebody reads."""
     engine = EmbeddedEngine(tmp_path / "data")
     in_bites(engine, put, range(RECORDS))
-    engine._db.flush()
+    engine._store.db.flush()
 
     def body(reader: Reader) -> bytes:
         found = iter(reader.scan(SPACE, PARTITION))
@@ -116,7 +116,7 @@ def test_a_reader_of_a_deleted_space_is_waited_for(tmp_path: Path) -> None:
     assert engine.read(body) == place(1)
     engine.upkeep()  # drops the records
     engine.upkeep()  # compacts them, now that the last snapshot that had them is gone
-    engine._upkeep.wait()
+    engine._store.upkeep.wait()
     engine.upkeep()
     assert noted(engine) == 0
     assert size(tmp_path) < 50_000
@@ -126,13 +126,13 @@ def test_a_reader_of_a_deleted_space_is_waited_for(tmp_path: Path) -> None:
 def test_a_restart_goes_on_with_what_was_to_be_given_back(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     in_bites(engine, put, range(RECORDS))
-    engine._db.flush()
+    engine._store.db.flush()
     engine.write(lambda txn: txn.delete_space(SPACE))
     engine.close()
     engine = EmbeddedEngine(tmp_path / "data")
     assert noted(engine) == 1
     engine.upkeep()
-    engine._upkeep.wait()
+    engine._store.upkeep.wait()
     engine.upkeep()  # drops the note
     assert noted(engine) == 0
     assert size(tmp_path) < 50_000
@@ -168,7 +168,7 @@ def test_an_error_while_a_batch_is_shown_stops_no_later_write(
 ) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     engine.write(partial(put, numbers=[1]))
-    engine._recent.young = Full()
+    engine._commits._recent.young = Full()
     engine.write(partial(put, numbers=[2]))
     assert "not kept in memory" in caplog.text
     engine.write(partial(put, numbers=[3]))

@@ -1,6 +1,8 @@
 """The durable engine: RocksDB in a directory, with group commit.
 
-    engine       `EmbeddedEngine`: the life of a write, from body to commit
+    engine       `EmbeddedEngine`: runs bodies, reads and writes
+    commits      collects batches and commits one after another; what follows a commit that fails
+    store        one batch made durable in RocksDB; RocksDB opened again after a failure
     gathering    when a deferred commit begins
     outcomes     a batch, and the callers that wait for it
     bodies       the readers and transactions that bodies get: of one moment, or with layered writes

@@ -1,0 +1,378 @@
+"""The commits of the embedded engine: collects batches, commits one after another, and tells the callers.
+
+1. Bodies add their writes to the collecting batch (`Commits.collecting`).
+2. When no commit is under way, the collecting batch becomes the committing one (`begin`), and a new one
+   collects. The commit thread does this once an event loop that submits has no more bodies to submit, and so
+   releases the batch (`_start_commit`). A thread in `EmbeddedEngine.write` does it at once, which spares two
+   switches.
+3. `store` makes the whole batch durable, without the lock.
+4. `_publish` makes the batch visible to readers, and `_settle` delivers the outcomes of its bodies in one
+   call.
+
+A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
+broken: RocksDB refuses every write after a log error, and the log may or may not hold the batch. The commit
+thread repairs the store (`_repair`) at once, or as soon as the disk allows it. Until then writes are refused,
+and reads go on. If the process dies before the repair, a restart may find the failed batch. A batch that the
+disk has no room for fails before RocksDB gets it (`room`).
+
+Refuses to know: what bodies do, and how a batch is written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Condition, Lock, Thread
+from typing import Any, Final
+
+from hashrange.storage.api import CommitFault, Done, StoreClosed, Transaction
+from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
+from hashrange.storage.embedded.gathering import Gathering
+from hashrange.storage.embedded.outcomes import Batch, call, commit_failed, tell
+from hashrange.storage.embedded.store import Store
+from hashrange.storage.embedded.view import View
+
+_log = logging.getLogger(__name__)
+
+# The pause between two tries to repair a store.
+_REPAIR_PAUSE_SECONDS_MIN: Final = 0.05
+_REPAIR_PAUSE_SECONDS_MAX: Final = 2.0
+
+
+class Commits:
+    """The batches of a store, and the thread that commits them.
+
+    `lock` is the engine's only lock. It guards the collecting batch, the bodies that wait for room in it
+    (`queued`), and what bodies read. `run_queued` runs the bodies that wait.
+    """
+
+    def __init__(
+        self, store: Store, *, bodies_max: int, recent_bytes: int, run_queued: Callable[[], None]
+    ) -> None:
+        self.fault: CommitFault | None = None
+        self._store = store
+        self._bodies_max = bodies_max
+        self._run_queued = run_queued
+
+        self.lock = Lock()
+        self._work = Condition(self.lock)  # the commit thread waits for a batch
+        self._idle = Condition(self.lock)  # other threads wait for the end of a commit
+        self._deliver: Callable[[Callable[[], None]], None] = call
+        self.defer: Callable[[Callable[[], None]], object] | None = None
+        self._gathering = Gathering()
+        self.collecting = Batch()
+        self.committing: Batch | None = None
+        self._released = False  # the collecting batch may be committed
+        self._starting = False  # the event loop was asked to call `_start_commit`
+        self.queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()
+        self.closed = False
+        self.broken: str | None = None  # why writes are refused
+        self._refused = 0  # how many bodies were refused since it is broken
+        self._failed: list[Batch] = []  # their bodies are still to be told of the failure
+
+        self._sequence = 0
+        self._stamps: Stamps = {}  # the last stamp of each log
+        self._recent = Recent(recent_bytes)
+        self.view: View | None
+        self.view, self._sequence = store.begin(store.db)
+        self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
+        self._committer.start()
+
+    # Collecting. These methods need the lock, unless they say otherwise.
+
+    def check_usable(self) -> None:
+        """Raises StoreClosed, CommitFailed."""
+        if self.closed:
+            raise StoreClosed
+        if self.broken is not None:
+            self._refused += 1
+            raise commit_failed(self.broken)
+
+    @property
+    def full(self) -> bool:
+        """Whether the collecting batch has no room for another body."""
+        return self.collecting.full(self._bodies_max)
+
+    def admit(self) -> None:
+        """Wait until the collecting batch has room for a body. Raises StorageError, CommitFailed."""
+        while True:
+            self.check_usable()
+            if not self.full:
+                return
+            if self.committing is not None:
+                self._idle.wait()
+                continue
+            batch = self.begin()
+            self.lock.release()
+            try:
+                self.commit(batch)
+            finally:
+                self.lock.acquire()
+
+    def transaction(self) -> LayeredTransaction:
+        """A transaction over all that was written so far."""
+        view = self.view
+        assert view is not None
+        collecting, committing = self.collecting, self.committing
+        cleared = view.cleared
+        if collecting.cleared:
+            cleared = cleared | collecting.cleared
+        lower: tuple[Batch, ...] = (collecting,)
+        if committing is not None:
+            lower = (collecting, committing)
+            if committing.cleared:
+                cleared = cleared | committing.cleared
+        return LayeredTransaction(view, lower, self._recent, cleared, self._sequence, self._stamps)
+
+    def collect(self, transaction: LayeredTransaction) -> Batch | None:
+        """Add a body's writes to the collecting batch; return the batch that its outcome waits for."""
+        own = transaction.own
+        self._sequence = transaction.sequence
+        if not own.wrote():
+            return self.under_way()
+        transaction.keep_stamps()
+        batch = self.collecting
+        batch.absorb(own)
+        batch.bodies += 1
+        batch.bytes += transaction.bytes
+        return batch
+
+    def under_way(self) -> Batch | None:
+        """The newest batch that a body may have read from."""
+        return self.collecting if self.collecting.bodies else self.committing
+
+    def begin(self) -> Batch:
+        """Make the collecting batch the committing one."""
+        batch = self.committing = self.collecting
+        self.collecting = Batch()
+        self._released = False
+        self._gathering.reset()
+        return batch
+
+    def ask(self) -> None:
+        """Release the collecting batch, or ask the event loop that submits to release it soon."""
+        if self.committing is not None or not self.collecting.bodies:
+            return
+        if self.defer is None or self.closed:
+            self._release()
+        elif not self._starting:
+            self._starting = True
+            self.defer(self._start_commit)
+
+    def _start_commit(self) -> None:
+        """Release the collecting batch once no more bodies come in; on the event loop, without the lock."""
+        with self.lock:
+            defer = self.defer
+            bodies = self.collecting.bodies
+            if defer is None or self.committing is not None or not self._gathering.goes_on(bodies):
+                self._starting = False
+                self._release()
+                return
+        defer(self._start_commit)
+
+    def _release(self) -> None:
+        """Let the commit thread take the collecting batch."""
+        if self.collecting.bodies:
+            self._released = True
+            self._work.notify()
+
+    # Commits: one at a time. These methods are called without the lock, unless they say otherwise.
+
+    def deliver_on(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None,
+    ) -> None:
+        """Deliver outcomes by `deliver`, and ask `defer` to call later, from now on."""
+        with self.lock:
+            self._deliver, self.defer = deliver, defer
+            self._starting = False  # an earlier loop may not do what it was asked to
+            self._release()
+        if self.queued:
+            self._hand_over(self._run_queued)
+
+    def _run(self) -> None:
+        """The commit thread."""
+        while True:
+            self._repair()
+            with self.lock:
+                batch = self._next()
+                ended = batch is None and self.closed and not self._failed
+            if ended:
+                return
+            if batch is not None:
+                self.commit(batch)
+            if batch is not None and self.closed:
+                self._run_queued()  # the event loop that would do it may have gone
+
+    def _next(self) -> Batch | None:
+        """Wait for the commit thread's next work: a batch to commit, or None: repair the store, or end."""
+        while not self.broken and (self.committing or not (self._released or self.closed)):
+            self._work.wait()
+        if self.broken is not None or not (self.collecting.bodies or self.queued):
+            self._released = False
+            return None
+        return self.begin()
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch durable and visible, and deliver its outcomes; or fail it."""
+        if self.queued:
+            self._hand_over(self._run_queued)
+        assert self.view is not None
+        try:
+            view = self._store.commit(batch, self.view, self._sequence, self.fault)
+        except BaseException as error:
+            self._fail(batch, str(error))
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._publish(batch, view)
+        self._settle(batch, batch.unknown)
+
+    def _publish(self, batch: Batch, view: View) -> None:
+        """Make a durable batch visible. The batch counts as committed even if an error occurs here."""
+        with self.lock:
+            old, self.view = self.view, view
+            try:
+                if batch.cleared and old is not None:
+                    self._store.upkeep.add(batch.cleared, old)
+                self._recent.add(batch.records, batch.bytes)
+            except Exception:
+                _log.exception("a batch was committed, but is not kept in memory")
+                self._recent.clear()
+            del old
+            self._end_commit(batch)
+            self._store.drop_deleted(view)
+
+    def _end_commit(self, batch: Batch | None = None) -> None:
+        """Let the next batch be committed; under the lock. An event loop that defers commits releases it
+        later: the answers bring new requests, and the batch can hold these as well. If a thread waits for
+        the next batch, or for room in it, it is released at once."""
+        self.committing = None
+        self._idle.notify_all()
+        told = self.defer is not None and batch is not None and batch.outcomes
+        if not told or self.collecting.waiters or self.full:
+            self._release()
+        if self._released or self.closed:
+            self._work.notify()
+
+    def checkpoint(self, directory: Path) -> None:
+        """Copy the store between two commits. Raises StorageError, CommitFailed."""
+        with self.lock:
+            while self.committing is not None:
+                self._idle.wait()
+            self.check_usable()
+            # An empty batch takes the place of a commit: bodies go on collecting, but nothing is written now.
+            token = self.committing = Batch()
+        try:
+            self._store.checkpoint(directory)
+        finally:
+            with self.lock:
+                self._end_commit()
+            self._settle(token, None)
+
+    def close(self) -> bool:
+        """Commit what was collected, and end the thread; whether the store was open."""
+        with self.lock:
+            if self.closed:
+                return False
+            self.closed = True
+            self._work.notify()
+        self._committer.join()
+        with self.lock:
+            while self.committing is not None:
+                self._idle.wait()
+            self.view = None
+        return True
+
+    # Failures.
+
+    def _fail(self, batch: Batch, cause: str) -> None:
+        """Refuse writes from now on; the commit thread repairs the store. Callers are told of the failure
+        after the first try of a repair, because until then a crash could still bring the failed batch
+        back."""
+        cause = cause or "the cause is not known"
+        _log.error("the store refuses writes: %s", cause)
+        with self.lock:
+            self.broken = cause
+            self._refused = 0
+            over, self.collecting = self.collecting, Batch()
+            self._stamps.clear()
+            over.outcomes += [(done, None, None) for _, done in self.queued]
+            self.queued.clear()
+            self._failed = [batch, over]
+            self._work.notify()
+
+    def _repair(self) -> None:
+        """Make a broken store take writes again, unless it was closed; on the commit thread."""
+        pause_seconds, cause = _REPAIR_PAUSE_SECONDS_MIN, self.broken
+        while cause is not None:
+            still, closed = "", self.closed
+            try:
+                self._try_repair()
+            except Exception as error:
+                still = f"{cause}; still: {error}"
+            with self.lock:
+                failed, self._failed = self._failed, []
+                if failed and self._store.unsure:  # a restart may find the batch in RocksDB's log
+                    failed[0].unknown = still
+                self._refused += sum(len(batch.outcomes) + len(batch.waiters) for batch in failed)
+                self.broken = still or None
+                if self.committing is not None:
+                    self._end_commit()
+            if not still:
+                _log.warning("the store takes writes again; %d were refused", self._refused)
+            for batch in failed:
+                self._settle(batch, cause)
+            if not still or closed:
+                return
+            with self.lock:
+                if not self.closed:
+                    self._work.wait(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _REPAIR_PAUSE_SECONDS_MAX)
+
+    def _try_repair(self) -> None:
+        """Try once; raises the error that prevents it. No body writes meanwhile, so it takes no lock."""
+        self._store.room_again()
+        if not self._store.unsure:
+            return
+        assert self.view is not None
+        self.view = self._store.stand_in(self.view)
+        view, sequence = self._store.open_again()
+        self._recent.clear()
+        self._sequence = max(sequence, self._sequence)
+        self.view = view
+
+    # Outcomes. Their receivers may submit, so these methods are called without the lock.
+
+    def _settle(self, batch: Batch, cause: str | None) -> None:
+        """Deliver all outcomes that wait for a batch."""
+        for waiter in batch.waiters:
+            if cause is not None:
+                waiter.failed = batch.failure(cause)
+            waiter.gate.release()
+        outcomes = batch.outcomes
+        if not outcomes:
+            return
+        if cause is not None:
+            outcomes = [(done, None, batch.failure(cause)) for done, _, _ in outcomes]
+
+        def deliver() -> None:
+            tell(outcomes)
+            if self.defer is not None:
+                with self.lock:
+                    self.ask()
+
+        self._hand_over(deliver)
+
+    def _hand_over(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on the thread that outcomes are delivered on."""
+        try:
+            self._deliver(callback)
+        except Exception as error:
+            # The event loop is closed. The frames of a logged traceback would keep RocksDB open.
+            _log.error("outcomes could not be delivered: %s", repr(error))
+            with self.lock:
+                self._release()

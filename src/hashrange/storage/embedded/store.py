@@ -1,0 +1,163 @@
+"""RocksDB under the embedded engine: makes one batch after another durable, and opens RocksDB again after a
+write that failed.
+
+A batch goes to RocksDB in one call, and its log is made durable in another. rocksdict 0.3.29 keeps the GIL
+during the first (memory and page cache) and releases it during the second (the fsync): a write with `sync`
+would hold every other thread up for as long as the disk takes.
+
+Refuses to know: who waits for a batch, which thread writes it, when to try a repair again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocksdict import Rdict
+
+from hashrange.storage.api import CommitFault, StorageError, Totals
+from hashrange.storage.embedded.batches import write, writing
+from hashrange.storage.embedded.bodies import with_totals
+from hashrange.storage.embedded.directory import open_directory
+from hashrange.storage.embedded.disk import open_for_reading
+from hashrange.storage.embedded.keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
+from hashrange.storage.embedded.outcomes import Batch, Prevented
+from hashrange.storage.embedded.reopening import Reopening
+from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, find_room
+from hashrange.storage.embedded.upkeep import Upkeep
+from hashrange.storage.embedded.view import View
+
+_Records = dict[bytes, bytes | None]
+
+
+class Store:
+    """The files of a data directory, which are made if they are missing. One thread at a time may write."""
+
+    def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
+        """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
+        self._directory = directory
+        self._log_bytes_max = 4 * write_buffer_bytes
+        self._disk, self.db = open_directory(
+            directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
+        )
+        self.upkeep = Upkeep()
+        self._totals: dict[int, Totals] = {}
+        self._batch_number = 0
+        self._unsynced = False  # whether RocksDB got a batch that is not durable yet
+        self._reopening: Reopening | None = None  # None: RocksDB itself is sound
+
+    @property
+    def unsure(self) -> bool:
+        """Whether RocksDB may have got the batch that failed, so that a restart may find it."""
+        return self._reopening is not None
+
+    def begin(self, db: Rdict) -> tuple[View, int]:
+        """Begin to use a RocksDB that was just opened. Returns the view of it, and the last sequence number
+        that was given."""
+        stored = db.get(BATCH_KEY)
+        number, sequence = (0, 0) if stored is None else unpack_batch(stored)
+        # A number that was given to a batch is never given again, also if that batch failed.
+        self._batch_number = max(number, self._batch_number)
+        self.db = db
+        self._totals.clear()
+        self.upkeep.start(db)
+        self._sync()
+        view = View(db, [], frozenset())
+        view.snapshot = db.snapshot()
+        return view, sequence
+
+    def commit(self, batch: Batch, view: View, sequence: int, fault: CommitFault | None) -> View:
+        """Make a batch durable, and return the view that shows it; `view` is the one before it.
+
+        Raises NoRoom or Prevented if RocksDB has not got the batch. After any other error RocksDB may have
+        got it, and takes no further writes before `open_again`.
+        """
+        records: _Records = {}
+        try:
+            batch.meet(fault, "before")
+            find_room(self._directory, batch.bytes, self._log_bytes_max, self.db.flush)
+            records, totals = self._records(batch, view, sequence)
+            following = self._write(batch, view, records, fault)
+        except (NoRoom, Prevented):
+            raise
+        except BaseException:
+            self._reopening = Reopening(self.db, self._batch_number, records)
+            raise
+        self._totals.update(totals)
+        return following
+
+    def drop_deleted(self, view: View) -> None:
+        """Drop the records of deleted spaces that no reader can see any more; `view` is the current one."""
+        self._unsynced |= self.upkeep.drop(self.db, view)
+
+    def checkpoint(self, directory: Path) -> None:
+        """Copy the store as it is, while nothing is written, to a directory that does not exist."""
+        self._disk.checkpoint(self.db, directory)
+
+    def close(self, broken: bool) -> None:
+        """Close RocksDB. Raises StorageError if it reports an error, unless it is `broken` anyway."""
+        cut_short = self.upkeep.stop(self.db)
+        try:
+            self.db.close()
+        except Exception as error:
+            if not broken and not cut_short:
+                raise StorageError(f"The store in {self._directory} did not close well: {error}") from None
+        finally:
+            self._disk.close()
+
+    # Writing.
+
+    def _records(self, batch: Batch, view: View, sequence: int) -> tuple[_Records, dict[int, Totals]]:
+        """All records of a batch, the engine's own included, and the new totals."""
+        records, totals = with_totals(batch, self._totals, view)
+        for space in batch.cleared:
+            self._totals.pop(space, None)
+        for space in self.upkeep.take_done():
+            records[clearing_key(space)] = None
+        self._batch_number += 1
+        records[BATCH_KEY] = pack_batch(self._batch_number, sequence)
+        return records, totals
+
+    def _write(self, batch: Batch, view: View, records: _Records, fault: CommitFault | None) -> View:
+        cleared = self.upkeep.masked(view.cleared, batch.cleared)
+        following = view.follow(list(records), cleared)
+        if self._unsynced:
+            self.db.flush_wal(True)
+            self._unsynced = False
+        write(self.db, lambda: writing(records))
+        batch.meet(fault, "after")
+        self._sync()
+        following.snapshot = self.db.snapshot()
+        return following
+
+    def _sync(self) -> None:
+        """Make RocksDB's log durable, and note in STORE how far it goes. A batch is written only when the one
+        before it is durable: a crash could otherwise lose only the earlier one, which would look like
+        damage."""
+        self.db.flush_wal(True)
+        self._disk.advance(self._batch_number, self.db.latest_sequence_number())
+
+    # The repair after a failed batch. A broken RocksDB is only read from.
+
+    def room_again(self) -> None:
+        """Raises NoRoom unless the disk has room for a repair and for further batches."""
+        margin_bytes = 0 if self.unsure else MARGIN_BYTES
+        find_room(self._directory, margin_bytes, self._log_bytes_max)
+
+    def stand_in(self, view: View) -> View:
+        """The view that readers get instead of `view`, the last published one, until `open_again` is done."""
+        assert self._reopening is not None
+        self.upkeep.stop(self.db)
+        return self._reopening.stand_in(view, lambda: open_for_reading(self._directory))
+
+    def open_again(self) -> tuple[View, int]:
+        """Open RocksDB without the failed batch, when nobody reads from the broken one any more. Returns what
+        `begin` returns."""
+        assert self._reopening is not None
+        db = self._reopening.open_again(self._directory, self._disk.open)
+        try:
+            begun = self.begin(db)
+        except BaseException:
+            db.close()
+            raise
+        self._reopening = None
+        return begun
