@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pytest
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Reader
+from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import expiry, lag, sweeps
 from hashrange.tables.data import items, records
@@ -31,6 +32,8 @@ from model import strategies
 from model.expressions import plain_item
 from model.reference import Table as ReferenceTable
 from model.reference import TableDefinition
+
+T = TypeVar("T")
 
 _HISTORIES = settings(
     max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "40")),
@@ -51,9 +54,9 @@ _LATE = {
 class History:
     """A database under one of the settings, and what is done to it."""
 
-    def __init__(self, delays: Settings) -> None:
+    def __init__(self, delays: Settings, engine: Engine | None = None) -> None:
         self.clock = ManualClock(strategies.START)
-        self.database = Database(MemoryEngine(), settings=delays, clock=self.clock)
+        self.database = Database(engine or MemoryEngine(), settings=delays, clock=self.clock)
         self.definitions = strategies.definitions()
         self.keys: dict[str, list[Item]] = {definition.name: [] for definition in self.definitions}
         for definition in self.definitions:
@@ -78,9 +81,14 @@ class History:
             self.database.settle()
             waiting = bool(self.database.engine.read(lag.waiting_spaces))
 
-    def step(self, data: st.DataObject) -> None:
+    def restart(self) -> None:
+        """Go on with what the engine holds."""
+        before = self.database
+        self.database = Database(before.engine, settings=before.settings, clock=self.clock)
+
+    def step(self, data: st.DataObject, steps: tuple[str, ...] = _STEPS) -> None:
         definition = data.draw(st.sampled_from(self.definitions))
-        step = data.draw(st.sampled_from(_STEPS))
+        step = data.draw(st.sampled_from(steps))
         with suppress(ServiceError):
             self._do(data, step, definition)
 
@@ -175,3 +183,62 @@ def _reference(table: Table) -> ReferenceTable:
     if table.index("late") is not None:
         definition.indexes.append(strategies.LATE_INDEX)
     return ReferenceTable(definition)
+
+
+class Killed(BaseException):
+    """The process ends here, between the reads of a bite and its write."""
+
+
+class Interrupted:
+    """An engine in memory that does something before a bite of background work writes what follows from the
+    records that the bite has read."""
+
+    def __init__(self) -> None:
+        self._engine = MemoryEngine()
+        self.before_write: Callable[[], None] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def write(self, body: Callable[[Transaction], T]) -> T:
+        before, self.before_write = self.before_write, None
+        if before is not None:
+            before()
+        return self._engine.write(body)
+
+
+@pytest.mark.parametrize("lag_seconds", [0.0, 5.0])
+@_HISTORIES
+@given(data=st.data())
+def test_builds_take_in_what_happens_between_their_reads_and_writes(
+    lag_seconds: float, data: st.DataObject
+) -> None:
+    """Items change while an index and an expiry queue are being built, also within a bite, and the process
+    is killed between two bites or within one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        patch.setattr(sweeps, "_LOOK_ITEMS", 2)
+        engine: Any = Interrupted()
+        history = History(Settings(update_seconds=1.0, gsi_delay_seconds=lag_seconds), engine)
+        history.fill(data)
+        history.database.execute("UpdateTable", {"TableName": "global", **_LATE})
+        for _ in range(data.draw(st.integers(1, 10))):
+            changes = data.draw(st.integers(0, 3))
+            killed = data.draw(st.booleans())
+
+            def meanwhile(changes: int = changes, killed: bool = killed) -> None:
+                for _ in range(changes):
+                    history.step(data, ("put", "delete", "update"))
+                if killed:
+                    raise Killed
+
+            engine.before_write = meanwhile
+            try:
+                history.database.sweep()
+            except Killed:
+                history.restart()
+            engine.before_write = None
+            assert list(check(engine)) == []
+        history.settle()
+        assert list(check(engine)) == []
+        engine.read(recompute)

@@ -58,6 +58,12 @@ class Old:
         self.expected: dict[str, Any] = orjson.loads((place / "expected.json").read_bytes())
 
     def assert_answers_as_before(self) -> None:
+        """All answers are those of before, but the index that was being filled is filled from the
+        beginning."""
+        described = self.expected['DescribeTable {"TableName":"many"}']["Table"]
+        [new] = described["GlobalSecondaryIndexes"]
+        assert (new["IndexName"], new["Backfilling"]) == ("new", True)
+        new["ItemCount"] = new["IndexSizeBytes"] = 0
         answers = make_directory.run(self.data, LAGGING, [])
         opened = {name: answers.pop(name) for name in answers.keys() - self.expected.keys()}
         assert answers == self.expected

@@ -10,17 +10,18 @@ import pytest
 
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
+from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import expiry
+from hashrange.tables.background import backfill, builds, expiry
 from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
 from hashrange.tables.inspection import check
 from hashrange.tables.inspection.check import Problem
-from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
+from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.values import Item, item_size
 
 NOW = 1_700_000_000
@@ -383,3 +384,35 @@ def test_a_record_is_decoded_or_refused_with_a_reason() -> None:
         check.decoded(records.pack(item, 3))
     with pytest.raises(ValueError, match="cannot be decoded"):
         check.decoded(records.pack(item, 2)[:-1])
+
+
+def test_an_index_that_was_being_filled_is_filled_from_the_beginning_by_a_repair(
+    engine: MemoryEngine,
+) -> None:
+    """Its notes of changed items may be among what was lost."""
+
+    def being_filled(txn: Transaction) -> None:
+        table = catalog.open_any(txn, "everything", "")
+        index = next(one for one in table.indexes if one.name == "global")
+        filling = msgspec.structs.replace(index, backfilling=True, status="CREATING")
+        catalog.save(txn, table.with_index(filling))
+        # A build that had come to its end, and the only note that is left of it.
+        build = backfill.build_of(filling)
+        builds.note(txn, build, b"\x01" * PARTITION_BYTES, b"")
+        txn.put(build.space, build.name, b"", b"\xff" * PARTITION_BYTES)
+
+    before = engine.read(lambda reader: catalog.open_any(reader, "everything", ""))
+    entries = next(index for index in before.indexes if index.name == "global")
+    totals = engine.read(lambda reader: reader.totals(entries.space))
+    assert totals.records
+    engine.write(being_filled)
+    found = [str(problem) for problem in check.mend(engine)]
+    assert found == ["everything, index global: the index was being filled, and is filled from the beginning"]
+    assert problems(engine) == []
+    assert not list(engine.read(lambda reader: list(reader.scan_space(BACKFILL_SPACE))))
+    Database(engine, clock=ManualClock(NOW)).settle()
+    after = engine.read(lambda reader: catalog.open_any(reader, "everything", ""))
+    filled = next(index for index in after.indexes if index.name == "global")
+    assert (filled.status, filled.backfilling) == ("ACTIVE", False)
+    assert engine.read(lambda reader: reader.totals(filled.space)) == totals
+    assert problems(engine) == []

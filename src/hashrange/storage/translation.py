@@ -3,7 +3,8 @@ what records mean. `embedded.migration` reads and writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from hashrange.storage.api import Reader
@@ -11,16 +12,24 @@ from hashrange.storage.api import Reader
 Record = tuple[int, bytes, bytes, bytes]
 """Space, partition, sort and value."""
 
-Translate = Callable[[int, bytes, bytes, bytes], Iterator[Record]]
-"""Gives the records in the place of one, wherever they lie. Called for every record, in order, and from any
-of them on. Raises `Untranslatable`."""
+
+class Translation(Protocol):
+    """What becomes of the records of one store."""
+
+    @property
+    def emptied(self) -> AbstractSet[int]:
+        """The spaces of which nothing stays, no totals either."""
+
+    def record(self, space: int, partition: bytes, sort: bytes, value: bytes) -> Iterator[Record]:
+        """The records in the place of one, wherever they lie. Called for every record of the other spaces,
+        in order, and from any of them on. Raises `Untranslatable`."""
 
 
 class Begin(Protocol):
     """Makes the translation of a store. `mark` is a sequence number above all that the store has given, and
     below all that it will give; `now` is when the migration began."""
 
-    def __call__(self, reader: Reader, mark: int, now: float) -> Translate: ...
+    def __call__(self, reader: Reader, mark: int, now: float) -> Translation: ...
 
 
 class Untranslatable(Exception):

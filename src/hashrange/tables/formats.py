@@ -9,9 +9,10 @@ stay.
                        of each partition, the size of the item collection
     index entries      to their new places
     lagging changes    with the new places of their entries
+    indexes that are being filled  lose their entries, and are filled anew: the order of the items is
+                       another, and version 0.1.0 noted no changes of items meanwhile
     expiry queues      are left out and made of the items: one that was still being built is complete then
-    progress of index builds  is left out: the order of the items is another, and a build that begins anew
-                       leaves entries alone that it finds
+    progress of index builds  is left out
     holds on items     are left out: a transaction that was under way has ended with the process
     streams, tokens, and all else  as they are
 
@@ -32,7 +33,7 @@ import msgspec
 from hashrange.encoding import PLACE_BYTES
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Reader, StorageError
-from hashrange.storage.translation import Record, Translate, Untranslatable
+from hashrange.storage.translation import Record, Translation, Untranslatable
 from hashrange.tables.background import expiry, lag, queues
 from hashrange.tables.data import indexes, items, keys, records
 from hashrange.tables.definitions import catalog
@@ -45,9 +46,9 @@ from hashrange.values import Item
 _OfSpace = Callable[[bytes, bytes, bytes], Iterator[Record]]
 
 
-def begin(reader: Reader, mark: int, now: float) -> Translate:
+def begin(reader: Reader, mark: int, now: float) -> Translation:
     """The translation of the store that `reader` shows. `mark` and `now` are for the ends of shards."""
-    return _Translation(reader, mark, now).record
+    return _Translation(reader, mark, now)
 
 
 class _Translation:
@@ -57,6 +58,7 @@ class _Translation:
         self._reader = reader
         self._mark = mark
         self._now = now
+        self.emptied: set[int] = set()
         self._indexes: dict[int, tuple[Table, Index]] = {}
         self._of_space: dict[int, _OfSpace] = {
             CATALOG_SPACE: self._definition,
@@ -73,8 +75,11 @@ class _Translation:
     def _add(self, table: Table) -> None:
         self._of_space[table.space] = _Items(self._reader, table).record
         for index in table.indexes:
-            self._of_space[index.space] = partial(_entry, table, index)
-            self._indexes[index.space] = table, index
+            if index.backfilling:
+                self.emptied.add(index.space)
+            else:
+                self._of_space[index.space] = partial(_entry, table, index)
+                self._indexes[index.space] = table, index
         if table.collection_space:
             self._of_space[table.collection_space] = _nothing
         if table.ttl is not None:
@@ -131,7 +136,7 @@ class _Translation:
                 raise Untranslatable(f"A change for a lagging index cannot be decoded ({error})") from error
             found = self._indexes.get(change.space)
             if found is None:
-                return  # the index is gone
+                return  # the index is gone, or filled anew
             before, after = (one and _moved(*found, one) for one in (change.before, change.after))
             value = lag.encode(change._replace(before=before, after=after))
         yield LAG_SPACE, partition, sort, value

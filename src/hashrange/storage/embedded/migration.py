@@ -57,7 +57,7 @@ from hashrange.storage.embedded.manifest import read_manifest
 from hashrange.storage.embedded.mark import FORMAT_VERSION, Mark, sync_directory, write_durably, write_mark
 from hashrange.storage.embedded.mark import NAME as STORE
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
-from hashrange.storage.translation import Begin, Translate, Untranslatable
+from hashrange.storage.translation import Begin, Translation, Untranslatable
 
 _MIB: Final = 1024 * 1024
 _BATCH_RECORDS_MAX: Final = 2_000
@@ -128,12 +128,12 @@ def untranslatable(store: StoredRecords, begin: Begin) -> Iterator[str]:
     """What a migration of this store would have to leave out: for the checker."""
     state = store.db.get(BATCH_KEY)
     sequence = unpack_batch(state)[1] if state else 0
-    translate = store.read(lambda reader: begin(reader, sequence + 1, 0.0))
+    translation = store.read(lambda reader: begin(reader, sequence + 1, 0.0))
+    left = {ENGINE_SPACE, *store.cleared, *translation.emptied}
     for key, value in walk(store.db, b"", _END, lambda bad: None):
-        space = unpack(key)[0]
-        if space != ENGINE_SPACE and space not in store.cleared:
+        if unpack(key)[0] not in left:
             try:
-                for _ in translate(*unpack(key), value):
+                for _ in translation.record(*unpack(key), value):
                     pass
             except Untranslatable as error:
                 yield str(error)
@@ -283,6 +283,7 @@ class _Copy:
         self._journal = journal
         self._report = report
         self._leave_out = leave_out
+        self._left: set[int] = set()
         self._records: dict[bytes, bytes | None] = {}
         self._bytes = 0
 
@@ -297,12 +298,13 @@ class _Copy:
         journal = self._journal
         batch, sequence = unpack_batch(journal.source) if journal.source else (0, 0)
         total = self._source.db.property_int_value(_RECORDS) or 0
-        translate = self._source.read(lambda reader: begin(reader, sequence + 1, journal.began))
+        translation = self._source.read(lambda reader: begin(reader, sequence + 1, journal.began))
+        self._left = {*self._source.cleared, *translation.emptied}
         low = journal.key + b"\x00" if journal.key else b""
         for key, value in walk(self._source.db, low, _END, self._refuse):
             journal.key = key
             journal.read += 1
-            for new_key, new_value in self._translated(translate, key, value):
+            for new_key, new_value in self._translated(translation, key, value):
                 self._records[new_key] = new_value
                 self._bytes += len(new_key) + len(new_value)
             if len(self._records) >= _BATCH_RECORDS_MAX or self._bytes >= _BATCH_BYTES_MAX:
@@ -312,17 +314,19 @@ class _Copy:
         journal.done = True
         self._commit()
 
-    def _translated(self, translate: Translate, key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _translated(
+        self, translation: Translation, key: bytes, value: bytes
+    ) -> Iterator[tuple[bytes, bytes]]:
         space, partition, sort = unpack(key)
         if space == ENGINE_SPACE:
-            # Deleted spaces are left behind as a whole; the rest is the business of each store.
-            if partition == TOTALS and int.from_bytes(sort) not in self._source.cleared:
+            # Spaces of which nothing stays are left as a whole; the rest is the business of each store.
+            if partition == TOTALS and int.from_bytes(sort) not in self._left:
                 yield key, value
             return
-        if space in self._source.cleared:
+        if space in self._left:
             return
         try:
-            for record in translate(space, partition, sort, value):
+            for record in translation.record(space, partition, sort, value):
                 yield pack(*record[:3]), record[3]
         except Untranslatable as error:
             if self._leave_out is None:

@@ -23,19 +23,12 @@ def build_of(index: Index) -> Build:
 
 
 def look(reader: Reader, table: Table, index: Index, low: bytes, limit: Limit) -> Found:
-    """The missing entries of a bite of items, from the address `low` on."""
-    return builds.look(reader, table.space, low, limit, partial(_missing_entry, reader, table, index))
+    """The entries of a bite of items, from the address `low` on."""
+    return builds.look(reader, table.space, low, limit, partial(_entry, table, index))
 
 
-def _missing_entry(
-    reader: Reader, table: Table, index: Index, partition: bytes, sort: bytes, record: bytes
-) -> indexes.Entry | None:
-    entry = indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
-    # A build that version 0.1.0 began has no notes of changed items. So an entry that is there already is
-    # newer than this one, and stays.
-    if entry is None or reader.get(index.space, entry.partition, entry.sort) is not None:
-        return None
-    return entry
+def _entry(table: Table, index: Index, partition: bytes, sort: bytes, record: bytes) -> indexes.Entry | None:
+    return indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
 
 
 def write(txn: Transaction, index: Index, found: Found) -> bool:

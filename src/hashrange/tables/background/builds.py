@@ -95,6 +95,12 @@ def note(txn: Transaction, build: Build, partition: bytes, sort: bytes) -> None:
         txn.put(build.space, build.name, address, b"")
 
 
+def forget(txn: Transaction, build: Build) -> None:
+    """Drop the cursor and all notes of a build."""
+    for place in [place for place, _ in txn.scan(build.space, build.name)]:
+        txn.delete(build.space, build.name, place)
+
+
 def advance(txn: Transaction, build: Build, low: bytes, high: bytes | None) -> set[bytes] | None:
     """Move the cursor from `low` to `high` (None: to the end). Returns the addresses of the noted items
     between them; None if the cursor is not at `low` any more, because another transaction took this step."""

@@ -32,7 +32,7 @@ import orjson
 
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
-from hashrange.tables.background import expiry, lag
+from hashrange.tables.background import backfill, builds, expiry, lag
 from hashrange.tables.data import indexes, items, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
@@ -89,7 +89,12 @@ class Problem:
 
 
 def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """Put right the problems that can be, and yield these; `check` reports the others."""
+    """Put right the problems that can be, and yield these; `check` reports the others.
+
+    An index that is being filled is filled from the beginning: of the notes of items that changed meanwhile
+    (`builds`), some may be among the lost records.
+    """
+    yield from _fill_anew(engine)
     for _ in range(PASSES_MAX):  # again, because a repair can uncover another problem at the same address
         mends: list[Mend] = []
         for problem in check(engine, progress=progress):
@@ -100,6 +105,32 @@ def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Proble
             return
         for start in range(0, len(mends), BITE_RECORDS):
             engine.write(partial(_apply, mends=mends[start : start + BITE_RECORDS]))
+
+
+def _fill_anew(engine: Engine) -> Iterator[Problem]:
+    for name, table in engine.read(lambda reader: list(catalog.every_definition(reader))):
+        if isinstance(table, Table):
+            for index in table.indexes:
+                if index.backfilling:
+                    engine.write(partial(_empty, name=name, space=index.space))
+                    yield Problem(
+                        name, "the index was being filled, and is filled from the beginning", index.name
+                    )
+
+
+def _empty(txn: Transaction, name: str, space: int) -> None:
+    """Take the entries of an index that is being filled away, and let its build begin anew."""
+    table = catalog.find_full(txn, name)
+    if table is None:
+        return
+    changed: list[Index] = []
+    for index in table.indexes:
+        if index.space == space:
+            txn.delete_space(space)
+            builds.forget(txn, backfill.build_of(index))
+            index = msgspec.structs.replace(index, space=catalog.new_space(txn))
+        changed.append(index)
+    catalog.save(txn, msgspec.structs.replace(table, indexes=tuple(changed)))
 
 
 def _apply(txn: Transaction, mends: list[Mend]) -> None:
