@@ -54,6 +54,9 @@ class Answer(AWSResponse):
 _WIRE: Final = Wire(region=Caller().region, account_id=Caller().account_id, operations=REGISTRY)
 
 
+_HEADERS: Final = ((b"content-type", "Content-Type"), (b"x-amz-target", "X-Amz-Target"))
+
+
 def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> Answer:
     """The answer of `database` to a request of `caller`.
 
@@ -69,7 +72,9 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
 
 
 def _respond(database: Database, request: AWSPreparedRequest, caller: Caller) -> Response:
-    headers = {_bytes(name).lower(): _bytes(value) for name, value in request.headers.items()}
+    # The two headers that say what a request is. Its sender is known, and no other header has a meaning here.
+    given = request.headers
+    headers = {name: _bytes(given.get(named, b"")) for name, named in _HEADERS}
     # The JSON protocol's serializer makes text or bytes, never a file.
     body = _bytes(request.body or b"")  # type: ignore[arg-type]
     outcome = _WIRE.read(b"POST", b"/", headers, body, caller=caller)

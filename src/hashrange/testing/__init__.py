@@ -6,8 +6,14 @@
     scopes      which database answers which request
     hook        the handlers of botocore's events that ask the scopes
     moments     moments and durations as tests write them; the clock
+    tables      tables from a short form, and from the files that people have
+    items       items from Python values, JSON and CSV
+    triggers    functions that get a table's changes
+    serving     a server in a thread
+    plugin      the pytest plugin
+    mocking     `mock_aws`, in the place of moto's
 
-Its names are loaded when they are asked for. Refuses to know the server and the command line.
+Its names are loaded when they are asked for. `serving` alone knows the server.
 """
 
 from __future__ import annotations
@@ -17,20 +23,46 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hashrange.testing.blocks import Block, local
-    from hashrange.testing.database import LocalDatabase, Snapshot
+    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
     from hashrange.testing.hook import RequestStopped, install
+    from hashrange.testing.mocking import mock_aws
     from hashrange.testing.moments import LocalClock
+    from hashrange.testing.serving import Server, serving
+    from hashrange.testing.tables import DeclarationError
+    from hashrange.testing.triggers import NoStream, Trigger
 
-__all__ = ["Block", "LocalClock", "LocalDatabase", "RequestStopped", "Snapshot", "install", "local"]
+__all__ = [
+    "Block",
+    "DeclarationError",
+    "LocalClock",
+    "LocalDatabase",
+    "NoStream",
+    "NotSettling",
+    "RequestStopped",
+    "Server",
+    "Snapshot",
+    "Trigger",
+    "install",
+    "local",
+    "mock_aws",
+    "serving",
+]
 
 _MODULES: Final = {
     "Block": "blocks",
+    "DeclarationError": "tables",
     "LocalClock": "moments",
     "LocalDatabase": "database",
+    "NoStream": "triggers",
+    "NotSettling": "database",
     "RequestStopped": "hook",
+    "Server": "serving",
     "Snapshot": "database",
+    "Trigger": "triggers",
     "install": "hook",
     "local": "blocks",
+    "mock_aws": "mocking",
+    "serving": "serving",
 }
 
 

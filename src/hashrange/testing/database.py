@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import RLock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -14,18 +17,32 @@ from hashrange.operations.context import Caller
 from hashrange.storage.api import Snapshot as Records
 from hashrange.testing.moments import LocalClock, Moment, epoch_of
 
+if TYPE_CHECKING:
+    from hashrange.testing.tables import Declaration
+    from hashrange.testing.triggers import Positions, Start, Trigger
+
+_ROUNDS_MAX: Final = 1_000
+
 SETTINGS = Settings(separate_accounts=True, separate_regions=True)
 """Those of a database of this process: each account and each region has tables of its own, as on AWS."""
 
 
 class Snapshot:
-    """The state of a database at one moment, for `LocalDatabase.restore`: its records and its clock."""
+    """The state of a database at one moment, for `LocalDatabase.restore`: its records, its clock, and how far
+    its triggers were."""
 
-    __slots__ = ("course", "records")
+    __slots__ = ("course", "records", "triggers")
 
-    def __init__(self, records: Records, course: tuple[float, bool]) -> None:
+    def __init__(
+        self, records: Records, course: tuple[float, bool], triggers: list[tuple[Trigger, Positions]]
+    ) -> None:
         self.records = records
         self.course = course
+        self.triggers = triggers
+
+
+class NotSettling(RuntimeError):
+    """The functions of triggers go on making changes that call them again; the text names them."""
 
 
 class LocalDatabase:
@@ -54,8 +71,11 @@ class LocalDatabase:
         if not isinstance(clock, VirtualClock):
             clock = self.database.clock = VirtualClock(real=clock)
         self._virtual = clock
-        self.clock = LocalClock(clock, self.settle)
+        self.clock = LocalClock(clock, self.database.settle)
         self.caller = Caller(region or Caller().region, account_id or Caller().account_id)
+        self._triggers: list[Trigger] = []
+        self._settling = RLock()
+        self._delivering = False
         if now is not None:
             clock.change(epoch_of(now), frozen=True)
 
@@ -106,23 +126,176 @@ class LocalDatabase:
 
         Raises `hashrange.storage.api.Unsupported` for a database on disk.
         """
-        return Snapshot(self.database.snapshot(), (self._virtual.now(), self._virtual.frozen))
+        positions = [(trigger, trigger.positions()) for trigger in self._triggers]
+        return Snapshot(self.database.snapshot(), (self._virtual.now(), self._virtual.frozen), positions)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Bring the state of `snapshot` back, in microseconds, whatever changed since. It may be called again
         and again, also with the snapshot of another database in memory.
 
-        The clock shows the time of the snapshot again if it stood still then; otherwise it runs with the
-        time of this process. Raises `hashrange.storage.api.Unsupported` for a database on disk.
+        The clock shows the time of the snapshot again if it stood still then. Triggers go on from where they
+        were, and those that were added since are gone. Raises `hashrange.storage.api.Unsupported` for a
+        database on disk.
         """
         self.database.restore(snapshot.records)
         now, frozen = snapshot.course
         if frozen:
             self._virtual.change(now, frozen=True)
+        known = dict(snapshot.triggers)
+        self._triggers = [trigger for trigger in self._triggers if trigger in known]
+        for trigger in self._triggers:
+            trigger.go_back(known[trigger])
+
+    def create_table(
+        self,
+        name: str,
+        key: str,
+        *,
+        indexes: Mapping[str, str] | None = None,
+        local_indexes: Mapping[str, str] | None = None,
+        stream: str | None = None,
+        ttl: str | None = None,
+        **members: Any,
+    ) -> None:
+        """Create a table, on demand: ``create_table("orders", "pk, sk:N", indexes={"by-day": "day, pk"})``.
+
+        `key` names the partition key, and the sort key if there is one, with their types; an attribute
+        without a type is a text. Indexes project all attributes. `stream` is a StreamViewType such as
+        ``"NEW_AND_OLD_IMAGES"``, `ttl` the attribute of the time to live. `members` are further members of
+        CreateTable. Raises `DeclarationError` for a key that cannot be read, and
+        `hashrange.errors.ServiceError` for a table that DynamoDB refuses.
+        """
+        from hashrange.testing.tables import declare
+
+        self._create(
+            declare(
+                name,
+                key,
+                indexes=indexes,
+                local_indexes=local_indexes,
+                stream=stream,
+                ttl=ttl,
+                **members,
+            )
+        )
+
+    def create_tables(self, *paths: str | Path, parameters: Mapping[str, str] | None = None) -> list[str]:
+        """Create the tables that files declare, with the items in these files; returns their names.
+
+        A file is a CloudFormation or SAM template in YAML (which needs PyYAML) or JSON, a Terraform plan or
+        state in JSON (``terraform show -json``), JSON for or of ``aws dynamodb create-table`` or
+        ``describe-table``, or a NoSQL Workbench model. `parameters` are those of a template. Raises
+        `DeclarationError` for a file that declares no tables, and `hashrange.errors.ServiceError` for a table
+        that DynamoDB refuses.
+        """
+        from hashrange.testing.tables import read
+
+        found = [
+            declaration
+            for path in paths
+            for declaration in read(
+                path,
+                parameters=parameters,
+                region=self.caller.region,
+                account_id=self.caller.account_id,
+            )
+        ]
+        for declaration in found:
+            self._create(declaration)
+        return [declaration.name for declaration in found]
+
+    def _create(self, declaration: Declaration) -> None:
+        self.execute("CreateTable", declaration.create)
+        if declaration.ttl is not None:
+            specification = {"AttributeName": declaration.ttl, "Enabled": True}
+            self.execute(
+                "UpdateTimeToLive",
+                {"TableName": declaration.name, "TimeToLiveSpecification": specification},
+            )
+        self.load(declaration.name, declaration.items)
+
+    def load(self, table: str, items: str | Path | Iterable[Mapping[str, Any]]) -> int:
+        """Put items into a table; returns how many there were.
+
+        `items` are the path of a file (.json, .jsonl, .csv; `hashrange.testing.items` says how they look), or
+        items as Python values, such as ``{"pk": "a", "n": 1}``, or in DynamoDB's JSON, such as
+        ``{"pk": {"S": "a"}, "n": {"N": "1"}}``. Raises `DeclarationError` for items that cannot be read, and
+        `hashrange.errors.ServiceError` for an item that DynamoDB refuses.
+        """
+        from hashrange.testing import items as reading
+
+        if isinstance(items, str | Path):
+            described = self.execute("DescribeTable", {"TableName": table})["Table"]
+            types = {
+                one["AttributeName"]: one["AttributeType"] for one in described["AttributeDefinitions"]
+            }
+            found = reading.read(items, types)
+        else:
+            found = reading.of_values(items)
+        for item in found:
+            self.database.execute("PutItem", {"TableName": table, "Item": item}, self.caller)
+        return len(found)
+
+    def trigger(
+        self,
+        table: str,
+        function: Callable[..., Any],
+        *,
+        batch_size: int = 100,
+        patterns: Iterable[Mapping[str, Any]] = (),
+        retries: int | None = None,
+        bisect_on_error: bool = False,
+        report_batch_item_failures: bool = False,
+        starting_position: Start = "LATEST",
+    ) -> Trigger:
+        """Have `settle` call `function` with the changes of `table`, as AWS Lambda does.
+
+        `function` takes an event, or an event and a context. `patterns` are filters in Lambda's language.
+        What the function raises comes out of `settle`; with `retries` the function is called again so many
+        times, and the records are then given up (`Trigger.given_up`). Raises `NoStream` if the table has no
+        stream, and `hashrange.triggers.InvalidPattern`.
+        """
+        from hashrange.testing.triggers import Trigger
+
+        made = Trigger(
+            self.execute,
+            self._virtual,
+            table,
+            function,
+            batch_size=batch_size,
+            patterns=patterns,
+            retries=retries,
+            bisect_on_error=bisect_on_error,
+            report_batch_item_failures=report_batch_item_failures,
+            starting_position=starting_position,
+        )
+        self._triggers.append(made)
+        return made
 
     def settle(self) -> None:
-        """Do all work that is due by the clock: expire items, fill indexes, age streams."""
-        self.database.settle()
+        """Do all work that is due by the clock, and deliver all changes to the triggers, in the order in
+        which the triggers were added; again and again, until nothing is left to do.
+
+        Raises what a trigger's function raises, and `NotSettling` if the functions do not come to an end.
+        """
+        with self._settling:
+            self.database.settle()
+            if self._delivering:
+                return  # a function of a trigger calls this: what it changed is delivered after it
+            self._delivering = True
+            try:
+                for _ in range(_ROUNDS_MAX):
+                    ran = [trigger.run() for trigger in list(self._triggers)]
+                    if not any(ran):
+                        return
+                    self.database.settle()
+            finally:
+                self._delivering = False
+        tables = ", ".join(sorted({trigger.table for trigger in self._triggers}))
+        raise NotSettling(
+            f"After {_ROUNDS_MAX} rounds the triggers of {tables} still make changes that call them again. "
+            "Give them patterns that leave their own changes out, or let them write elsewhere."
+        )
 
     def close(self) -> None:
         """End the database; requests of its clients raise `StoreClosed` from then on. Idempotent."""

@@ -1,0 +1,221 @@
+"""The pytest plugin. It does nothing until a test asks for a fixture, or is marked.
+
+    dynamodb                a database of this process, new for each test; answers all clients meanwhile
+    dynamodb_client         a boto3 client of it; `dynamodb_streams_client`, `dynamodb_resource`
+    dynamodb_async_client   makes aiobotocore clients of it: async with dynamodb_async_client() as client
+    dynamodb_clock          its clock
+    dynamodb_seed           override it: a function that fills a database once, from which each test starts
+    dynamodb_server         a server over HTTP on a free port; one for the run, empty for each test
+
+    @pytest.mark.dynamodb("orders", "pk, sk:N", indexes={"by-customer": "customer"}, items="orders.json")
+    @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
+
+Options of the ini file: `dynamodb_scope`, `dynamodb_region`, `dynamodb_account_id`, `dynamodb_tables`,
+`dynamodb_now`, `dynamodb_other_services`.
+
+Each process of pytest-xdist has databases and a server of its own. Nothing of it touches other services, so
+fixtures of moto and of LocalStack may be used in the same test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from hashrange.testing.database import LocalDatabase, Snapshot
+    from hashrange.testing.moments import LocalClock
+    from hashrange.testing.serving import Server
+
+Seed = Callable[["LocalDatabase"], object]
+
+_MARK: Final = "dynamodb"
+_FIXTURE: Final = "dynamodb"
+# Nobody listens there: a client that is used after its test reaches no service.
+_ENDPOINT_URL: Final = "http://dynamodb.hashrange-plugin.invalid"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("dynamodb_scope", "scope of dynamodb: function, class, module, …", default="function")
+    parser.addini("dynamodb_region", "region of the fixtures' clients", default="us-east-1")
+    parser.addini("dynamodb_account_id", "account of callers without one", default="000000000000")
+    parser.addini(
+        "dynamodb_tables", "files that declare tables which every database has", type="linelist", default=[]
+    )
+    parser.addini("dynamodb_now", "moment at which the clock of every database stands still", default="")
+    parser.addini(
+        "dynamodb_other_services",
+        "requests without credentials to other services: stop, allow",
+        default="stop",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "dynamodb(name, key, *, indexes, stream, ttl, items, tables, parameters): "
+        "a table, or the tables of a file, that the test's database has (hashrange)",
+    )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    names: list[str] | None = getattr(item, "fixturenames", None)
+    if names is not None and _FIXTURE not in names and item.get_closest_marker(_MARK) is not None:
+        names.insert(0, _FIXTURE)
+
+
+def _scope(fixture_name: str, config: pytest.Config) -> Any:
+    return config.getini("dynamodb_scope")
+
+
+@pytest.fixture(scope="session")
+def _dynamodb_states() -> dict[Seed, Snapshot]:
+    """What seeds have made, by seed."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def dynamodb_seed() -> Seed | None:
+    """Override it, in any scope, with a function that fills a database: it is called once, and each test
+    starts from what it made, whatever other tests have changed."""
+    return None
+
+
+@pytest.fixture(scope=_scope)
+def dynamodb(
+    request: pytest.FixtureRequest, _dynamodb_states: dict[Seed, Snapshot], dynamodb_seed: Seed | None
+) -> Iterator[LocalDatabase]:
+    """A database of this process (`hashrange.testing.LocalDatabase`) that answers all DynamoDB clients of the
+    process while the test runs. New for each test, or in the scope that ``dynamodb_scope`` names."""
+    from hashrange.testing.blocks import local
+    from hashrange.testing.database import LocalDatabase
+
+    ini = request.config.getini
+    region, account_id = ini("dynamodb_region"), ini("dynamodb_account_id")
+    database = LocalDatabase(now=ini("dynamodb_now") or None, region=region, account_id=account_id)
+    with (
+        database,
+        local(database, other_services=ini("dynamodb_other_services"), default_account_id=account_id),
+    ):
+        if dynamodb_seed is not None and dynamodb_seed in _dynamodb_states:
+            database.restore(_dynamodb_states[dynamodb_seed])
+        else:
+            for path in ini("dynamodb_tables"):
+                database.create_tables(_found(request, path))
+            if dynamodb_seed is not None:
+                dynamodb_seed(database)
+                _dynamodb_states[dynamodb_seed] = database.snapshot()
+        # The marks of a module come before those of its classes, and these before those of a test.
+        for mark in reversed(list(request.node.iter_markers(_MARK))):
+            _declare(database, request, *mark.args, **mark.kwargs)
+        yield database
+
+
+def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *given: Any, **named: Any) -> None:
+    tables = named.pop("tables", None)
+    if tables is not None:
+        paths = [tables] if isinstance(tables, str | Path) else tables
+        parameters = named.pop("parameters", None)
+        database.create_tables(*[_found(request, path) for path in paths], parameters=parameters)
+    items = named.pop("items", ())
+    if given or named:
+        database.create_table(*given, **named)
+        database.load(given[0], _found(request, items) if isinstance(items, str | Path) else items)
+
+
+def _found(request: pytest.FixtureRequest, path: str | Path) -> Path:
+    """A file beside the test, or in the root of the run."""
+    beside: Path = request.path.parent / path
+    return beside if beside.exists() else request.config.rootpath / path
+
+
+@pytest.fixture(scope="session")
+def _dynamodb_clients(request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    """The clients of the run: one for a service, since each database answers all of them."""
+    import boto3
+
+    made: dict[str, Any] = {}
+    session = boto3.Session(region_name=request.config.getini("dynamodb_region"))
+    known = {"endpoint_url": _ENDPOINT_URL, "aws_access_key_id": "any", "aws_secret_access_key": "any"}
+
+    def client(service: str) -> Any:
+        if service not in made:
+            make: Any = session.resource if service == "resource" else session.client
+            made[service] = make("dynamodb" if service == "resource" else service, **known)
+        return made[service]
+
+    return client
+
+
+@pytest.fixture
+def dynamodb_client(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 client of DynamoDB for the database `dynamodb`."""
+    return _dynamodb_clients("dynamodb")
+
+
+@pytest.fixture
+def dynamodb_streams_client(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 client of DynamoDB Streams for the database `dynamodb`."""
+    return _dynamodb_clients("dynamodbstreams")
+
+
+@pytest.fixture
+def dynamodb_resource(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 resource of DynamoDB for the database `dynamodb`."""
+    return _dynamodb_clients("resource")
+
+
+@pytest.fixture
+def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
+    """Makes an aiobotocore client for the database `dynamodb`: ``async with dynamodb_async_client() as
+    client``.
+
+    The first argument is the service, ``dynamodb`` by default; the others go to aiobotocore's
+    ``create_client``.
+    """
+    from importlib import import_module
+
+    get_session = import_module("aiobotocore.session").get_session
+
+    def client(service: str = "dynamodb", **given: Any) -> Any:
+        known = {
+            "region_name": dynamodb.caller.region,
+            "endpoint_url": _ENDPOINT_URL,
+            "aws_access_key_id": "any",
+            "aws_secret_access_key": "any",
+        }
+        return get_session().create_client(service, **(known | given))
+
+    return client
+
+
+@pytest.fixture
+def dynamodb_clock(dynamodb: LocalDatabase) -> LocalClock:
+    """The clock of the database `dynamodb`: freeze, advance, set, resume."""
+    return dynamodb.clock
+
+
+@pytest.fixture(scope="session")
+def _dynamodb_server_of_the_run(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Snapshot]]:
+    from hashrange.testing.database import LocalDatabase
+    from hashrange.testing.serving import serving
+
+    ini = request.config.getini
+    with (
+        LocalDatabase(region=ini("dynamodb_region"), account_id=ini("dynamodb_account_id")) as database,
+        serving(database) as server,
+    ):
+        yield server, database.snapshot()
+
+
+@pytest.fixture(scope=_scope)
+def dynamodb_server(_dynamodb_server_of_the_run: tuple[Server, Snapshot]) -> Iterator[Server]:
+    """A server over HTTP on a free port (`hashrange.testing.Server`), for code in other languages, or in
+    other processes. It is started once a run, and its database is empty for each test."""
+    server, empty = _dynamodb_server_of_the_run
+    server.database.restore(empty)
+    yield server
+    server.database.restore(empty)

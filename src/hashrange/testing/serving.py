@@ -1,0 +1,60 @@
+"""A server over HTTP in a thread of this process: for code that is not Python's, or that is to use sockets.
+
+    with serving(database) as server:
+        subprocess.run(["node", "tests.mjs"], env=os.environ | server.environment)
+
+Blocks of `hashrange.local` do not answer the requests to such a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hashrange.testing import scopes
+from hashrange.testing.database import LocalDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server, and the database that it serves: tests may fill and read it without a socket."""
+
+    endpoint_url: str
+    database: LocalDatabase
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which AWS SDKs and the AWS CLI find the server."""
+        region = self.database.caller.region
+        return {
+            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint_url,
+            "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": self.database.caller.account_id,
+            "AWS_SECRET_ACCESS_KEY": "any",
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+        }
+
+    def client(self, service: str = "dynamodb", **given: Any) -> Any:
+        """A boto3 client that reaches the server over HTTP; `given` goes to ``boto3.client``."""
+        import boto3
+
+        found: dict[str, Any] = {
+            "endpoint_url": self.endpoint_url,
+            "region_name": self.database.caller.region,
+            "aws_access_key_id": self.database.caller.account_id,
+            "aws_secret_access_key": "any",
+        }
+        return boto3.Session().client(service, **(found | given))  # type: ignore[call-overload]
+
+
+@contextmanager
+def serving(database: LocalDatabase, *, port: int = 0) -> Iterator[Server]:
+    """Serve `database` on a free port, or on `port`, while the block runs."""
+    # Imported here, because it is the whole server, and most tests need none.
+    from hashrange.server import running
+
+    with running(database.database, port=port) as endpoint_url, scopes.served(endpoint_url):
+        yield Server(endpoint_url, database)

@@ -1,0 +1,161 @@
+"""A table that is to be created: the request of CreateTable, its time to live, and its first items.
+
+    declare("orders", "pk, sk:N", indexes={"by-customer": "customer, placed:N"}, ttl="until")
+
+A key is written as its attributes, the partition key first; an attribute is of type S, if no type follows
+its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Request = dict[str, Any]
+Item = dict[str, Any]
+
+_TYPES: Final = ("S", "N", "B")
+_CREATE_MEMBERS: Final = (
+    "TableName",
+    "AttributeDefinitions",
+    "KeySchema",
+    "LocalSecondaryIndexes",
+    "GlobalSecondaryIndexes",
+    "BillingMode",
+    "ProvisionedThroughput",
+    "OnDemandThroughput",
+    "StreamSpecification",
+    "SSESpecification",
+    "TableClass",
+    "DeletionProtectionEnabled",
+    "WarmThroughput",
+    "Tags",
+)
+_INDEX_MEMBERS: Final = (
+    "IndexName",
+    "KeySchema",
+    "Projection",
+    "ProvisionedThroughput",
+    "OnDemandThroughput",
+)
+
+
+class DeclarationError(ValueError):
+    """A declaration of tables or items cannot be read; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`create` is the request of CreateTable, `ttl` the attribute of the time to live or None, `items` are in
+    the form of the wire."""
+
+    create: Request
+    ttl: str | None = None
+    items: tuple[Item, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        name: str = self.create["TableName"]
+        return name
+
+
+def declare(
+    name: str,
+    key: str,
+    *,
+    indexes: Mapping[str, str] | None = None,
+    local_indexes: Mapping[str, str] | None = None,
+    stream: str | None = None,
+    ttl: str | None = None,
+    items: Iterable[Item] = (),
+    **members: Any,
+) -> Declaration:
+    """A table with a key as ``"pk"`` or ``"pk, sk:N"``, and the same for each of its indexes.
+
+    Indexes project all attributes. `stream` is a StreamViewType, `ttl` the attribute of the time to live.
+    `members` are further members of CreateTable, as they are. Raises DeclarationError for a key that cannot
+    be read.
+    """
+    types: dict[str, str] = {}
+    create: Request = {"TableName": name, "KeySchema": _schema(key, types), "BillingMode": "PAY_PER_REQUEST"}
+    for member, given in (("GlobalSecondaryIndexes", indexes), ("LocalSecondaryIndexes", local_indexes)):
+        if given:
+            create[member] = [
+                {
+                    "IndexName": index,
+                    "KeySchema": _schema(text, types),
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+                for index, text in given.items()
+            ]
+    if stream is not None:
+        create["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": stream}
+    create["AttributeDefinitions"] = [
+        {"AttributeName": attribute, "AttributeType": type_} for attribute, type_ in types.items()
+    ]
+    return Declaration(create | members, ttl, tuple(items))
+
+
+def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
+    """The KeySchema of a key; the types of its attributes go into `types`."""
+    schema = []
+    for position, part in enumerate(key.split(",")):
+        attribute, _, type_ = (one.strip() for one in part.partition(":"))
+        type_ = type_ or types.get(attribute, "S")
+        if not attribute or type_ not in _TYPES or types.get(attribute, type_) != type_ or position > 1:
+            raise DeclarationError(
+                f"{key!r} is not a key: write its partition key, and its sort key if there is one, with "
+                'their types S, N or B, as in "pk" and "pk, sk:N". An attribute has one type in a table.'
+            )
+        types[attribute] = type_
+        schema.append({"AttributeName": attribute, "KeyType": "RANGE" if position else "HASH"})
+    return schema
+
+
+def of_request(given: Mapping[str, Any]) -> Request:
+    """The request of CreateTable in one, or in an answer of DescribeTable.
+
+    Members that other calls set, or that the service has added, are left out, and a throughput of nothing is
+    on demand.
+    """
+    create = {member: given[member] for member in _CREATE_MEMBERS if given.get(member) is not None}
+    needed = ("TableName", "KeySchema", "AttributeDefinitions")
+    missing = [member for member in needed if member not in create]
+    if missing:
+        raise DeclarationError(f"A declaration of a table has no {' and no '.join(missing)}.")
+    for member in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"):
+        if member in create:
+            create[member] = [_index(index) for index in create[member]]
+    mode = given.get("BillingMode") or (given.get("BillingModeSummary") or {}).get("BillingMode")
+    throughput = _throughput(create.pop("ProvisionedThroughput", None))
+    if mode == "PAY_PER_REQUEST" or throughput is None:
+        create["BillingMode"] = "PAY_PER_REQUEST"
+        for index in create.get("GlobalSecondaryIndexes", ()):
+            index.pop("ProvisionedThroughput", None)
+    else:
+        create["BillingMode"] = "PROVISIONED"
+        create["ProvisionedThroughput"] = throughput
+        for index in create.get("GlobalSecondaryIndexes", ()):
+            index.setdefault("ProvisionedThroughput", throughput)
+    stream = create.get("StreamSpecification")
+    if stream is not None and "StreamEnabled" not in stream:
+        create["StreamSpecification"] = {"StreamEnabled": True, **stream}
+    return create
+
+
+def _index(given: Mapping[str, Any]) -> Request:
+    index = {member: given[member] for member in _INDEX_MEMBERS if given.get(member) is not None}
+    throughput = _throughput(index.pop("ProvisionedThroughput", None))
+    if throughput is not None:
+        index["ProvisionedThroughput"] = throughput
+    return index
+
+
+def _throughput(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """The units of a throughput; None where there are none, as the service says it of tables on demand."""
+    if given is None:
+        return None
+    units = {name: int(given.get(name) or 0) for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
+    return units if all(units.values()) else None

@@ -1,0 +1,110 @@
+"""`mock_aws`, as moto's users use it: decorator, context manager, fixture, class, start and stop."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from hashrange.testing import mock_aws, scopes
+
+
+class Model:
+    """Code under test: it makes its resource itself, when it is called."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def save(self) -> None:
+        boto3.resource("dynamodb", region_name="us-east-1").Table("users").put_item(Item={"name": self.name})
+
+
+def create() -> Any:
+    return boto3.resource("dynamodb", region_name="us-east-1").create_table(
+        TableName="users",
+        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def saved() -> list[str]:
+    items = boto3.resource("dynamodb", region_name="us-east-1").Table("users").scan()["Items"]
+    return [str(item["name"]) for item in items]
+
+
+@mock_aws
+def test_decorated_without_parentheses() -> None:
+    assert create().table_arn == "arn:aws:dynamodb:us-east-1:123456789012:table/users"
+    Model("steve").save()
+    assert saved() == ["steve"]
+
+
+@mock_aws(config={"core": {"mock_credentials": False}})
+def test_decorated_with_a_config() -> None:
+    create()
+    assert saved() == []
+
+
+def test_as_a_context_manager() -> None:
+    with mock_aws():
+        create()
+        Model("steve").save()
+        assert saved() == ["steve"]
+
+
+def test_started_and_stopped() -> None:
+    mock = mock_aws()
+    mock.start()
+    create()
+    mock.stop()
+    assert scopes.innermost() is None
+
+
+@pytest.fixture
+def users() -> Iterator[Any]:
+    with mock_aws():
+        yield create()
+
+
+def test_with_a_fixture(users: Any) -> None:
+    Model("steve").save()
+    assert users.scan()["Count"] == 1
+
+
+@mock_aws
+class TestOfAClass(unittest.TestCase):
+    def setUp(self) -> None:
+        create()
+
+    def test_one(self) -> None:
+        Model("one").save()
+        assert saved() == ["one"]
+
+    def test_two(self) -> None:
+        assert saved() == []
+
+
+@mock_aws
+async def coroutine() -> list[str]:
+    create()
+    return saved()
+
+
+def test_decorated_coroutines() -> None:
+    import asyncio
+
+    assert asyncio.run(coroutine()) == []
+
+
+def test_another_service_is_not_mocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    with mock_aws(), pytest.raises(NoCredentialsError):
+        boto3.Session().client("sqs", region_name="us-east-1").list_queues()

@@ -1,0 +1,215 @@
+"""The pytest plugin, in runs of its own: off until it is asked, its fixtures, marks, options and scopes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CONFTEST = """
+import boto3
+
+CLIENT = boto3.client("dynamodb", region_name="us-east-1")
+
+def names():
+    return CLIENT.list_tables()["TableNames"]
+"""
+
+
+def run(folder: Path, *options: str, environment: dict[str, str] | None = None) -> str:
+    """The output of a run of pytest that succeeds, with the plugin and no other than pytest-xdist."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))}
+    known |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "AWS_CONFIG_FILE": os.devnull}
+    given = ("-q", "-p", "hashrange.testing.plugin", "-p", "no:cacheprovider", "-W", "error")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *given, *options, str(folder)],
+        cwd=folder,
+        env=known | (environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shared.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\naddopts = --strict-markers\n")
+    return tmp_path
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"hashrange": "hashrange.testing.plugin"}
+
+
+def test_it_is_off_until_it_is_asked(folder: Path) -> None:
+    (folder / "test_off.py").write_text(
+        """
+import sys
+
+def test_off():
+    loaded = {name for name in sys.modules if name.startswith(("hashrange", "boto"))}
+    assert loaded == {"hashrange", "hashrange.testing", "hashrange.testing.plugin"}
+"""
+    )
+    assert "1 passed" in run(folder)
+
+
+def test_each_test_has_a_database_of_its_own(folder: Path) -> None:
+    (folder / "test_own.py").write_text(
+        """
+import pytest
+from shared import names
+
+@pytest.mark.parametrize("number", range(3))
+def test_own(dynamodb, dynamodb_client, dynamodb_resource, dynamodb_streams_client, number):
+    assert names() == []
+    dynamodb.create_table("orders", "pk", stream="KEYS_ONLY")
+    dynamodb_client.put_item(TableName="orders", Item={"pk": {"S": "a"}})
+    assert dynamodb_resource.Table("orders").get_item(Key={"pk": "a"})["Item"] == {"pk": "a"}
+    assert len(dynamodb_streams_client.list_streams(TableName="orders")["Streams"]) == 1
+    assert names() == ["orders"]
+"""
+    )
+    assert "3 passed" in run(folder)
+    assert "3 passed" in run(folder, "-p", "xdist.plugin", "-n", "2")
+
+
+def test_marks_declare_tables(folder: Path) -> None:
+    (folder / "items.csv").write_text("pk,n:N\\na,1\\n".replace("\\n", "\n"))
+    (folder / "template.yaml").write_text(
+        "Parameters: {Stage: {Type: String}}\n"
+        'Resources: {T: {Type: AWS::Serverless::SimpleTable, Properties: {TableName: !Sub "t-${Stage}"}}}\n'
+    )
+    (folder / "test_marks.py").write_text(
+        """
+import pytest
+from shared import CLIENT, names
+
+pytestmark = pytest.mark.dynamodb("everywhere", "pk")
+
+@pytest.mark.dynamodb("orders", "pk", indexes={"by-n": "n:N"}, items="items.csv")
+class TestClass:
+    @pytest.mark.dynamodb("more", "pk", items=[{"pk": "x"}])
+    @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
+    def test_all(self):
+        assert names() == ["everywhere", "more", "orders", "t-test"]
+        items = CLIENT.scan(TableName="orders", IndexName="by-n")["Items"]
+        assert items == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
+        assert CLIENT.scan(TableName="more")["Count"] == 1
+
+    def test_some(self, dynamodb):
+        assert names() == ["everywhere", "orders"]
+
+def test_one():
+    assert names() == ["everywhere"]
+"""
+    )
+    assert "3 passed" in run(folder)
+    assert "@pytest.mark.dynamodb(" in run(folder, "--markers")
+
+
+def test_a_seed_is_called_once_and_every_test_starts_from_it(folder: Path) -> None:
+    (folder / "test_seed.py").write_text(
+        """
+import pytest
+from shared import CLIENT
+
+seeded = []
+
+@pytest.fixture(scope="module")
+def dynamodb_seed():
+    def seed(database):
+        seeded.append(database)
+        database.create_table("orders", "pk")
+        CLIENT.put_item(TableName="orders", Item={"pk": {"S": "by a client"}})
+        database.load("orders", [{"pk": str(n)} for n in range(100)])
+    return seed
+
+@pytest.mark.parametrize("number", range(4))
+def test_starts_there(dynamodb, number):
+    assert CLIENT.scan(TableName="orders")["Count"] == 101
+    CLIENT.delete_table(TableName="orders")
+    assert len(seeded) == 1
+"""
+    )
+    assert "4 passed" in run(folder)
+
+
+def test_options_of_the_ini_file(folder: Path) -> None:
+    (folder / "tables.json").write_text('{"Resources": {"Things": {"Type": "AWS::Serverless::SimpleTable"}}}')
+    (folder / "pytest.ini").write_text(
+        "[pytest]\npythonpath = .\ndynamodb_scope = module\ndynamodb_region = eu-west-3\n"
+        "dynamodb_account_id = 111122223333\ndynamodb_tables = tables.json\ndynamodb_now = 2026-01-01\n"
+        "dynamodb_other_services = allow\n"
+    )
+    (folder / "test_options.py").write_text(
+        """
+import boto3
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import EndpointConnectionError
+import pytest
+
+def test_first(dynamodb_client, dynamodb_clock):
+    table = dynamodb_client.describe_table(TableName="Things")["Table"]
+    assert table["TableArn"] == "arn:aws:dynamodb:eu-west-3:111122223333:table/Things"
+    assert table["CreationDateTime"].isoformat()[:10] in ("2026-01-01", "2025-12-31")
+    assert dynamodb_clock.frozen
+    dynamodb_client.put_item(TableName="Things", Item={"id": {"S": "kept"}})
+
+def test_second(dynamodb_client):
+    assert dynamodb_client.scan(TableName="Things")["Count"] == 1
+    unsigned = Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1})
+    s3 = boto3.client("s3", region_name="eu-west-3", config=unsigned, endpoint_url="http://nowhere.test.invalid")
+    with pytest.raises(EndpointConnectionError):
+        s3.list_buckets()
+"""
+    )
+    assert "2 passed" in run(folder)
+
+
+def test_a_server_for_code_in_other_processes(folder: Path) -> None:
+    (folder / "test_server.py").write_text(
+        """
+import os
+import subprocess
+import sys
+import pytest
+
+PROGRAM = '''
+import boto3
+client = boto3.client("dynamodb")
+client.put_item(TableName="orders", Item={"pk": {"S": "from outside"}})
+print(client.meta.endpoint_url)
+'''
+
+endpoints = set()
+
+@pytest.mark.parametrize("number", range(2))
+def test_server(dynamodb, dynamodb_server, number):
+    assert dynamodb_server.client().list_tables()["TableNames"] == []
+    dynamodb_server.database.create_table("orders", "pk")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | dynamodb_server.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    endpoints.add(done.stdout.strip())
+    assert endpoints == {dynamodb_server.endpoint_url}
+    assert dynamodb_server.client().scan(TableName="orders")["Count"] == 1
+    assert dynamodb.execute("ListTables", {})["TableNames"] == []
+"""
+    )
+    assert "2 passed" in run(folder)
