@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash model hostile \
-        trigger-kills pattern-rounds bench bystander clean
+        trigger-kills pattern-rounds bench bystander feast clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -18,7 +18,7 @@ BENCH    ?=
 PYTEST   ?=
 # Where package-lock.json says what Node.js programs of the tests need.
 NODE     := tests/clients/node tests/triggers/consumers
-CLIENTS  := $(VENV)/aioboto3/.installed $(NODE:=/node_modules/.installed)
+CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
 # An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What is to be fast uses it
 # where it can be made, and does without where not; COMPILE=no does without anyway.
 COMPILE  ?= yes
@@ -118,9 +118,22 @@ $(COMPILED)/.develop: $(COMPILED)/.installed
 
 # Other people's clients that cannot be installed beside the rest; their tests are skipped without them.
 
-$(VENV)/aioboto3/.installed: tests/clients/aioboto3/requirements.txt | $(BIN)/python
+$(VENV)/aioboto3/.installed: tests/clients/aioboto3/requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/aioboto3
-	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $<
+	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $< --editable .
+	@touch $@
+
+# It takes two thirds of a gigabyte: `make feast` installs it, and its test is skipped without it.
+feast: $(VENV)/feast/.installed  ## Install feast for the test of its online store
+
+$(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/feast
+	$(VENV)/feast/bin/python -m pip install --quiet 'feast[aws]>=0.60' --editable .
+	@touch $@
+
+$(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/in-process
+	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable .
 	@touch $@
 
 $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json

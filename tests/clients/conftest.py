@@ -10,6 +10,7 @@ itself.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 CLIENTS = Path(__file__).resolve().parent
 NODE = CLIENTS / "node"
 AIOBOTO3 = CLIENTS / "aioboto3"
+IN_PROCESS = CLIENTS / "in_process"
 PROGRAM_SECONDS_MAX = 120.0
 
 RunProgram = Callable[..., dict[str, Any]]
@@ -53,16 +55,37 @@ def run_node(client_environment: dict[str, str]) -> RunProgram:
 @pytest.fixture
 def run_aioboto3(client_environment: dict[str, str]) -> RunProgram:
     """Run a program of `aioboto3/` with the given arguments; what it printed, from JSON."""
-    # The Makefile puts that environment into the one the tests run in, or, of a compiled hot path, beside it.
-    beside = (Path(home) / "aioboto3" / "bin" / "python" for home in (sys.prefix, Path(sys.prefix).parent))
-    python = next((python for python in beside if python.exists()), None)
-    if python is None:
-        pytest.skip("aioboto3 is not installed: `make test` gives it an environment of its own")
+    python = _python_of("aioboto3")
 
     def run_aioboto3(program: str, *arguments: str) -> dict[str, Any]:
-        return _run([str(python), str(AIOBOTO3 / program), *arguments], client_environment)
+        return _run([python, str(AIOBOTO3 / program), *arguments], client_environment)
 
     return run_aioboto3
+
+
+@pytest.fixture
+def run_in_process() -> RunProgram:
+    """Run a program of `in_process/`, which has Hashrange in its own process; what it printed, from JSON. It
+    is told a region, and neither credentials nor an endpoint."""
+
+    def run_in_process(program: str, environment: str = "in-process") -> dict[str, Any]:
+        told = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+        command = [_python_of(environment), str(IN_PROCESS / program)]
+        return _run(command, told | files | {"AWS_DEFAULT_REGION": "us-east-1"})
+
+    return run_in_process
+
+
+def _python_of(environment: str) -> str:
+    """The interpreter of an environment that the Makefile puts into the one in which the tests run, or, of a
+    compiled hot path, beside it."""
+    beside = (Path(home) / environment / "bin" / "python" for home in (sys.prefix, Path(sys.prefix).parent))
+    python = next((python for python in beside if python.exists()), None)
+    if python is None:
+        target = "feast" if environment == "feast" else "test"
+        pytest.skip(f"{environment} is not installed: `make {target}` gives it an environment of its own")
+    return str(python)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:

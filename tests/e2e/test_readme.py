@@ -46,7 +46,7 @@ def run(script: str, directory: Path) -> str:
 @pytest.mark.skipif(ON_AWS, reason="the snippets name their own endpoint and credentials")
 def test_over_http(endpoint: str, tmp_path: Path) -> None:
     exported, credentials, shell = snippets("sh")
-    over_http, _ = snippets("python")
+    over_http, _, _ = snippets("python")
     assert ENDPOINT in exported
     before = exported.replace(ENDPOINT, endpoint) + credentials
     (tmp_path / "pages.py").write_text(over_http, encoding="utf-8")
@@ -57,7 +57,7 @@ def test_over_http(endpoint: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(OTHER_ENDPOINT is not None, reason="needs no endpoint")
 def test_in_process(tmp_path: Path) -> None:
-    _, in_process = snippets("python")
+    _, in_process, _ = snippets("python")
     on_disk = in_process.replace("in_memory()", 'open("data")')
     assert on_disk != in_process
     for name, snippet in (("in_memory.py", in_process), ("on_disk.py", on_disk)):
@@ -65,3 +65,10 @@ def test_in_process(tmp_path: Path) -> None:
         for _ in range(2):
             assert run(f"python {name}", tmp_path) == promised_output(in_process) != ""
     assert (tmp_path / "data" / "FORMAT").exists()
+
+
+@pytest.mark.skipif(OTHER_ENDPOINT is not None, reason="needs no endpoint")
+def test_in_tests(tmp_path: Path) -> None:
+    _, _, in_tests = snippets("python")
+    (tmp_path / "in_tests.py").write_text(in_tests, encoding="utf-8")
+    assert run("python in_tests.py", tmp_path) == promised_output(in_tests) != ""

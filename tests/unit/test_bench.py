@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command_line
-from bench import install, large, profiling, report, servers, workloads
+from bench import install, large, profiling, report, servers, small_tests, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
@@ -369,3 +369,19 @@ def test_a_large_store_is_compared_with_the_small_one() -> None:
     assert large.render_stores(small, big).endswith("MET: within 1.5 times of the small store.")
     big.rates["put"] = 100.0
     assert "MISSED by put: " in large.render_stores(small, big)
+
+
+def test_the_suite_of_small_tests_runs_in_process() -> None:
+    own = next(one for one in small_tests.CONTENDERS if one.title == "hashrange in process")
+    assert small_tests.run(own, tests=2) > 0
+    broken = replace(own, fixture="users = None\n")
+    with pytest.raises(RuntimeError, match="hashrange in process"):
+        small_tests.run(broken, tests=1)
+
+
+def test_the_table_of_small_tests_compares_with_the_run_in_process() -> None:
+    seconds = {"moto": [9.0, 6.0, 7.0], "hashrange in process": [2.0]}
+    assert small_tests.render(seconds, 100).splitlines()[2:] == [
+        "| moto | 7.00 | 3.5 |",
+        "| hashrange in process | 2.00 | 1.0 |",
+    ]

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hashrange.testing.blocks import Block, local
+    from hashrange.testing.blocks import Block, current, local
     from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
     from hashrange.testing.hook import RequestStopped, install
     from hashrange.testing.mocking import mock_aws
@@ -42,6 +42,7 @@ __all__ = [
     "Server",
     "Snapshot",
     "Trigger",
+    "current",
     "install",
     "local",
     "mock_aws",
@@ -59,6 +60,7 @@ _MODULES: Final = {
     "Server": "serving",
     "Snapshot": "database",
     "Trigger": "triggers",
+    "current": "blocks",
     "install": "hook",
     "local": "blocks",
     "mock_aws": "mocking",

@@ -76,6 +76,14 @@ def local(given: Any = None, /, **options: Any) -> Any:
     return Block(given, **options)
 
 
+def current() -> LocalDatabase:
+    """The database of the block that was entered last. Raises LookupError outside of a block."""
+    scope = scopes.innermost()
+    if scope is None or scope.holder is None:
+        raise LookupError("There is no block of hashrange.local here: enter one, or decorate the function.")
+    return scope.holder
+
+
 class Block:
     """What `local` returns: a context manager, sync and async, and a decorator. Each use enters it anew."""
 
@@ -114,6 +122,7 @@ class Block:
         )
         scope = Scope(
             database.database,
+            holder=database,
             **self._limits,
             default_account_id=self._default_account_id or Caller().account_id,
             other_services=self._other_services,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
@@ -50,7 +51,8 @@ class LocalDatabase:
     closes it.
 
     `database` is the `hashrange.Database` beneath. `region` and `account_id` are the caller of the methods
-    that make requests of their own, such as `create_table` and `client`.
+    that make requests of their own, such as `create_table` and `client`; the default region is that of the
+    environment (AWS_DEFAULT_REGION), or else us-east-1.
     """
 
     def __init__(
@@ -72,7 +74,8 @@ class LocalDatabase:
             clock = self.database.clock = VirtualClock(real=clock)
         self._virtual = clock
         self.clock = LocalClock(clock, self.database.settle)
-        self.caller = Caller(region or Caller().region, account_id or Caller().account_id)
+        region = region or os.environ.get("AWS_DEFAULT_REGION") or Caller().region
+        self.caller = Caller(region, account_id or Caller().account_id)
         self._triggers: list[Trigger] = []
         self._settling = RLock()
         self._delivering = False

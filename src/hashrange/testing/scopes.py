@@ -24,6 +24,7 @@ from hashrange.operations.context import Caller
 
 if TYPE_CHECKING:
     from hashrange.database import Database
+    from hashrange.testing.database import LocalDatabase
 
 OtherServices = Literal["stop", "allow"]
 Afterwards = Literal["reach", "refuse"]
@@ -42,7 +43,8 @@ class Scope:
     """A database, and the requests that it answers while the scope is entered.
 
     `endpoint_url`, `region` and `account_id` limit the requests; None is no limit. A sender whose access key
-    has 12 digits is of that account, and any other sender of `default_account_id`.
+    has 12 digits is of that account, and any other sender of `default_account_id`. `holder` is what the
+    block of the scope gives to the program.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Scope:
         "database",
         "default_account_id",
         "endpoint_url",
+        "holder",
         "other_services",
         "region",
     )
@@ -60,6 +63,7 @@ class Scope:
         self,
         database: Database,
         *,
+        holder: LocalDatabase | None = None,
         endpoint_url: str | None = None,
         region: str | None = None,
         account_id: str | None = None,
@@ -68,6 +72,7 @@ class Scope:
         afterwards: Afterwards = "reach",
     ) -> None:
         self.database = database
+        self.holder = holder
         self.endpoint_url = endpoint_url.rstrip("/") if endpoint_url is not None else None
         self.region = region
         self.account_id = account_id
@@ -174,8 +179,8 @@ def _names_a_region() -> bool:
     """Whether the user may have named a region: by a variable, or in a file of configuration."""
     if "AWS_DEFAULT_REGION" in os.environ:
         return True
-    file = os.environ.get("AWS_CONFIG_FILE", "~/.aws/config")
-    return Path(file).expanduser().exists()
+    file = Path(os.environ.get("AWS_CONFIG_FILE", "~/.aws/config")).expanduser()
+    return file.is_file() and "region" in file.read_text(encoding="utf-8", errors="replace")
 
 
 _environment: Final = _Environment()

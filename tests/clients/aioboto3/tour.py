@@ -1,6 +1,6 @@
 """aioboto3 as its README uses it, and aiobotocore beneath it: `tour.py TABLE` prints what it saw as JSON.
 
-It runs with an interpreter of its own, which has aioboto3 and not Hashrange.
+It runs with an interpreter of its own, and reaches Hashrange over HTTP.
 """
 
 import asyncio

@@ -1,0 +1,83 @@
+"""Published programs in the process of their tests, unmodified: the programs are in `in_process/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RunInProcess = Callable[..., dict[str, Any]]
+
+MOTO_AND_BLOCK = {
+    "object": "body",
+    "arn": "arn:aws:dynamodb:us-east-1:000000000000:table/things",
+    "count": 1,
+    "refused": "One or more parameter values are not val",
+}
+
+PRINTED: dict[str, dict[str, Any]] = {
+    "powertools.py": {
+        "answers": [{"charged": 5}, {"charged": 5}],
+        "charged": ["o-1", "bad", "bad"],
+        "other_payload": "refused",
+        "kept": ["COMPLETED"],
+        "after_expiry": 0,
+    },
+    "sessions.py": {
+        "cached": {
+            "set": True,
+            "get": {"n": [1, 2]},
+            "add": False,
+            "missing": None,
+            "has": True,
+            "deleted": True,
+            "gone": None,
+            "clear": True,
+        },
+        "counted": ["1", "2", "1", "3"],
+    },
+    "tasks.py": {
+        "value": 5,
+        "state": "SUCCESS",
+        "failed": "FAILURE",
+        "unknown": "PENDING",
+        "table": ["results"],
+        "forgotten": "PENDING",
+        "after_expiry": 0,
+    },
+    "lock.py": {"refused": "ACQUIRE_TIMEOUT", "owner": True, "left": 0},
+    "checkpoints.py": {
+        "said": ["a", "answer 1", "b", "answer 3"],
+        "other": ["c", "answer 1"],
+        "history": [4, 3, 2],
+    },
+    "beside_moto.py": {
+        "inside": MOTO_AND_BLOCK,
+        "outside": MOTO_AND_BLOCK,
+        "motos_own": "arn:aws:dynamodb:us-east-1:123456789012:table/mocks",
+    },
+}
+
+
+@pytest.mark.parametrize("program", PRINTED)
+def test_a_program(run_in_process: RunInProcess, program: str) -> None:
+    assert run_in_process(program) == PRINTED[program]
+
+
+def test_feasts_online_store(run_in_process: RunInProcess) -> None:
+    printed = run_in_process("features.py", "feast")
+    assert printed == {"tables": ["shop.orders"], "orders": [7, 9, None], "left": []}
+
+
+def test_aioboto3_with_the_oldest_botocore(run_in_process: RunInProcess) -> None:
+    assert run_in_process("asynchronous.py", "aioboto3") == {
+        "queried": ["0", "1"],
+        "together": 20,
+        "refused": "ConditionalCheckFailedException",
+        "pages": [12, 12, 6],
+        "before": ["things"],
+        "threads": 30,
+        "after": "NoCredentialsError",
+        "supported": True,
+    }

@@ -1,0 +1,40 @@
+"""Runs the Python of a page of the documents, and compares it with what its comments say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+
+def blocks_of(page: Path) -> list[str]:
+    """The blocks of Python on a page, in their order."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run(source: str, names: dict[str, Any]) -> int:
+    """Execute `source` statement by statement, also those in `with` blocks, and compare the expressions that
+    have comments with these. Returns how many were compared."""
+    return _run(ast.parse(source).body, source.splitlines(), names)
+
+
+def _run(statements: list[ast.stmt], lines: list[str], names: dict[str, Any]) -> int:
+    compared = 0
+    for statement in statements:
+        last = statement.end_lineno or statement.lineno
+        comment = lines[last - 1][statement.end_col_offset or 0 :].strip()
+        if isinstance(statement, ast.Expr) and comment.startswith("# "):
+            value = eval(compile(ast.Expression(statement.value), "guide", "eval"), names)
+            assert repr(value) == comment.removeprefix("# "), ast.unparse(statement)
+            compared += 1
+        elif isinstance(statement, ast.With) and len(statement.items) == 1:
+            item = statement.items[0]
+            manager = eval(compile(ast.Expression(item.context_expr), "guide", "eval"), names)
+            with manager as entered:
+                if isinstance(item.optional_vars, ast.Name):
+                    names[item.optional_vars.id] = entered
+                compared += _run(statement.body, lines, names)
+        else:
+            exec(compile(ast.Module([statement], []), "guide", "exec"), names)
+    return compared

@@ -1,0 +1,60 @@
+"""The Python of the pages about tests runs as it stands, and gives what its comments say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guides import blocks_of, run
+from hashrange.testing import scopes
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+COMPARED = {"testing": 7, "from-moto": 0, "from-dynamodb-local": 1}
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+
+
+@pytest.mark.parametrize("page", sorted(COMPARED))
+def test_the_code_of_a_page_does_what_it_says(page: str) -> None:
+    names: dict[str, Any] = {}
+    compared = sum(run(block, names) for block in blocks_of(DOCS / f"{page}.md"))
+    assert compared == COMPARED[page]
+    if "test_place_asynchronously" in names:
+        asyncio.run(names["test_place_asynchronously"]())
+    assert scopes.innermost() is None
+
+
+def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
+    blocks = [block for block in blocks_of(DOCS / "testing.md") if "dynamodb_seed" not in block]
+    (tmp_path / "test_page.py").write_text("\n".join(blocks))
+    seeded = [block for block in blocks_of(DOCS / "testing.md") if "dynamodb_seed" in block]
+    (tmp_path / "test_seeded.py").write_text(
+        "import pytest\n"
+        + "\n".join(seeded)
+        + "\ndef test_seeded(dynamodb_client):\n"
+        + "    assert dynamodb_client.describe_table(TableName='orders')['Table']['ItemCount'] == 10_000\n"
+    )
+    given = ("-p", "hashrange.testing.plugin", "-p", "no:cacheprovider", "-k", "not asynchronously")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *given, str(tmp_path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed, 1 deselected" in done.stdout
