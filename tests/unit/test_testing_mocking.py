@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import ClientError, NoCredentialsError
 
 from hashrange.testing import mock_aws, scopes
 
@@ -108,3 +108,74 @@ def test_another_service_is_not_mocked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     with mock_aws(), pytest.raises(NoCredentialsError):
         boto3.Session().client("sqs", region_name="us-east-1").list_queues()
+
+
+KEY: dict[str, Any] = {
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "group", "AttributeType": "S"},
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-group",
+            "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+DEEP: dict[str, Any] = {"S": "deep"}
+for _ in range(40):
+    DEEP = {"L": [DEEP]}
+VALUE = {":v": {"S": "a"}}
+LET_PASS: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "scan",
+        {"FilterExpression": "attribute_exists(n)", "ExpressionAttributeValues": VALUE},
+        "Value provided in ExpressionAttributeValues unused in expressions",
+    ),
+    (
+        "put_item",
+        {"Item": {"pk": {"S": "a"}, "n": {"N": "1" * 39}}},
+        "Attempting to store more than 38 significant digits in a Number",
+    ),
+    ("put_item", {"Item": {"pk": {"S": "a"}, "s": {"SS": ["x", "x"]}}}, "contains duplicates"),
+    (
+        "scan",
+        {"FilterExpression": "begins_with(n, :v)", "ExpressionAttributeValues": {":v": {"N": "1"}}},
+        "Incorrect operand type for operator or function",
+    ),
+    ("put_item", {"Item": {"pk": {"S": "a"}, "group": {"N": "1"}}}, "Type mismatch for Index Key"),
+    (
+        "query",
+        {
+            "KeyConditionExpression": "pk = :v",
+            "FilterExpression": "pk = :v",
+            "ExpressionAttributeValues": VALUE,
+        },
+        "Filter Expression can only contain non-primary key attributes",
+    ),
+    (
+        "put_item",
+        {"Item": {"pk": {"S": "a"}, "d": DEEP}},
+        "Nesting Levels have exceeded supported limits",
+    ),
+]
+
+
+@mock_aws
+@pytest.mark.parametrize(("operation", "parameters", "message"), LET_PASS, ids=lambda value: str(value)[:20])
+def test_what_moto_lets_pass_is_refused(operation: str, parameters: dict[str, Any], message: str) -> None:
+    client = boto3.client("dynamodb", region_name="us-east-1")
+    client.create_table(TableName="things", **KEY)
+    with pytest.raises(ClientError, match=message):
+        getattr(client, operation)(TableName="things", **parameters)
+
+
+@mock_aws
+def test_a_batch_of_26_is_refused() -> None:
+    client = boto3.client("dynamodb", region_name="us-east-1")
+    puts: Any = [{"PutRequest": {"Item": {"pk": {"S": str(number)}}}} for number in range(26)]
+    with pytest.raises(ClientError, match="Member must have length less than or equal to 25"):
+        client.batch_write_item(RequestItems={"things": puts})

@@ -17,12 +17,13 @@ that needs no storage; the engine runs the body.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
 
 from hashrange.operations import describe_service
 from hashrange.operations.context import Operation
 from hashrange.operations.reads import batch_get_item, get_item, query, scan, transact_get_items
-from hashrange.operations.statements import batch_execute_statement, execute_statement, execute_transaction
 from hashrange.operations.streams import describe_stream, get_records, get_shard_iterator, list_streams
 from hashrange.operations.tables import (
     continuous_backups,
@@ -42,12 +43,34 @@ from hashrange.operations.writes import (
     update_item,
 )
 
+_STATEMENTS: Final = ("batch_execute_statement", "execute_statement", "execute_transaction")
+
+
+def _of_statements(module: str, function: str) -> Callable[..., Any]:
+    """A function of a module of `statements`, which is imported when it is called for the first time.
+
+    PartiQL is a sixth of what the database imports, and most programs have no use for it.
+    """
+
+    def call(*given: Any) -> Any:
+        found = import_module(f"{__name__}.statements.{module}")
+        return getattr(found, function)(*given)
+
+    return call
+
+
+def load() -> None:
+    """Import what is imported late otherwise: for a server, whose requests are not to wait for it."""
+    for module in _STATEMENTS:
+        import_module(f"{__name__}.statements.{module}")
+
+
 REGISTRY: Final[dict[str, Operation]] = {
     "BatchExecuteStatement": Operation(
-        batch_execute_statement.prepare,
+        _of_statements("batch_execute_statement", "prepare"),
         writes=True,
         consumes=True,
-        reads_only=batch_execute_statement.reads_only,
+        reads_only=_of_statements("batch_execute_statement", "reads_only"),
     ),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False, consumes=True),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True, consumes=True),
@@ -61,16 +84,16 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeTable": Operation(describe_table.prepare, writes=False),
     "DescribeTimeToLive": Operation(time_to_live.prepare_describe, writes=False),
     "ExecuteStatement": Operation(
-        execute_statement.prepare,
+        _of_statements("execute_statement", "prepare"),
         writes=True,
         consumes=True,
-        reads_only=execute_statement.reads_only,
+        reads_only=_of_statements("execute_statement", "reads_only"),
     ),
     "ExecuteTransaction": Operation(
-        execute_transaction.prepare,
+        _of_statements("execute_transaction", "prepare"),
         writes=True,
         consumes=True,
-        reads_only=execute_transaction.reads_only,
+        reads_only=_of_statements("execute_transaction", "reads_only"),
     ),
     "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
     "GetRecords": Operation(get_records.prepare, writes=False),

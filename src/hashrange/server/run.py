@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from hashrange import descriptors
+from hashrange import descriptors, operations
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
@@ -85,6 +85,7 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         admin: Admin | None = None,
     ) -> None:
+        operations.load()
         connections_max = descriptors.connections_max(settings.connections_max)
         settings = replace(settings, connections_max=connections_max)
         self._loop = loop

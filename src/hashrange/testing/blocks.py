@@ -22,7 +22,7 @@ from typing import Any, TypeVar, overload
 
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
-from hashrange.testing import classes, scopes
+from hashrange.testing import scopes
 from hashrange.testing.database import SETTINGS, LocalDatabase
 from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
@@ -167,6 +167,9 @@ class Block:
         Raises TypeError for a class that is neither of unittest nor collected by pytest.
         """
         if isinstance(decorated, type):
+            # Imported here, because it needs unittest, which most programs do without.
+            from hashrange.testing import classes
+
             classes.decorate(decorated, self)
             return decorated
         function: T = _decorate(decorated, self)

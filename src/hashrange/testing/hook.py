@@ -59,8 +59,7 @@ def install() -> None:
         if _is_installed():
             return
         handlers.BUILTIN_HANDLERS.extend(_handlers())
-        # A list, because registering makes objects.
-        for emitter in [one for one in gc.get_objects() if isinstance(one, hooks.HierarchicalEmitter)]:
+        for emitter in _emitters():
             for event, handler in _handlers():
                 emitter.register(event, handler, unique_id=f"{_ID} {event}")
         _installed = True
@@ -68,6 +67,15 @@ def install() -> None:
 
 def _is_installed() -> bool:
     return _installed
+
+
+def _emitters() -> list[hooks.HierarchicalEmitter]:
+    """The emitters of all sessions and clients that there are."""
+    kinds = {hooks.HierarchicalEmitter}
+    for kind in list(kinds):
+        kinds.update(kind.__subclasses__())
+    # There are some hundred thousand objects: looking their types up takes half the time of isinstance.
+    return [one for one in gc.get_objects() if type(one) in kinds]
 
 
 def _handlers() -> list[tuple[str, Any]]:
