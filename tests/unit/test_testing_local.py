@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -20,6 +21,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from botocore.stub import Stubber
 
 import hashrange
+import hashrange.testing
 from hashrange.settings import Settings
 from hashrange.storage.api import StoreClosed
 from hashrange.testing import RequestStopped, scopes
@@ -372,7 +374,8 @@ with hashrange.local() as database:
     assert early.list_tables()["TableNames"] == []
     assert session.client("dynamodb").list_tables()["TableNames"] == []
     assert session.resource("dynamodb").meta.client.list_tables()["TableNames"] == []
-heavy = ("hashrange.server", "hashrange.storage.embedded", "uvicorn", "starlette", "asyncio", "rocksdict")
+heavy = ("hashrange.server", "hashrange.partiql", "hashrange.storage.embedded")
+heavy += ("uvicorn", "starlette", "asyncio", "rocksdict", "unittest")
 print([name for name in heavy if name in sys.modules])
 """
 
@@ -380,3 +383,32 @@ print([name for name in heavy if name in sys.modules])
 def test_what_was_made_before_the_first_import_is_answered_and_no_server_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_the_database_of_the_innermost_block() -> None:
+    with hashrange.local() as outer:
+        assert hashrange.testing.current() is outer
+        with hashrange.local() as inner:
+            assert hashrange.testing.current() is inner
+    with pytest.raises(LookupError, match=r"no block of hashrange\.local"):
+        hashrange.testing.current()
+
+
+def test_a_file_of_configuration_without_a_region_names_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("[default]\noutput = json\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    with hashrange.local():
+        assert boto3.Session().client("dynamodb").meta.region_name == "us-east-1"
+    (tmp_path / "config").write_text("[default]\nregion = ap-south-1\n")
+    with hashrange.local():
+        assert boto3.Session().client("dynamodb").meta.region_name == "ap-south-1"
+
+
+def test_partiql_is_imported_when_a_statement_is_run() -> None:
+    with hashrange.local() as database:
+        database.create_table("things", "pk")
+        database.load("things", [{"pk": "a"}])
+        found = database.client().execute_statement(Statement='SELECT * FROM "things"')
+        assert found["Items"] == [{"pk": {"S": "a"}}]
