@@ -52,7 +52,6 @@ T = TypeVar("T")
 # page of a long partition stays cheap.
 _SCAN_CHUNK = 64
 
-_Space = dict[tuple[bytes, bytes], bytes]
 _NO_TOTALS = Totals(0, 0)
 
 
@@ -82,6 +81,7 @@ class MemoryEngine:
     def __init__(self) -> None:
         self.commit_fault: CommitFault | None = None
         self._lock = RLock()
+        # Of each space a `SortedDict`, or a `Layered` after a snapshot: both by (partition, sort).
         self._spaces: dict[int, Any] = {}
         self._totals: dict[int, Totals] = {}
         self._sequence = 0
@@ -221,7 +221,7 @@ class _Reader:
         self._spaces = engine._spaces
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        records: _Space | None = self._spaces.get(space)
+        records: Any = self._spaces.get(space)
         return None if records is None else records.get((partition, sort))
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
@@ -330,7 +330,7 @@ class _Moment(_Reader):
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         pace.point()
         key = (partition, sort)
-        records: _Space | None = self._spaces.get(space)
+        records: Any = self._spaces.get(space)
         # Read the record first and the image second: a write stores the image first and the record second.
         value = None if records is None else records.get(key)
         images = self._images.get(space)
@@ -439,7 +439,7 @@ class _Transaction(_Reader):
             function(*arguments)
 
 
-def _set(mapping: dict[Any, Any], key: Any, value: Any) -> None:
+def _set(mapping: Any, key: Any, value: Any) -> None:
     """Put `value` back into `mapping` at `key`; None removes the key."""
     if value is None:
         mapping.pop(key, None)
