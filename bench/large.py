@@ -1,9 +1,10 @@
 """`python -m bench.large`: a durable store of many items against a small one, each reopened beforehand.
 
-Each store is filled over HTTP, stopped, started again, and then takes the same four loads from wrk: GetItem,
-PutItem over an existing item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random
-from the whole store. Printed are the load rate, the server's memory, the size on disk, how long the store
-took to open, the rates, and the ratios of the small store's to the large one's.
+Each store is filled over HTTP, stopped and started again. Then both take the same four loads from wrk, in
+turn and several times, so that what else the machine does meanwhile strikes both: GetItem, PutItem over an
+existing item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random from the whole
+store. Printed are the load rate, the server's memory, the size on disk, how long the store took to open, the
+medians of the rates, and the ratios of the small store's to the large one's.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import report
@@ -148,30 +151,56 @@ def _load(started: Running, store: Store, item_bytes: int, note: Callable[[str],
     wait_until_idle(started)
 
 
-def _measure(
-    started: Running, store: Store, options: argparse.Namespace, note: Callable[[str], None]
-) -> None:
-    url = f"http://{HOST}:{started.port}/"
-    script = started.directory / "send.lua"
-    script.write_text(SCRIPT)
+@dataclass(slots=True)
+class _Opened:
+    """A server with a filled store, and what was measured of it in each round."""
+
+    started: Running
+    store: Store
+    rates: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in LOADS})
+    p99_us: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in LOADS})
+
+
+def _prepare(opened: _Opened, item_bytes: int) -> None:
+    """Check a few answers, and write the requests of all loads."""
+    store, started = opened.store, opened.started
+    (started.directory / "send.lua").write_text(SCRIPT)
     noise = random.Random(store.items)
     for name, (operation, make) in LOADS.items():
         numbers = [noise.randrange(store.items) for _ in range(REQUESTS_MAX)]
         for number in numbers[:3]:
-            answer = call(started.port, Request(operation, make(number, options.item_bytes))).body
+            answer = call(started.port, Request(operation, make(number, item_bytes))).body
             _check(name, number, answer)
+        requests = (Request(operation, make(number, item_bytes)) for number in numbers)
         path = started.directory / f"{name}.requests"
-        requests = (Request(operation, make(number, options.item_bytes)) for number in numbers)
         write_requests(path, (render(request, started.port) for request in requests))
-        run_wrk(url, path, script, options.connections, 1)
-        outcome = run_wrk(url, path, script, options.connections, options.seconds)
-        path.unlink()
-        if outcome.status_errors or outcome.socket_errors:
-            raise LoadError(f"{name}: {outcome.status_errors} errors, {outcome.socket_errors} of sockets")
-        store.rates[name] = outcome.requests_per_second
-        store.p99_us[name] = outcome.p99_us
-        note(f"  {name:8} {outcome.requests_per_second:10,.0f}/s  p99 {outcome.p99_us / 1000:.2f} ms")
-    store.memory_bytes = memory_bytes(started.process.pid)
+
+
+def _measure(both: list[_Opened], options: argparse.Namespace, note: Callable[[str], None]) -> None:
+    for opened in both:
+        _prepare(opened, options.item_bytes)
+    for name in LOADS:
+        for number in range(options.rounds):
+            for opened in both:
+                directory = opened.started.directory
+                load = (f"http://{HOST}:{opened.started.port}/", directory / f"{name}.requests")
+                script = directory / "send.lua"
+                if not number:
+                    run_wrk(*load, script, options.connections, 1)
+                outcome = run_wrk(*load, script, options.connections, options.seconds)
+                if outcome.status_errors or outcome.socket_errors:
+                    raise LoadError(
+                        f"{name}: {outcome.status_errors} errors, {outcome.socket_errors} of sockets"
+                    )
+                opened.rates[name].append(outcome.requests_per_second)
+                opened.p99_us[name].append(outcome.p99_us)
+                rate, p99_ms = outcome.requests_per_second, outcome.p99_us / 1000
+                note(f"  {name:8} {opened.store.items:12,} items  {rate:10,.0f}/s  p99 {p99_ms:.2f} ms")
+    for opened in both:
+        store = opened.store
+        store.rates = {name: median(found) for name, found in opened.rates.items()}
+        store.p99_us = {name: median(found) for name, found in opened.p99_us.items()}
+        store.memory_bytes = memory_bytes(opened.started.process.pid)
 
 
 def _check(name: str, number: int, answer: Json) -> None:
@@ -182,28 +211,31 @@ def _check(name: str, number: int, answer: Json) -> None:
         raise LoadError(f"the group of item {number} was not found: {str(answer)[:200]}")
 
 
-def measure_store(
-    server: Server, items: int, options: argparse.Namespace, note: Callable[[str], None]
-) -> Store:
-    """Fill a store, stop the server, start it again, and measure."""
-    store = Store(items)
-    directory = Path(tempfile.mkdtemp(prefix="hashrange-large-"))
-    try:
-        note(f"{items:,} items of {options.item_bytes} bytes")
-        with running(server, directory) as started:
-            _load(started, store, options.item_bytes, note)
-        store.disk_bytes = directory_bytes(directory / "data")
-        start = time.monotonic()
-        with running(server, directory) as started:
+def measure_stores(
+    server: Server, sizes: list[int], options: argparse.Namespace, note: Callable[[str], None]
+) -> list[Store]:
+    """Fill stores of these sizes, stop their servers, start them again, and measure."""
+    with ExitStack() as stack:
+        filled: list[tuple[Store, Path]] = []
+        for items in sizes:
+            directory = Path(tempfile.mkdtemp(prefix="hashrange-large-"))
+            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            store = Store(items)
+            note(f"{items:,} items of {options.item_bytes} bytes")
+            with running(server, directory) as started:
+                _load(started, store, options.item_bytes, note)
+            store.disk_bytes = directory_bytes(directory / "data")
+            note(f"  loaded at {store.load_items_per_second:,.0f} items/s")
+            filled.append((store, directory))
+        both: list[_Opened] = []
+        for store, directory in filled:
+            start = time.monotonic()
+            started = stack.enter_context(running(server, directory))
             store.open_seconds = time.monotonic() - start
             store.open_memory_bytes = memory_bytes(started.process.pid)
-            note(
-                f"  loaded at {store.load_items_per_second:,.0f} items/s, open in {store.open_seconds:.2f} s"
-            )
-            _measure(started, store, options, note)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return store
+            both.append(_Opened(started, store))
+        _measure(both, options, note)
+    return [store for store, _ in filled]
 
 
 def render_stores(small: Store, large: Store) -> str:
@@ -252,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--small-items", type=int, default=10_000, metavar="N", help="of the small store")
     parser.add_argument("--item-bytes", type=int, default=500, metavar="N", help="the size of an item")
     parser.add_argument("--seconds", type=float, default=5, metavar="S", help="length of each measured run")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="measured runs of each load")
     parser.add_argument("--connections", type=int, default=64, metavar="N", help="of the load generator")
     parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
     return parser
@@ -260,8 +293,9 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     parser = _parser()
     options = parser.parse_args()
-    if min(options.items, options.small_items, options.item_bytes, options.connections) < 1:
-        parser.error("--items, --small-items, --item-bytes and --connections take numbers of at least 1")
+    at_least_1 = ("items", "small_items", "item_bytes", "connections", "rounds")
+    if min(getattr(options, name) for name in at_least_1) < 1:
+        parser.error("--items, --small-items, --item-bytes, --connections and --rounds are at least 1")
     server = hashrange("fsync", interpreted=options.interpreted)
 
     def note(line: str) -> None:
@@ -270,8 +304,7 @@ def main() -> int:
     try:
         find_wrk()
         where = report.machine()
-        small = measure_store(server, options.small_items, options, note)
-        large = measure_store(server, options.items, options, note)
+        small, large = measure_stores(server, [options.small_items, options.items], options, note)
     except (LoadError, ServerError, CallError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,26 +1,30 @@
 """The crash test of the database through its API: what the child does, and what must hold afterwards.
 
-Request number i of worker w is one transaction: put the item (w, i), add one to the one counter item, and
-move one from account w to account (w + i) mod 4.
+Request number i of worker w is one transaction: put the item (w, i), put one of the old items again with
+another group, add one to the one counter item, and move one from account w to account (w + i) mod 4.
+Meanwhile an index by the group is built, deleted, and built again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread
 from typing import Any
 
 import orjson
 
-from hashrange.database import Database
-from hashrange.errors import ResourceInUseException, TransactionConflictException
+from hashrange.database import Database, Settings
+from hashrange.errors import ResourceInUseException, ServiceError, TransactionConflictException
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.tables.inspection.check import check as problems
 
 Acknowledge = Callable[[str], None]
 
 WORKERS = 4
 ITEMS, AMOUNTS = "items", "amounts"
+OLD, OLD_ITEMS = "old", 600
 
 
 def create_tables(database: Database) -> None:
@@ -68,26 +72,56 @@ def add(name: str, amount: int) -> dict[str, Any]:
     }
 
 
+def item_of(worker: str, number: int, group: str) -> dict[str, Any]:
+    return {"w": {"S": worker}, "i": {"N": str(number)}, "text": {"S": "x" * 300}, "group": {"S": group}}
+
+
 def request_of(worker: int, number: int) -> dict[str, Any]:
     """The request of a worker's number."""
-    item = {"w": {"S": str(worker)}, "i": {"N": str(number)}, "text": {"S": "x" * 300}}
-    writes = [{"Put": {"TableName": ITEMS, "Item": item}}, add("counter", 1)]
+    group = f"group {number % 7}"
+    items = [item_of(str(worker), number, group), item_of(OLD, (37 * number + worker) % OLD_ITEMS, group)]
+    writes = [add("counter", 1), *({"Put": {"TableName": ITEMS, "Item": item}} for item in items)]
     target = (worker + number) % WORKERS
     if target != worker:
         writes += [add(f"account {worker}", -1), add(f"account {target}", 1)]
     return {"TransactItems": writes}
 
 
+def tend_index(database: Database) -> None:
+    """Build the index, or delete it where it is complete."""
+    index = {
+        "IndexName": "by-group",
+        "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    create = {
+        "TableName": ITEMS,
+        "AttributeDefinitions": [{"AttributeName": "group", "AttributeType": "S"}],
+        "GlobalSecondaryIndexUpdates": [{"Create": index}],
+    }
+    delete = {"TableName": ITEMS, "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-group"}}]}
+    while True:
+        if database.sweep() > 0:
+            described = database.execute("DescribeTable", {"TableName": ITEMS})["Table"]
+            with suppress(ServiceError):  # the table is being changed
+                database.execute("UpdateTable", delete if "GlobalSecondaryIndexes" in described else create)
+
+
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and acknowledge until killed."""
-    database = Database(EmbeddedEngine(directory, write_buffer_bytes=256 * 1024))
+    # A change of an index takes a moment: so it is made in the background, not by the request.
+    settings = Settings(update_seconds=0.01)
+    engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024)
+    database = Database(engine, settings=settings)
     create_tables(database)
-    done: dict[int, int] = defaultdict(int)
+    done: dict[str, int] = defaultdict(int)
     for item in scan(database, ITEMS):
-        done[int(item["w"]["S"])] += 1
+        done[item["w"]["S"]] += 1
+    for number in range(done[OLD], OLD_ITEMS):
+        database.execute("PutItem", {"TableName": ITEMS, "Item": item_of(OLD, number, "none")})
 
     def write(worker: int) -> None:
-        number = done[worker]
+        number = done[str(worker)]
         while True:
             try:
                 database.execute("TransactWriteItems", request_of(worker, number))
@@ -97,6 +131,7 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
             number += 1
 
     threads = [Thread(target=write, args=(worker,)) for worker in range(WORKERS)]
+    threads.append(Thread(target=tend_index, args=(database,)))
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -104,13 +139,19 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
 
 
 def check(directory: str, acknowledged: list[str]) -> int:
-    """Assert that every acknowledged request is there and no half of any; return how many there are."""
+    """Assert that every acknowledged request is there and no half of any, and that the index is right; return
+    how many requests there are."""
     database = Database(EmbeddedEngine(directory))
     try:
         create_tables(database)
         done: dict[int, set[int]] = defaultdict(set)
         for item in scan(database, ITEMS):
-            done[int(item["w"]["S"])].add(int(item["i"]["N"]))
+            if item["w"]["S"] != OLD:
+                done[int(item["w"]["S"])].add(int(item["i"]["N"]))
+        for _ in range(2):  # an index as the child left it, and then complete
+            found = [str(problem) for problem in problems(database.engine)]
+            assert not found, found
+            database.settle()
         amounts = {item["name"]["S"]: int(item["amount"]["N"]) for item in scan(database, AMOUNTS)}
     finally:
         database.close()
