@@ -28,7 +28,9 @@ _OWN_REFERENCES: Final = 2
 
 # Matches the text up to the next structural character (a string counts as a whole), and then this character.
 # The groups are atomic and possessive (`>` and `+`): without backtracking, a long string costs no memory.
-_NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"(?>[^"\\]+|\\.)*")*+([\[\]{},])', re.DOTALL)
+# Where no such character follows, it matches without the group: if it did not match, `finditer` would try
+# again from each of the next characters, which takes minutes for a string of 100 KB that does not end.
+_NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"(?>[^"\\]+|\\.)*")*+(?:([\[\]{},])|.|\Z)', re.DOTALL)
 
 _OPEN_LIST, _OPEN_MAP, _COMMA = b"[", b"{", b","
 _CLOSING: Final = {b"]": b"[", b"}": b"{"}
@@ -104,6 +106,8 @@ def loads(text: bytes | bytearray) -> Any:
     stack: list[_Container] = []
     for match in _NEXT.finditer(text):
         sign, place = match[1], match.start(1)
+        if sign is None:
+            break
         if sign == _COMMA:
             if not stack:
                 raise ValueError("a comma outside of everything")

@@ -33,6 +33,19 @@ def check(text: bytes, piece_bytes: int) -> None:
         assert outcome(json_pieces.loads, text) == outcome(orjson.loads, text), text
 
 
+@given(st.text(SIGNS.decode(), max_size=30).map(str.encode))
+def test_a_text_is_looked_at_once(text: bytes) -> None:
+    """The pattern matches wherever it is tried: a search would go through the text again from each place."""
+    places = [match.span() for match in json_pieces._NEXT.finditer(text)]
+    assert [begin for begin, _ in places] == [0, *(end for _, end in places[:-1])]
+
+
+@pytest.mark.parametrize("text", [b'{"a": "' + b"x" * 2**22, b'{"a": 1' + b" " * 2**22, b"[" + b"7" * 2**22])
+def test_a_large_text_that_does_not_end_is_refused_at_once(text: bytes) -> None:
+    with pytest.raises(ValueError, match="ends before"):
+        json_pieces.loads(text)
+
+
 @given(VALUES, st.integers(0, 20), st.sampled_from([0, orjson.OPT_INDENT_2]))
 def test_what_is_json(value: Any, piece_bytes: int, option: int) -> None:
     check(orjson.dumps(value, option=option), piece_bytes)
