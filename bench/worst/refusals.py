@@ -92,6 +92,16 @@ def not_json(stage: Stage) -> Sequence[bytes]:
     return _with_body(stage, "GetItem", b"[" + b"1," * (LARGE_BYTES // 2))
 
 
+@shape("text of 15 MB that ends in the middle of a string")
+def string_without_end(stage: Stage) -> Sequence[bytes]:
+    return _with_body(stage, "GetItem", b'{"TableName":"' + b"x" * LARGE_BYTES)
+
+
+@shape("text of 15 MB that is one string of escapes")
+def string_of_escapes(stage: Stage) -> Sequence[bytes]:
+    return _with_body(stage, "GetItem", b'{"TableName":"' + b"\\n" * (LARGE_BYTES // 2) + b'"}')
+
+
 @shape("JSON 500,000 levels deep, 1 MB")
 def deep_json(stage: Stage) -> Sequence[bytes]:
     return _with_body(stage, "GetItem", b'{"TableName":' + b"[" * 500_000 + b"]" * 500_000 + b"}")
