@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from hostile.run import Run, Tally
-from hostile.server import attacked, built, place_of
+from hostile.server import attacked, built, place_of, with_small_caches
 
 
 def _summary(tally: Tally) -> str:
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
     arguments = parser.parse_args()
-    server = built(arguments.interpreted)
+    server = with_small_caches(built(arguments.interpreted))
     print(f"{server.title}: {server.version()}, seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="hashrange-hostile-") as directory:
         with attacked(server, Path(directory)) as target:

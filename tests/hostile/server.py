@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,28 @@ def this_python(memory: bool) -> Server:
 def built(interpreted: bool) -> Server:
     """The server that `make compile` made, where it did; that of the sources else."""
     return hashrange("fsync", interpreted=interpreted)
+
+
+_SMALL_CACHES = """
+from functools import partial
+from hashrange.cli import main
+from hashrange.storage import embedded
+sizes = dict(cache_bytes=8 << 20, write_buffer_bytes=8 << 20, recent_bytes=4 << 20)
+embedded.EmbeddedEngine = partial(embedded.EmbeddedEngine, **sizes)
+main()
+"""
+
+
+def with_small_caches(server: Server) -> Server:
+    """The same server with caches that are soon full: those of `hashrange serve` grow by 190 MB in the first
+    million requests, which would hide a leak, or look like one."""
+
+    def command(port: int, directory: Path) -> list[str]:
+        python, *rest = server.command(port, directory)
+        assert rest[:2] == ["-m", "hashrange"], rest
+        return [python, "-c", _SMALL_CACHES, *rest[2:]]
+
+    return replace(server, command=command)
 
 
 @dataclass(slots=True)
