@@ -10,11 +10,15 @@ sockets.
 `submit` is for an event loop. It runs a body at once on the loop's thread, but stops it after a turn of a few
 milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome comes through the
 function that was given to `deliver_on`.
+
+While there are fault rules (`Database.faults`), a `watch` looks at each request, after it was prepared and
+when it has its outcome.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +37,15 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import Answer, Caller, Context, Operation, Request, scope_of
+from hashrange.operations.context import (
+    NONE_LEFT,
+    Answer,
+    Caller,
+    Context,
+    Operation,
+    Request,
+    scope_of,
+)
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -58,6 +70,9 @@ from hashrange.workers import Workers
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hashrange.faults import Faults
+    from hashrange.watch import Passage, Watch
+
 __all__ = ["Background", "Caller", "Database", "Settings"]
 
 _log = logging.getLogger("hashrange")
@@ -69,6 +84,11 @@ Encode = Callable[[Answer], Any]
 
 Charge = Callable[[str, Caller, Bill], None]
 """Called with the operation, the caller and the bill of a request that was answered. May not take long."""
+
+Wait = Callable[[float], None]
+
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function when so many seconds have passed."""
 
 _ANYONE = Caller()
 
@@ -98,7 +118,10 @@ class Database:
         self._workers = Workers()
         self._turn = pace.turn()
         self.charge: Charge | None = None
+        self._faults: Faults | None = None
+        self._watch: Watch | None = None
         self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._later: Later = _call_later
         self.clients: dict[tuple[str, ...], Any] = {}
 
     @staticmethod
@@ -140,15 +163,37 @@ class Database:
     ) -> None:
         self.close()
 
-    def execute(self, operation: str, request: Request, caller: Caller = _ANYONE) -> Answer:
+    @property
+    def faults(self) -> Faults:
+        """The fault rules of this database (`hashrange.faults`)."""
+        if self._faults is None:
+            # Imported here, because most programs never ask for a fault.
+            from hashrange.faults import Faults
+
+            self._faults = Faults(self.clock, self._look)
+        return self._faults
+
+    def _look(self) -> None:
+        """Watch requests while there is something to watch for."""
+        from hashrange.watch import Watch
+
+        faults = self._faults
+        self._watch = Watch(faults) if faults is not None and len(faults) > 0 else None
+
+    def execute(
+        self, operation: str, request: Request, caller: Caller = _ANYONE, wait: Wait | None = None
+    ) -> Answer:
         """Run one operation and return its answer. Its writes are durable when this returns.
 
         `request` is the decoded JSON of the API's request and is normalised in place; the answer may
-        hold `orjson.Fragment` values. Raises `ServiceError`.
+        hold `orjson.Fragment` values. Raises `ServiceError`. If a fault holds the answer back, `wait` is
+        called with the seconds; without it the calling thread waits.
         """
         entry = REGISTRY.get(operation)
         if entry is None:
             raise UnknownOperationException
+        if self._watch is not None:
+            return self._execute_watched(entry, operation, request, caller, wait or _wait)
         try:
             body = self._prepare(entry, operation, request, caller)
             result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
@@ -164,6 +209,46 @@ class Database:
             self.charge(operation, caller, result[1])
         return answer
 
+    def _execute_watched(
+        self, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
+    ) -> Answer:
+        """As `execute`, while the watch looks."""
+        assert self._watch is not None
+        passage = self._watch.begin(operation, request, caller)
+        result: Any = None
+        failure: Exception | None = None
+        try:
+            body = self._prepare(entry, operation, request, caller)
+            body = self._decided(passage, entry, operation, request, caller, body)
+            result = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
+        except StorageError as error:
+            failure = _unacknowledged(error) if isinstance(error, CommitError) else error
+        except Exception as error:
+            failure = self.translated(operation, request, error)
+        if failure is None and entry.consumes:
+            if self.charge is not None:
+                self.charge(operation, caller, result[1])
+            result = result[0]
+        told, seconds = passage.end(failure)
+        if seconds > 0:
+            wait(seconds)
+        if told is not None:
+            raise told
+        return result  # type: ignore[no-any-return]
+
+    def _decided(
+        self,
+        passage: Passage,
+        entry: Operation,
+        operation: str,
+        request: Request,
+        caller: Caller,
+        body: Callable[[Any], Any],
+    ) -> Callable[[Any], Any]:
+        """The body of a watched request that was prepared. Raises the error of a fault that comes first."""
+        left = passage.decide()
+        return self._prepare(entry, operation, request, caller, left) if left else body
+
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> Task | None:
@@ -177,8 +262,14 @@ class Database:
         if entry is None:
             done(None, UnknownOperationException())
             return None
+        passage: Passage | None = None
+        if self._watch is not None:
+            passage = self._watch.begin(operation, request, caller)
+            done = passage.deliver(done, self._later)
         try:
             body = self._prepare(entry, operation, request, caller)
+            if passage is not None:
+                body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
         except Exception as error:
             done(None, self.translated(operation, request, error))
@@ -207,10 +298,16 @@ class Database:
         """As `submit`, but called on a worker thread by the work of `start_aside`, and without a limit of
         time."""
         entry = REGISTRY.get(operation)
+        passage: Passage | None = None
         try:
             if entry is None:
                 raise UnknownOperationException
+            if self._watch is not None:
+                passage = self._watch.begin(operation, request, caller)
+                done = passage.deliver(done, self._later)
             body = self._prepare(entry, operation, request, caller)
+            if passage is not None:
+                body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
         except Exception as error:
             self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
@@ -236,15 +333,23 @@ class Database:
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        later: Later | None = None,
     ) -> None:
-        """Deliver late outcomes by `deliver`, as `Engine.deliver_on` says. Must be called on the thread that
-        will call `submit`."""
+        """Deliver late outcomes by `deliver`, as `Engine.deliver_on` says, and those that a fault holds back
+        by `later`, which is called on the thread of `deliver`. Must be called on the thread that will call
+        `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
+        self._later = later or _call_later
         self.engine.deliver_on(deliver, defer)
 
     def _prepare(
-        self, entry: Operation, operation: str, request: Request, caller: Caller
+        self,
+        entry: Operation,
+        operation: str,
+        request: Request,
+        caller: Caller,
+        left: frozenset[int] = NONE_LEFT,
     ) -> Callable[[Any], Any]:
         older = self.settings.older_words
         shapes.check(operation, request, older=older)
@@ -252,7 +357,7 @@ class Database:
         scope = ""
         if settings.separate_accounts or settings.separate_regions:
             scope = scope_of(caller.account_id, caller.region, settings)
-        context = Context(caller, self.clock.now(), settings, _new_id, scope, self.charge is not None)
+        context = Context(caller, self.clock.now(), settings, _new_id, scope, self.charge is not None, left)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -433,6 +538,18 @@ class _Asked:
 
 def _call(callback: Callable[[], None]) -> None:
     callback()
+
+
+def _call_later(seconds: float, callback: Callable[[], None]) -> object:
+    timer = threading.Timer(seconds, callback)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _wait(seconds: float) -> None:
+    """Hold the calling thread up."""
+    threading.Event().wait(seconds)
 
 
 def _unacknowledged(error: CommitError) -> InternalServerError:

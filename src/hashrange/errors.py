@@ -21,7 +21,8 @@
     ├── RequestLimitExceeded                 ThrottlingException
     ├── ExpiredIteratorException             TrimmedDataAccessException
     ├── InternalServerError                       500
-    └── ServiceUnavailable                        503
+    ├── ServiceUnavailable                        503
+    └── AnswerLost                                no answer: a fault closed the connection
 
 The module that knows a rule raises the `ServiceError`; `protocol` turns it into bytes. Texts that more than
 one module needs are constants at the end of this file.
@@ -219,6 +220,14 @@ class InternalServerError(ServiceError):
 
 class ServiceUnavailable(ServiceError):
     status = 503
+
+
+class AnswerLost(ServiceError):
+    """The connection is closed before the answer (`faults`), so the client cannot tell whether the request
+    was performed. The server sends nothing, and a client in process raises its library's error for a closed
+    connection."""
+
+    status = 500
 
 
 INVALID: Final = "One or more parameter values were invalid: "

@@ -23,6 +23,9 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 
+NONE_LEFT: frozenset[int] = frozenset()
+
+
 class Caller(msgspec.Struct, frozen=True):
     """The caller. Region and account appear in ARNs, and name the caller's tables where accounts or regions
     are separate (`scope_of`). The access key is not used yet."""
@@ -35,7 +38,8 @@ class Caller(msgspec.Struct, frozen=True):
 class Context(msgspec.Struct, frozen=True):
     """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope`
     says among which tables the call finds its own (`tables.definitions.catalog`); `billed`: somebody wants
-    the bill."""
+    the bill. `left` are the members of a batch that stay unprocessed, by their positions in the request,
+    because a fault says so."""
 
     caller: Caller
     now: float
@@ -43,6 +47,7 @@ class Context(msgspec.Struct, frozen=True):
     new_id: Callable[[], str]
     scope: str = ""
     billed: bool = False
+    left: frozenset[int] = NONE_LEFT
 
 
 NOTHING: Answer = {}

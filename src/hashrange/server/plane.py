@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hashrange import json_pieces, protocol
 from hashrange.database import Caller
+from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
 from hashrange.pace import Task
 from hashrange.protocol import Call, Response, Wire
@@ -225,6 +226,9 @@ class Exchange:
             self.answer = frames.success(body)
         elif error is None:
             self.answer = frames.response(protocol.success(body, form), close=self.close)
+        elif type(error) is AnswerLost:
+            self.close = True
+            self.answer = b""
         else:
             operation = call.operation if call is not None else ""
             self.answer = frames.response(protocol.encode_error(error, form, operation), close=self.close)

@@ -119,7 +119,7 @@ class Server:
         self._listener = Listener(sockets, guests, self._loop)
         listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
-        self._database.deliver_on(self._deliver, self._loop.call_soon)
+        self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later)
         self._database.background.pause = self._pause
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())

@@ -30,7 +30,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     _check_one_style(wanted)
     projections = {given: _prepare_table(table_request) for given, table_request in wanted.items()}
     mode = capacity.wanted(request, billed=context.billed)
-    return partial(_run, context.scope, wanted, projections, mode)
+    return partial(_run, context.scope, wanted, projections, mode, context.left)
 
 
 def _run(
@@ -38,24 +38,31 @@ def _run(
     wanted: dict[str, Request],
     projections: dict[str, Projection | None],
     mode: str | None,
+    left: frozenset[int],
     reader: Reader,
 ) -> Billed:
     responses: dict[str, list[Any]] = {}
     unprocessed: dict[str, Request] = {}
     bill: list[capacity.Consumed] = []
     budget = BATCH_GET_BYTES_MAX
+    members = 0
     for given, table_request in wanted.items():
         table = catalog.open_active(reader, table_name(given, scope), scope)
         project = projections[given]
         if project is not None:
             keys.check_scalars(table, project.nested)
-        addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in table_request["Keys"]]
+        asked, skipped = table_request["Keys"], []
+        if left:
+            skipped = [key for position, key in enumerate(asked, members) if position in left]
+            members += len(asked)
+            asked = [key for position, key in enumerate(asked, members - len(asked)) if position not in left]
+        addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in asked]
         found = reader.get_many(addresses)
         kept, units, used = _within(budget, found, consistent=table_request.get("ConsistentRead") is True)
         budget -= used
         responses[given] = _shown(found[:kept], project)
-        if kept < len(found):
-            unprocessed[given] = {**table_request, "Keys": table_request["Keys"][kept:]}
+        if kept < len(found) or skipped:
+            unprocessed[given] = {**table_request, "Keys": [*asked[kept:], *skipped]}
         if mode is not None:
             consumed = capacity.Consumed(given, writes=False)
             consumed.add(units)

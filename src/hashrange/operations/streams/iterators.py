@@ -52,12 +52,17 @@ def parse(iterator: str, now: float) -> tuple[str, Position]:
     if not possible or not STREAM_ARN.fullmatch(arn):
         raise ValidationException("Invalid ShardIterator")
     if now - position.issued > _ITERATOR_SECONDS:
-        raise ExpiredIteratorException(
-            f"Iterator expired. The iterator was created at time {_show_time(position.issued)} while right "
-            f"now it is {_show_time(now)} which is further in the future than the tolerated delay of "
-            f"{_ITERATOR_SECONDS * 1000} milliseconds."
-        )
+        raise expired(position, now)
     return arn, position
+
+
+def expired(position: Position, now: float) -> ExpiredIteratorException:
+    """The error of an iterator that is too old."""
+    return ExpiredIteratorException(
+        f"Iterator expired. The iterator was created at time {_show_time(position.issued)} while right "
+        f"now it is {_show_time(now)} which is further in the future than the tolerated delay of "
+        f"{_ITERATOR_SECONDS * 1000} milliseconds."
+    )
 
 
 def _show_time(seconds: float) -> str:

@@ -42,7 +42,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
     occasion = Occasion(context.now, context.settings)
-    return partial(_run, scope, wanted, batches, mode, metrics, occasion)
+    return partial(_run, scope, wanted, batches, mode, metrics, occasion, context.left)
 
 
 def _run(
@@ -52,6 +52,7 @@ def _run(
     mode: str | None,
     metrics: bool,
     occasion: Occasion,
+    left: frozenset[int],
     txn: Transaction,
 ) -> Billed:
     tables = {given: catalog.open_active(txn, table_name(given, scope), scope) for given in batches}
@@ -59,9 +60,14 @@ def _run(
     bill: list[capacity.Consumed] = []
     collections: dict[str, list[Any]] = {}
     unprocessed: dict[str, list[Request]] = {}
+    member = -1
     for given, batch in batches.items():
         table, total = tables[given], capacity.Consumed(given, writes=True)
         for write, one in zip(batch, wanted[given], strict=True):
+            member += 1
+            if member in left:
+                unprocessed.setdefault(given, []).append(one)
+                continue
             try:
                 outcome = writes.perform(txn, table, write, occasion)
             except TransactionConflictException:  # raised before anything was written

@@ -24,6 +24,7 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import queues
 from hashrange.tables.spaces import TOKEN_SPACE
 
+IN_PROGRESS = "Transaction from previous request is still in progress"
 _TOKEN = b"token"
 _TIME_BYTES = 8
 _DIGEST_BYTES = 24
@@ -54,7 +55,7 @@ def claim(
         claimed = int.from_bytes(stored[:_TIME_BYTES]) - CLIENT_REQUEST_TOKEN_SECONDS
         if not has_come(claimed + in_flight_seconds, now, in_flight_seconds):
             # [report] aws-sdk-java-v2 issue 2518
-            raise TransactionInProgressException("Transaction from previous request is still in progress")
+            raise TransactionInProgressException(IN_PROGRESS)
         return False
     expires = int(now) + CLIENT_REQUEST_TOKEN_SECONDS
     txn.put(TOKEN_SPACE, _TOKEN, name, expires.to_bytes(_TIME_BYTES) + digest)

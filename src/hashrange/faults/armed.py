@@ -1,0 +1,147 @@
+"""The rules that are in force on a database: `Faults`. Only here is decided what happens to a request.
+
+    with database.faults(throttle("PutItem", table="orders").on_call(3)) as [throttled]:
+        ...
+    assert throttled.fired == 1
+
+Thread-safe. While there are no rules, the database does not call this module at all.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hashrange.clock import Clock, ManualClock, VirtualClock
+from hashrange.faults.effects import Latency, Met
+from hashrange.faults.fates import Fate
+from hashrange.faults.rules import Rule
+from hashrange.faults.targets import Target, targets
+from hashrange.faults.text import parse, show
+from hashrange.operations.context import Caller, Request
+
+
+class Armed:
+    """A rule that is in force: its `number` on this database, how many requests it `met` (matched), and on
+    how many of them it `fired`."""
+
+    __slots__ = ("_random", "fired", "met", "number", "rule")
+
+    def __init__(self, number: int, rule: Rule) -> None:
+        self.number = number
+        self.rule = rule
+        self.met = 0
+        self.fired = 0
+        self._random = random.Random(rule.seed)
+
+    def __repr__(self) -> str:
+        return f"<fault {self.number}: {show(self.rule)}; matched {self.met}, fired {self.fired}>"
+
+    def meet(
+        self, operation: str, request: Request, caller: Caller, now: float, found: tuple[Target, ...]
+    ) -> Fate | None:
+        """What the rule does to a request; None: nothing."""
+        rule = self.rule
+        matched = rule.matches(operation, found)
+        if not matched:
+            return None
+        self.met += 1
+        if rule.calls and self.met not in rule.calls:
+            return None
+        if self.met <= rule.after or self.fired == rule.times:
+            return None
+        if rule.probability < 1 and self._random.random() >= rule.probability:
+            return None
+        met = Met(operation, request, caller, now, found, matched, rule.index, bool(rule.key))
+        fate = rule.effect.meet(met)
+        if fate is not None:
+            self.fired += 1
+        return fate
+
+
+class Faults:
+    """The rules of a database. `changed` is called when there are some, and when there are none any more."""
+
+    def __init__(self, clock: Clock, changed: Callable[[], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._armed: tuple[Armed, ...] = ()
+        self._last = 0
+
+    @contextmanager
+    def __call__(self, *rules: Rule | str) -> Iterator[tuple[Armed, ...]]:
+        """Have the rules in force while the block runs; the block gets them with their counts."""
+        armed = tuple(self._arm(rules))
+        try:
+            yield armed
+        finally:
+            for one in armed:
+                self.remove(one)
+
+    def __len__(self) -> int:
+        return len(self._armed)
+
+    def __iter__(self) -> Iterator[Armed]:
+        return iter(self._armed)
+
+    def add(self, rule: Rule | str) -> Armed:
+        """Put a rule in force, until it is removed. Raises ValueError for one that cannot be."""
+        return self._arm((rule,))[0]
+
+    def remove(self, armed: Armed | int) -> bool:
+        """Remove a rule, or the one with this number. Returns whether it was there."""
+        with self._lock:
+            left = tuple([one for one in self._armed if one is not armed and one.number != armed])
+            found = len(left) < len(self._armed)
+            self._armed = left
+        self._changed()
+        return found
+
+    def clear(self) -> None:
+        """Remove all rules."""
+        with self._lock:
+            self._armed = ()
+        self._changed()
+
+    def _arm(self, rules: tuple[Rule | str, ...]) -> list[Armed]:
+        wanted = [parse(rule) if isinstance(rule, str) else rule for rule in rules]
+        for rule in wanted:
+            effect = rule.effect
+            is_virtual = isinstance(effect, Latency) and effect.virtual
+            if is_virtual and not isinstance(self._clock, VirtualClock | ManualClock):
+                raise ValueError(
+                    f"{show(rule)!r} moves a virtual clock, and the database runs on the machine's; start it "
+                    "with a VirtualClock (hashrange serve --virtual-clock), or leave virtual=yes out"
+                )
+        armed = []
+        with self._lock:
+            for rule in wanted:
+                self._last += 1
+                armed.append(Armed(self._last, rule))
+            self._armed += tuple(armed)
+        self._changed()
+        return armed
+
+    def decide(self, operation: str, request: Request, caller: Caller) -> Fate | None:
+        """What happens to a request that is well-formed; None: nothing but its answer.
+
+        Every rule counts every request that it matches. If several fire, their delays add up, and the first
+        of their errors is told.
+        """
+        now = self._clock.now()
+        found = targets(operation, request)
+        fate: Fate | None = None
+        with self._lock:
+            for armed in self._armed:
+                further = armed.meet(operation, request, caller, now, found)
+                if further is not None:
+                    fate = further if fate is None else fate.joined(further)
+        return fate
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the virtual clock on."""
+        assert isinstance(self._clock, VirtualClock | ManualClock)
+        self._clock.advance(seconds)

@@ -1,0 +1,392 @@
+"""The effects: what a rule that fires does to a request.
+
+Each effect is a frozen dataclass. Its fields are its options, with the names that the text of a rule has for
+them; `word` is its name there. `fits` says for which operations it can be, and `meet` makes the `Fate` of a
+request.
+
+Sources of the words: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer Guide,
+"Diagnosing throttling" and "Error handling with DynamoDB".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol
+
+from hashrange.errors import (
+    CONDITION_FAILED,
+    INTERNAL,
+    AnswerLost,
+    ExpiredIteratorException,
+    InternalServerError,
+    LimitExceededException,
+    ProvisionedThroughputExceededException,
+    RequestLimitExceeded,
+    ServiceError,
+    ThrottlingException,
+    TransactionCanceledException,
+    TransactionConflictException,
+    TransactionInProgressException,
+    TrimmedDataAccessException,
+)
+from hashrange.faults.fates import Fate
+from hashrange.faults.targets import Target
+from hashrange.operations import REGISTRY
+from hashrange.operations.context import Caller, Request, table_arn
+from hashrange.operations.streams import iterators
+from hashrange.operations.streams.stream_requests import TRIMMED
+from hashrange.tables.data.holds import CONFLICT
+from hashrange.tables.data.tokens import IN_PROGRESS
+
+BATCHES: Final = frozenset({"BatchGetItem", "BatchWriteItem"})
+TRANSACTIONS: Final = frozenset({"ExecuteTransaction", "TransactGetItems", "TransactWriteItems"})
+STREAMS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
+_CONFLICTING: Final = TRANSACTIONS | {
+    "BatchWriteItem", "DeleteItem", "ExecuteStatement", "PutItem", "UpdateItem",
+}  # fmt: skip
+
+_PROVISIONED: Final = "ProvisionedThroughputExceeded"
+_KEY_RANGE: Final = "KeyRangeThroughputExceeded"
+_ACCOUNT: Final = "AccountLimitExceeded"
+_ON_DEMAND: Final = "MaxOnDemandThroughputExceeded"
+
+EXCEPTIONS: Final[dict[str, type[ServiceError]]] = {
+    one.__name__: one
+    for one in (ProvisionedThroughputExceededException, ThrottlingException, RequestLimitExceeded)
+}
+LIMITS: Final[dict[str, type[ServiceError]]] = {
+    _PROVISIONED: ProvisionedThroughputExceededException,
+    # The service also gives a ThrottlingException, for a table on demand.
+    _KEY_RANGE: ProvisionedThroughputExceededException,
+    # [assumed], from the description of RequestLimitExceeded.
+    _ACCOUNT: RequestLimitExceeded,
+    _ON_DEMAND: ThrottlingException,
+}
+"""The last word of a throttling reason, and the exception that comes with it."""
+
+_TABLE_EXCEEDED: Final = (
+    "The level of configured provisioned throughput for the table was exceeded. "
+    "Consider increasing your provisioning level with the UpdateTable API."
+)
+_INDEX_EXCEEDED: Final = (
+    "The level of configured provisioned throughput for one or more global secondary indexes of the table "
+    "was exceeded. Consider increasing your provisioning level for the under-provisioned global secondary "
+    "indexes with the UpdateTable API"
+)
+_TABLE_SCALES: Final = (
+    "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your "
+    "table or index so please try again shortly. If exceptions persist, check if you have a hot key: "
+    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"
+)
+_INDEX_SCALES: Final = (
+    "Throughput exceeds the current capacity for one or more global secondary indexes. DynamoDB is "
+    "automatically scaling your index so please try again shortly."
+)
+_MAX_ON_DEMAND: Final = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
+_ACCOUNT_LIMIT: Final = (
+    "Throughput exceeds the current throughput limit for your account. Please contact AWS Support at "
+    "https://aws.amazon.com/support request a limit increase"
+)
+_CONTROL_RATE: Final = "Rate of requests exceeds the allowed throughput."
+_STREAM_RATE: Final = "Rate exceeded"  # [assumed]
+
+_CODES: Final = {
+    "ConditionalCheckFailed": CONDITION_FAILED,
+    "ItemCollectionSizeLimitExceeded": "Collection size exceeded.",
+    "ProvisionedThroughputExceeded": _TABLE_EXCEEDED,
+    "ThrottlingError": _TABLE_SCALES,
+    "TransactionConflict": CONFLICT,
+    "ValidationError": "One or more parameter values were invalid.",
+}
+CODES: Final = tuple(_CODES)
+"""The codes of cancellation reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A request that a rule fires on: its targets, those that the rule matches, and the rule's index.
+
+    `chosen`: the rule names a key, and so the very members of a batch that it is about. `now` is the time of
+    the database's clock.
+    """
+
+    operation: str
+    request: Request
+    caller: Caller
+    now: float
+    targets: tuple[Target, ...]
+    matched: tuple[Target, ...]
+    index: str
+    chosen: bool
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request writes."""
+        return REGISTRY[self.operation].is_write(self.request)
+
+    def canceled(self, code: str, message: str) -> TransactionCanceledException:
+        """The cancellation of a transaction for its first member that the rule matches."""
+        size = len(self.request.get("TransactItems") or self.request["TransactStatements"])
+        reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in range(size)]
+        reasons[self.matched[0].member] = {"Code": code, "Message": message}
+        return TransactionCanceledException.of(reasons)
+
+    def members(self) -> frozenset[int]:
+        """The positions of the members that the rule matches."""
+        return frozenset([target.member for target in self.matched])
+
+
+class Effect(Protocol):
+    """What a rule does to a request. Implementations: the classes of this module."""
+
+    word: ClassVar[str]
+
+    def fits(self, operation: str) -> bool:
+        """Whether the effect can be for requests of an operation."""
+        ...
+
+    def meet(self, met: Met) -> Fate | None:
+        """What happens to a request; None: nothing does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """The request is refused because of its rate.
+
+    `limit` is the end of its throttling reason, `exception` its exception where that is not the usual one. A
+    transaction is cancelled. Of a batch only the members that the rule matches are refused: they stay
+    unprocessed, unless none is left.
+    """
+
+    limit: str = _PROVISIONED
+    exception: str = ""
+
+    word: ClassVar[str] = "throttle"
+
+    def __post_init__(self) -> None:
+        choose("limit", self.limit, LIMITS)
+        if self.exception:
+            choose("exception", self.exception, EXCEPTIONS)
+
+    def fits(self, operation: str) -> bool:
+        return True
+
+    def meet(self, met: Met) -> Fate:
+        if met.operation in STREAMS:
+            return Fate(LimitExceededException(_STREAM_RATE))
+        if not REGISTRY[met.operation].consumes:
+            return Fate(ThrottlingException(_CONTROL_RATE))
+        if met.operation in BATCHES and len(met.matched) < len(met.targets):
+            return Fate(left=met.members())
+        of_index = bool(met.index or met.matched[0].index)
+        exception = EXCEPTIONS[self.exception] if self.exception else LIMITS[self.limit]
+        message = self._message(exception, of_index)
+        if met.operation in TRANSACTIONS and exception is not RequestLimitExceeded:
+            code = "ThrottlingError" if exception is ThrottlingException else "ProvisionedThroughputExceeded"
+            return Fate(met.canceled(code, message))
+        # The model of the service writes this member in two ways.
+        member = "throttlingReasons" if exception is ThrottlingException else "ThrottlingReasons"
+        return Fate(exception(message, **{member: self._reasons(met)}))
+
+    def _message(self, exception: type[ServiceError], of_index: bool) -> str:
+        if exception is RequestLimitExceeded:
+            return _ACCOUNT_LIMIT
+        if exception is ProvisionedThroughputExceededException:
+            return _INDEX_EXCEEDED if of_index else _TABLE_EXCEEDED
+        if self.limit == _ON_DEMAND:
+            return _MAX_ON_DEMAND
+        return _INDEX_SCALES if of_index else _TABLE_SCALES
+
+    def _reasons(self, met: Met) -> list[dict[str, str]]:
+        """A reason for each table or index that refuses."""
+        reasons: dict[str, dict[str, str]] = {}
+        for target in met.matched:
+            index = met.index or target.index
+            reason = f"{'Index' if index else 'Table'}{'Write' if met.writes else 'Read'}{self.limit}"
+            resource = table_arn(met.caller, target.table) + (f"/index/{index}" if index else "")
+            reasons[resource] = {"reason": reason, "resource": resource}
+        return list(reasons.values())
+
+
+@dataclass(frozen=True, slots=True)
+class InternalError:
+    """The answer is an InternalServerError, which leaves open whether the request was `performed`."""
+
+    performed: bool = False
+
+    word: ClassVar[str] = "internal-error"
+
+    def fits(self, operation: str) -> bool:
+        return True
+
+    def meet(self, met: Met) -> Fate:
+        return Fate(InternalServerError(INTERNAL), self.performed)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Another transaction is at an item of the request.
+
+    A transaction is cancelled with the reason TransactionConflict for the first member that the rule matches;
+    those members of a batch stay unprocessed; another write fails with TransactionConflictException.
+    """
+
+    word: ClassVar[str] = "conflict"
+
+    def fits(self, operation: str) -> bool:
+        return operation in _CONFLICTING
+
+    def meet(self, met: Met) -> Fate | None:
+        if met.operation in TRANSACTIONS:
+            return Fate(met.canceled("TransactionConflict", CONFLICT))
+        if met.operation in BATCHES:
+            return Fate(left=met.members())
+        return Fate(TransactionConflictException(CONFLICT)) if met.writes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A transaction is cancelled with the reason `code` for the first member that the rule matches."""
+
+    code: str = "ConditionalCheckFailed"
+
+    word: ClassVar[str] = "cancel"
+
+    def __post_init__(self) -> None:
+        choose("code", self.code, _CODES)
+
+    def fits(self, operation: str) -> bool:
+        return operation in TRANSACTIONS
+
+    def meet(self, met: Met) -> Fate:
+        return Fate(met.canceled(self.code, _CODES[self.code]))
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """A transaction with this token is still in progress: TransactionInProgressException."""
+
+    word: ClassVar[str] = "in-progress"
+
+    def fits(self, operation: str) -> bool:
+        return operation in ("ExecuteTransaction", "TransactWriteItems")
+
+    def meet(self, met: Met) -> Fate | None:
+        if met.request.get("ClientRequestToken") is None:
+            return None
+        return Fate(TransactionInProgressException(IN_PROGRESS))
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The request is performed at once, and its answer comes `seconds` later.
+
+    If they are `virtual`, nobody waits: the database's virtual clock is moved on instead.
+    """
+
+    seconds: float
+    virtual: bool = False
+
+    word: ClassVar[str] = "latency"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError(f"seconds={self.seconds} is not a number of seconds, as 0.2 is")
+
+    def fits(self, operation: str) -> bool:
+        return True
+
+    def meet(self, met: Met) -> Fate:
+        return Fate(virtual_seconds=self.seconds) if self.virtual else Fate(delay_seconds=self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswer:
+    """The connection is closed before the answer: after the writes are durable, or, if the request is not
+    `performed`, before anything is done."""
+
+    performed: bool = True
+
+    word: ClassVar[str] = "lose-answer"
+
+    def fits(self, operation: str) -> bool:
+        return True
+
+    def meet(self, met: Met) -> Fate:
+        return Fate(AnswerLost("The connection was closed by a fault."), self.performed)
+
+
+@dataclass(frozen=True, slots=True)
+class Unprocessed:
+    """A part of a batch stays unprocessed: the last members that the rule matches, as many as `share` says.
+
+    At least one member is processed. A rule with a key leaves all members that it matches; if these are all
+    of the batch, the batch is throttled.
+    """
+
+    share: float = 0.5
+
+    word: ClassVar[str] = "unprocessed"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share={self.share} is not a share of a batch, as 0.5 and 1 are")
+
+    def fits(self, operation: str) -> bool:
+        return operation in BATCHES
+
+    def meet(self, met: Met) -> Fate | None:
+        if met.chosen:
+            return Throttle().meet(met)
+        members = sorted(met.members())
+        left = members[len(members) - math.ceil(len(members) * self.share) :]
+        if len(left) == len(met.targets):
+            left = left[1:]
+        return Fate(left=frozenset(left)) if left else None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireIterator:
+    """The shard iterator of a GetRecords has expired."""
+
+    word: ClassVar[str] = "expire-iterator"
+
+    def fits(self, operation: str) -> bool:
+        return operation == "GetRecords"
+
+    def meet(self, met: Met) -> Fate:
+        try:
+            _, position = iterators.parse(met.request["ShardIterator"], met.now)
+        except ExpiredIteratorException as error:
+            return Fate(error)
+        return Fate(iterators.expired(position, met.now))
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """The records that a GetRecords or a GetShardIterator asks for were trimmed."""
+
+    word: ClassVar[str] = "trim"
+
+    def fits(self, operation: str) -> bool:
+        return operation in ("GetRecords", "GetShardIterator")
+
+    def meet(self, met: Met) -> Fate:
+        return Fate(TrimmedDataAccessException(TRIMMED))
+
+
+EFFECTS: Final[dict[str, type[Effect]]] = {
+    one.word: one
+    for one in (
+        Throttle, InternalError, Conflict, Cancel, InProgress, Latency, LoseAnswer, Unprocessed,
+        ExpireIterator, Trim,
+    )
+}  # fmt: skip
+
+
+def choose(name: str, value: str, among: Any) -> None:
+    """Refuse a value that is not one of some. Raises ValueError."""
+    if value not in among:
+        raise ValueError(f"{name}={value} is not known; it is one of {', '.join(among)}")

@@ -1,0 +1,104 @@
+"""The targets of a request: the tables, indexes and items that it names, member by member.
+
+A rule looks only at these. The request was checked before: it has its shape, and its values are in normal
+form. Refuses to know rules and effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange import partiql
+from hashrange.errors import ServiceError, ValidationException
+from hashrange.operations.context import Request
+from hashrange.operations.reads.reading import query_reading
+from hashrange.partiql.statements import Exists, Select
+
+Attributes = Mapping[str, Any]
+
+_TABLE_PART: Final = ":table/"
+_STATEMENTS: Final = ("Statements", "TransactStatements")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table that a request names, or one of its items.
+
+    `attributes` are those that the request gives of the item: its key, or the whole item of a put; a Query
+    gives the attributes that its key condition compares by `=`. None: the request names no item. `member` is
+    the target's position in a batch or a transaction.
+    """
+
+    table: str
+    index: str | None = None
+    attributes: Attributes | None = None
+    member: int = 0
+
+
+def targets(operation: str, request: Request) -> tuple[Target, ...]:
+    """The targets of a request, in its order; one without a table if it names none."""
+    found = tuple(_targets(operation, request))
+    return found or (Target(""),)
+
+
+def _targets(operation: str, request: Request) -> Iterator[Target]:
+    if operation == "BatchWriteItem":
+        yield from _batch_writes(request["RequestItems"])
+    elif operation == "BatchGetItem":
+        member = 0
+        for given, wanted in request["RequestItems"].items():
+            for key in wanted["Keys"]:
+                yield Target(_name(given), None, key, member)
+                member += 1
+    elif "TransactItems" in request:
+        for member, one in enumerate(request["TransactItems"]):
+            action = next(action for action in one.values() if action is not None)
+            yield Target(_name(action["TableName"]), None, action.get("Item", action.get("Key")), member)
+    elif "Statement" in request:
+        yield from _statement(request, 0)
+    elif any(name in request for name in _STATEMENTS):
+        for member, one in enumerate(request.get("Statements") or request.get("TransactStatements") or ()):
+            # One statement of a batch may be wrong, and the others are executed.
+            with suppress(ValidationException):
+                yield from _statement(one, member)
+    elif "TableName" in request:
+        yield Target(_name(request["TableName"]), request.get("IndexName"), _attributes(operation, request))
+    else:
+        for name in ("ResourceArn", "StreamArn", "ShardIterator"):
+            if _TABLE_PART in request.get(name, ""):
+                yield Target(_name(request[name]))
+
+
+def _batch_writes(wanted: Mapping[str, list[Request]]) -> Iterator[Target]:
+    member = 0
+    for given, requests in wanted.items():
+        for one in requests:
+            put = one.get("PutRequest")
+            attributes = put["Item"] if put is not None else one["DeleteRequest"]["Key"]
+            yield Target(_name(given), None, attributes, member)
+            member += 1
+
+
+def _statement(request: Request, member: int) -> Iterator[Target]:
+    statement = partiql.prepare(request["Statement"]).statement
+    select = statement.select if isinstance(statement, Exists) else statement
+    yield Target(statement.table, select.index if isinstance(select, Select) else None, None, member)
+
+
+def _attributes(operation: str, request: Request) -> Attributes | None:
+    if operation != "Query":
+        given: Attributes | None = request.get("Item", request.get("Key"))
+        return given
+    try:
+        comparisons = query_reading(request, "", billed=False).comparisons
+    except ServiceError:  # it is refused when its table is known
+        return None
+    return {one.attribute: one.operands[0] for one in comparisons if one.operator in ("=", "EQ")}
+
+
+def _name(given: str) -> str:
+    """The table's name in a name, an ARN or a shard iterator."""
+    return given.partition(_TABLE_PART)[2].partition("/")[0] if given.startswith("arn:") else given
