@@ -17,6 +17,8 @@ and what it refuses to know:
     transport    answers to botocore's requests
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
+    watch        looks at each request while there are fault rules
+    faults       fault rules: which requests fail, and how
     operations   one module per API operation, and the registry of them
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read

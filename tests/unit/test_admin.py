@@ -207,6 +207,8 @@ def test_it_describes_itself(url: str) -> None:
     }
     assert described == served
     assert set(shown["components"]["schemas"]["ClockChange"]["properties"]) == {"set", "advance", "frozen"}
+    [parameter] = shown["paths"]["/faults/{number}"]["delete"]["parameters"]
+    assert (parameter["name"], parameter["in"], parameter["required"]) == ("number", "path", True)
 
 
 def plane_of(subject: Subject) -> Starlette:

@@ -14,8 +14,8 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from hashrange.cli import asking, logs, main
 from hashrange.cli import clock as clock_command
-from hashrange.cli import logs, main
 from hashrange.cli import serve as serving
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock, VirtualClock
@@ -81,10 +81,10 @@ def test_the_machines_clock() -> None:
 
 
 def test_the_default_url_is_that_of_a_default_server() -> None:
-    assert clock_command.DEFAULT_ADMIN_URL == "http://127.0.0.1:8100"
+    assert asking.DEFAULT_ADMIN_URL == "http://127.0.0.1:8100"
     for name in ("show", "freeze", "set", "advance", "resume"):
         parameters = {one.name: one for one in clock_command.command.commands[name].params}
-        assert parameters["admin_url"].default == clock_command.DEFAULT_ADMIN_URL
+        assert parameters["admin_url"].default == asking.DEFAULT_ADMIN_URL
 
 
 @pytest.fixture

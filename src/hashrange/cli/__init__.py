@@ -4,11 +4,13 @@
     check       verify a data directory        cli/check.py
     migrate     bring an older directory over  cli/migrate.py
     clock       a running server's clock       cli/clock.py
+    faults      a running server's faults      cli/faults.py
     stream      follow a table's changes       cli/stream.py
     trigger     functions on a table's changes cli/trigger.py
     completion  shell completion               cli/completion.py
     logs        the form of log lines          cli/logs.py
     admin       the parts of the admin plane   cli/admin.py
+    asking      asking a server's admin plane  cli/asking.py
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
 wait for the database. Exit codes: 0 success, 1 failure (one line on stderr gives the cause and the remedy),
@@ -29,6 +31,7 @@ _COMMANDS: Final = {
     "check": "Verify a data directory.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "faults": "List, add and remove a running server's fault rules.",
     "migrate": "Bring a data directory of an older version over.",
     "serve": "Run the server.",
     "stream": "Look at the changes of a table.",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -30,6 +30,9 @@ from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, StorageError
+
+if TYPE_CHECKING:
+    from hashrange.faults import Rule
 
 DEFAULT_DATA_DIR: Final = Path("hashrange-data")
 DEFAULT_PORT: Final = 8000
@@ -45,6 +48,7 @@ Examples:
   hashrange serve --memory --port 0               nothing kept, on any free port
   hashrange serve --data-dir /var/lib/hashrange --host 0.0.0.0 --log-format json
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
+  hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   HASHRANGE_PORT=8001 hashrange serve
 
 Every option may come from the environment. Any credentials are accepted. After SIGTERM or Ctrl-C the server
@@ -122,6 +126,27 @@ def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -
         return parse_moment(value) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
+
+
+class _Fault(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A fault rule, or `@FILE` for the rules in a file."""
+
+    name = "RULE"
+    # Rules hold spaces.
+    envvar_list_splitter = ";"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # Imported here, because few servers have faults.
+        from hashrange.faults import WrongRule, parse, parse_lines
+
+        try:
+            if not value.startswith("@"):
+                return [parse(value)]
+            return parse_lines(Path(value[1:]).read_text(encoding="utf-8").splitlines())
+        except (WrongRule, UnicodeDecodeError) as error:
+            self.fail(str(error), param, ctx)
+        except OSError as error:
+            self.fail(f"{value[1:]} cannot be read: {error.strerror}", param, ctx)
 
 
 def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Parameter, str], str]:
@@ -205,6 +230,13 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     metavar="TIME",
     help="What the virtual clock shows at the start, in ISO 8601; implies --virtual-clock.  [default: now]",
 )
+@_option(
+    "--fault",
+    type=_Fault(),
+    multiple=True,
+    help="A fault that requests meet, as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
+    "a line. May be given several times; docs/faults.md tells more.  [default: none]",
+)
 @_settings_options(ServerSettings)
 @_settings_options(Settings)
 def command(
@@ -220,6 +252,7 @@ def command(
     log_requests: bool,
     virtual_clock: bool,
     virtual_clock_start: float | None,
+    fault: tuple[list[Rule], ...],
     **limits: Any,
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
@@ -243,6 +276,7 @@ def command(
     database = Database(engine, settings=_pick(Settings, limits), clock=clock)
     with ExitStack() as stack:
         stack.callback(database.close)
+        _arm(database, fault)
         admin = _bind_admin(port, admin_port)
         if admin is not None:
             stack.callback(admin.close)
@@ -275,6 +309,18 @@ def command(
         except OSError as error:
             raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
+    """Put the fault rules in force."""
+    from hashrange.faults import show
+
+    try:
+        for rule in [rule for rules in faults for rule in rules]:
+            armed = database.faults.add(rule)
+            _log.warning("fault in force", extra={"fields": {"rule": show(armed.rule)}})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _bind_admin(port: int, admin_port: int | None) -> Admin | None:

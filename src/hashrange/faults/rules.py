@@ -111,7 +111,8 @@ class Rule:
     def _index_refuses(self, operation: str) -> bool:
         """Whether `index` is one that refuses a write, which does not name it."""
         entry = REGISTRY[operation]
-        return isinstance(self.effect, Throttle) and entry.consumes and entry.writes
+        writes = entry.consumes and entry.writes and operation not in _READ_INDEXES
+        return writes and isinstance(self.effect, Throttle)
 
     def meets(self, met: Met) -> Fate | None:
         """What the effect does to a request."""

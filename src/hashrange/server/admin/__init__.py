@@ -4,6 +4,7 @@
     application  the application made of the endpoints, its description of itself, and its connections
     status       GET /health, /tables and /metrics
     clock        GET and POST /clock
+    faults       GET, POST and DELETE /faults
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,
 because only `port` is loaded with the server.

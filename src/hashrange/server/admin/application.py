@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -211,6 +212,10 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
             "summary": endpoint.summary,
             "responses": {"200": {"description": "Done."}},
         }
+        named = re.findall(r"{(\w+)}", endpoint.path)
+        if named:
+            where = {"in": "path", "required": True, "schema": {"type": "string"}}
+            operation["parameters"] = [{"name": name, **where} for name in named]
         if endpoint.takes is not None:
             schema = schema_of[endpoint.takes]
             operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

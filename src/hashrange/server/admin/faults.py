@@ -1,0 +1,69 @@
+"""The fault rules of a server, on the admin plane.
+
+    GET    /faults            the rules in force, and how often each of them fired
+    POST   /faults            put a rule in force
+    DELETE /faults            remove all rules
+    DELETE /faults/{number}   remove a rule
+
+Each answers with the rules that are in force then.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange.faults import show
+from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+
+
+class NewFault(msgspec.Struct, forbid_unknown_fields=True):
+    """A fault rule, as `hashrange serve --fault` takes it: ``PutItem table=orders nth=3 throttle``."""
+
+    rule: str
+
+
+async def _list(request: Request) -> Response:
+    return json(
+        {
+            "faults": [
+                {"number": one.number, "rule": show(one.rule), "matched": one.met, "fired": one.fired}
+                for one in subject_of(request).database.faults
+            ]
+        }
+    )
+
+
+async def _add(request: Request) -> Response:
+    wanted = await read_json(request, NewFault)
+    try:
+        subject_of(request).database.faults.add(wanted.rule)
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from None
+    return await _list(request)
+
+
+async def _clear(request: Request) -> Response:
+    subject_of(request).database.faults.clear()
+    return await _list(request)
+
+
+async def _remove(request: Request) -> Response:
+    number = request.path_params["number"]
+    faults = subject_of(request).database.faults
+    if not (number.isascii() and number.isdigit() and faults.remove(int(number))):
+        numbers = ", ".join([str(one.number) for one in faults]) or "none"
+        raise HTTPException(404, f"there is no fault {number}; there are: {numbers}")
+    return await _list(request)
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/faults", "The fault rules in force, and how often each of them fired.", _list),
+    Endpoint("POST", "/faults", "Put a fault rule in force.", _add, takes=NewFault),
+    Endpoint("DELETE", "/faults", "Remove all fault rules.", _clear),
+    Endpoint("DELETE", "/faults/{number}", "Remove a fault rule.", _remove),
+)
