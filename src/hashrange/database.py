@@ -170,7 +170,7 @@ class Database:
             # Imported here, because most programs never ask for a fault.
             from hashrange.faults import Faults
 
-            self._faults = Faults(self.clock, self._look)
+            self._faults = Faults(lambda: self.clock, self._look)
         return self._faults
 
     def _look(self) -> None:

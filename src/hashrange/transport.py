@@ -13,12 +13,15 @@ Thread-safe. Refuses to know which requests it is asked to answer (`client`, `te
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ConnectionClosedError
 
 from hashrange import protocol
+from hashrange.errors import AnswerLost
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.protocol import Call, Response, Wire
@@ -31,11 +34,16 @@ if TYPE_CHECKING:
 
 
 class Content(bytes):
-    """The content of an answer: bytes for botocore, and an awaitable of them for aiobotocore."""
+    """The content of an answer: bytes for botocore, and an awaitable of them for aiobotocore, which waits if
+    a fault holds the answer back."""
+
+    delay_seconds = 0.0
 
     def __await__(self) -> Generator[Any, None, bytes]:
+        seconds, self.delay_seconds = self.delay_seconds, 0.0  # it is awaited several times
+        if seconds > 0:
+            yield from asyncio.sleep(seconds).__await__()
         return self
-        yield  # type: ignore[unreachable]  # what makes it a generator
 
 
 class Answer(AWSResponse):
@@ -51,6 +59,8 @@ class Answer(AWSResponse):
         return self.content_read
 
 
+_AWAITS: Final = "aiobot"  # aiobotocore and aioboto3 say so in their User-Agent
+
 _WIRE: Final = Wire(region=Caller().region, account_id=Caller().account_id, operations=REGISTRY)
 
 
@@ -61,17 +71,28 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
     """The answer of `database` to a request of `caller`.
 
     Raises `StoreClosed` for a database that was closed: this error is no answer, so botocore passes it on to
-    the program unchanged, and does not try again.
+    the program unchanged, and does not try again. Raises ConnectionClosedError if a fault loses the answer.
     """
-    response = _respond(database, request, caller)
+    delays: list[float] | None = [] if _AWAITS in str(request.headers.get("User-Agent")) else None
+    try:
+        response = _respond(database, request, caller, delays)
+    except AnswerLost as error:
+        raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
     headers = {
         name.decode("latin-1"): value.decode("latin-1") for name, value in protocol.response_headers(response)
     }
     headers["Content-Length"] = str(len(response.body))
-    return Answer(request.url or "", response.status, headers, response.body)
+    made = Answer(request.url or "", response.status, headers, response.body)
+    if delays:
+        made.content_read.delay_seconds = sum(delays)
+    return made
 
 
-def _respond(database: Database, request: AWSPreparedRequest, caller: Caller) -> Response:
+def _respond(
+    database: Database, request: AWSPreparedRequest, caller: Caller, delays: list[float] | None
+) -> Response:
+    """The answer in the form of the wire. If a fault holds it back, the seconds are added to `delays`;
+    without a list for them, the thread waits."""
     # The two headers that say what a request is. Its sender is known, and no other header has a meaning here.
     given = request.headers
     headers = {name: _bytes(given.get(named, b"")) for name, named in _HEADERS}
@@ -82,8 +103,9 @@ def _respond(database: Database, request: AWSPreparedRequest, caller: Caller) ->
         return outcome
     try:
         database.tend()
-        result = database.execute(outcome.operation, outcome.request, outcome.caller)
-    except StoreClosed:
+        wait = None if delays is None else delays.append
+        result = database.execute(outcome.operation, outcome.request, outcome.caller, wait)
+    except (AnswerLost, StoreClosed):
         raise
     except Exception as error:
         return protocol.answer(None, error, outcome.form, outcome.operation)

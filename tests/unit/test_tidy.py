@@ -32,7 +32,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "random": {"clock", "database", "server", "cli", "protocol", "patterns", "faults"},
     "secrets": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
-    "asyncio": {"server", "patterns"},
+    "asyncio": {"server", "patterns", "transport"},
     "uvloop": {"server"},
     "httptools": {"server"},
     "starlette": {"server"},

@@ -62,10 +62,10 @@ class Armed:
 
 
 class Faults:
-    """The rules of a database. `changed` is called when there are some, and when there are none any more."""
+    """The rules of a database, whose clock `clock` returns. `changed` is called when rules come and go."""
 
-    def __init__(self, clock: Clock, changed: Callable[[], None]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], Clock], changed: Callable[[], None]) -> None:
+        self._clock_of = clock
         self._changed = changed
         self._lock = threading.Lock()
         self._armed: tuple[Armed, ...] = ()
@@ -111,7 +111,7 @@ class Faults:
         for rule in wanted:
             effect = rule.effect
             is_virtual = isinstance(effect, Latency) and effect.virtual
-            if is_virtual and not isinstance(self._clock, VirtualClock | ManualClock):
+            if is_virtual and not isinstance(self._clock_of(), VirtualClock | ManualClock):
                 raise ValueError(
                     f"{show(rule)!r} moves a virtual clock, and the database runs on the machine's; start it "
                     "with a VirtualClock (hashrange serve --virtual-clock), or leave virtual=yes out"
@@ -131,7 +131,7 @@ class Faults:
         Every rule counts every request that it matches. If several fire, their delays add up, and the first
         of their errors is told.
         """
-        now = self._clock.now()
+        now = self._clock_of().now()
         found = targets(operation, request)
         fate: Fate | None = None
         with self._lock:
@@ -143,5 +143,6 @@ class Faults:
 
     def pass_time(self, seconds: float) -> None:
         """Move the virtual clock on."""
-        assert isinstance(self._clock, VirtualClock | ManualClock)
-        self._clock.advance(seconds)
+        clock = self._clock_of()
+        assert isinstance(clock, VirtualClock | ManualClock)
+        clock.advance(seconds)

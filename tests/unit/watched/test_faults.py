@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from hashrange.clock import VirtualClock
-from hashrange.database import Caller, Database
+from hashrange.database import Database
 from hashrange.faults import (
     Rule,
     cancel,
@@ -523,41 +522,3 @@ def test_virtual_latency_needs_a_virtual_clock() -> None:
         assert len(database.faults) == 0
     with Database.in_memory(clock=VirtualClock()) as database:
         database.faults.add(latency(seconds=1, virtual=True))
-
-
-def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:
-    held: list[tuple[float, Any]] = []
-    told: list[tuple[Any, Exception | None]] = []
-
-    def done(answer: Any, error: Exception | None) -> None:
-        told.append((answer, error))
-
-    def deliver(callback: Any) -> None:
-        callback()
-
-    database.deliver_on(deliver, None, lambda seconds, callback: held.append((seconds, callback)))
-    with database.faults(latency("ListTables", seconds=60), latency("ListStreams", seconds=5)):
-        for submit in (database.submit, database.run_aside):
-            submit("ListTables", {}, Caller(), done, lambda answer: answer)
-        assert told == []
-        database.submit("DescribeLimits", {}, Caller(), done, lambda answer: "limits")
-        assert told == [("limits", None)]
-        assert [seconds for seconds, _ in held] == [60, 60]
-        for _, callback in held:
-            callback()
-        assert told[1:] == [({"TableNames": []}, None)] * 2
-        waits: list[float] = []
-        database.execute("ListTables", {}, wait=waits.append)
-        assert waits == [60]
-
-
-def test_a_held_back_answer_comes(client: Any, database: Database) -> None:
-    with database.faults(latency("PutItem", seconds=0.001)) as [held]:
-        client.put_item(**PUT)
-    assert (held.fired, items(client)) == (1, 1)
-    # Without a server, too, if nobody said how answers are held back.
-    came = threading.Event()
-    with Database.in_memory() as alone, alone.faults(latency(seconds=0.001)):
-        alone.submit("ListTables", {}, Caller(), lambda answer, error: came.set(), lambda answer: answer)
-        assert came.wait(30)
-        alone.execute("ListTables", {})
