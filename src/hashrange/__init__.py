@@ -17,8 +17,10 @@ and what it refuses to know:
     transport    answers to botocore's requests
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
-    watch        looks at each request while there are fault rules
+    interest     who wants to look at requests: fault rules, recorders of costs
+    watch        looks at each request while somebody wants to
     faults       fault rules: which requests fail, and how
+    costs        what each request costs
     operations   one module per API operation, and the registry of them
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read

@@ -11,8 +11,8 @@ sockets.
 milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome comes through the
 function that was given to `deliver_on`.
 
-While there are fault rules (`Database.faults`), a `watch` looks at each request, after it was prepared and
-when it has its outcome.
+While there are fault rules (`Database.faults`) or somebody records what requests cost (`Database.costs`), a
+`watch` looks at each request, after it was prepared and when it has its outcome.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from hashrange.errors import (
     ValidationException,
     bare,
 )
+from hashrange.interest import Interest
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import (
     NONE_LEFT,
@@ -70,6 +71,7 @@ from hashrange.workers import Workers
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hashrange.costs import Costs
     from hashrange.faults import Faults
     from hashrange.watch import Passage, Watch
 
@@ -118,8 +120,7 @@ class Database:
         self._workers = Workers()
         self._turn = pace.turn()
         self.charge: Charge | None = None
-        self._faults: Faults | None = None
-        self._watch: Watch | None = None
+        self.interest = Interest(engine, settings)
         self._deliver: Callable[[Callable[[], None]], None] = _call
         self._later: Later = _call_later
         self.clients: dict[tuple[str, ...], Any] = {}
@@ -166,19 +167,11 @@ class Database:
     @property
     def faults(self) -> Faults:
         """The fault rules of this database (`hashrange.faults`)."""
-        if self._faults is None:
-            # Imported here, because most programs never ask for a fault.
-            from hashrange.faults import Faults
+        return self.interest.faults(lambda: self.clock)
 
-            self._faults = Faults(lambda: self.clock, self._look)
-        return self._faults
-
-    def _look(self) -> None:
-        """Watch requests while there is something to watch for."""
-        from hashrange.watch import Watch
-
-        faults = self._faults
-        self._watch = Watch(faults) if faults is not None and len(faults) > 0 else None
+    def costs(self) -> Costs:
+        """A record of what each request costs while its block runs: ``with database.costs() as costs:``."""
+        return self.interest.record()
 
     def execute(
         self, operation: str, request: Request, caller: Caller = _ANYONE, wait: Wait | None = None
@@ -192,8 +185,9 @@ class Database:
         entry = REGISTRY.get(operation)
         if entry is None:
             raise UnknownOperationException
-        if self._watch is not None:
-            return self._execute_watched(entry, operation, request, caller, wait or _wait)
+        watch = self.interest.watch
+        if watch is not None:
+            return self._execute_watched(watch, entry, operation, request, caller, wait or _wait)
         try:
             body = self._prepare(entry, operation, request, caller)
             result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
@@ -210,11 +204,10 @@ class Database:
         return answer
 
     def _execute_watched(
-        self, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
+        self, watch: Watch, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
     ) -> Answer:
         """As `execute`, while the watch looks."""
-        assert self._watch is not None
-        passage = self._watch.begin(operation, request, caller)
+        passage = watch.begin(operation, request, caller)
         result: Any = None
         failure: Exception | None = None
         try:
@@ -228,8 +221,9 @@ class Database:
         if failure is None and entry.consumes:
             if self.charge is not None:
                 self.charge(operation, caller, result[1])
+            passage.bill = result[1]
             result = result[0]
-        told, seconds = passage.end(failure)
+        told, seconds = passage.end(failure, result)
         if seconds > 0:
             wait(seconds)
         if told is not None:
@@ -262,10 +256,12 @@ class Database:
         if entry is None:
             done(None, UnknownOperationException())
             return None
+        watch = self.interest.watch
         passage: Passage | None = None
-        if self._watch is not None:
-            passage = self._watch.begin(operation, request, caller)
+        if watch is not None:
+            passage = watch.begin(operation, request, caller)
             done = passage.deliver(done, self._later)
+            encode = passage.encoding(encode)
         try:
             body = self._prepare(entry, operation, request, caller)
             if passage is not None:
@@ -274,7 +270,7 @@ class Database:
         except Exception as error:
             done(None, self.translated(operation, request, error))
             return None
-        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode)
+        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode, passage)
         turn = self._turn
         turn.begin(self.turn_seconds)
         try:
@@ -302,9 +298,11 @@ class Database:
         try:
             if entry is None:
                 raise UnknownOperationException
-            if self._watch is not None:
-                passage = self._watch.begin(operation, request, caller)
+            watch = self.interest.watch
+            if watch is not None:
+                passage = watch.begin(operation, request, caller)
                 done = passage.deliver(done, self._later)
+                encode = passage.encoding(encode)
             body = self._prepare(entry, operation, request, caller)
             if passage is not None:
                 body = self._decided(passage, entry, operation, request, caller, body)
@@ -312,7 +310,8 @@ class Database:
         except Exception as error:
             self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             return
-        _Asked(self, entry, operation, request, caller, body, is_write, done, encode).run_aside()
+        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode, passage)
+        asked.run_aside()
 
     def go_on_aside(self, asked: _Asked) -> None:
         """Run a stopped request again on a worker thread; if the database was closed meanwhile, end it."""
@@ -357,7 +356,8 @@ class Database:
         scope = ""
         if settings.separate_accounts or settings.separate_regions:
             scope = scope_of(caller.account_id, caller.region, settings)
-        context = Context(caller, self.clock.now(), settings, _new_id, scope, self.charge is not None, left)
+        billed = self.charge is not None or self.interest.costs
+        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -470,6 +470,7 @@ class _Asked:
         "encode",
         "is_write",
         "operation",
+        "passage",
         "request",
     )
 
@@ -484,10 +485,12 @@ class _Asked:
         is_write: bool,
         done: Done,
         encode: Encode,
+        passage: Passage | None,
     ) -> None:
         self.database = database
         self.consumes = entry.consumes
-        self.charges = entry.consumes and database.charge is not None
+        self.charges = entry.consumes and (database.charge is not None or passage is not None)
+        self.passage = passage
         self.caller = caller
         self.operation = operation
         self.request = request
@@ -512,6 +515,8 @@ class _Asked:
             result, bill = result
             if charge is not None:
                 charge(self.operation, self.caller, bill)
+            if self.passage is not None:
+                self.passage.bill = bill
         self.done(result, None)
 
     def finish(self, answer: Any, error: Exception | None) -> None:

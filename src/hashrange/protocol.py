@@ -33,6 +33,7 @@ import orjson
 
 from hashrange import errors, json_pieces, long_answers
 from hashrange.database import Caller
+from hashrange.interest import Interest
 from hashrange.long_answers import Pieces
 from hashrange.operations.context import NOTHING
 from hashrange.storage.api import CommitError
@@ -91,15 +92,24 @@ class Wire:
     """Reads requests. One object serves all connections; it caches callers, and nothing else of a request.
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
-    operations that exist; without it every name passes, and the database refuses unknown ones.
+    operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
+    the database's.
     """
 
-    __slots__ = ("_account_id", "_callers", "_operations", "_region", "_targets")
+    __slots__ = ("_account_id", "_callers", "_interest", "_operations", "_region", "_targets")
 
-    def __init__(self, *, region: str, account_id: str, operations: Container[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        region: str,
+        account_id: str,
+        operations: Container[str] | None = None,
+        interest: Interest | None = None,
+    ) -> None:
         self._region = region
         self._account_id = account_id
         self._operations = operations
+        self._interest = interest
         self._callers: dict[bytes, Caller] = {}
         self._targets: dict[bytes, str] = {}  # a cache, for operations that exist
 
@@ -139,6 +149,8 @@ class Wire:
             operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
+            if self._interest is not None and self._interest.costs:
+                caller = attempted(caller, headers)
         except errors.ServiceError as error:
             return encode_error(error, form, headers.get(b"x-amz-target", b"").decode("latin-1"))
         except ValueError:
@@ -204,6 +216,15 @@ class Wire:
 
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ACCOUNT_ID: Final = re.compile(r"[0-9]{12}")
+
+
+_ATTEMPT: Final = re.compile(rb"\battempt=([0-9]{1,4})\b")
+
+
+def attempted(caller: Caller, headers: Headers) -> Caller:
+    """The caller with the attempt that its SDK counts in the header amz-sdk-request."""
+    found = _ATTEMPT.search(headers.get(b"amz-sdk-request", b""))
+    return caller if found is None else msgspec.structs.replace(caller, attempt=int(found[1]))
 
 
 # -- Signature Version 4: only the parts that name the caller ---------------------------------------------

@@ -13,7 +13,6 @@ Thread-safe. Refuses to know which requests it is asked to answer (`client`, `te
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -42,6 +41,9 @@ class Content(bytes):
     def __await__(self) -> Generator[Any, None, bytes]:
         seconds, self.delay_seconds = self.delay_seconds, 0.0  # it is awaited several times
         if seconds > 0:
+            # Imported here, because programs without aiobotocore need not load it.
+            import asyncio
+
             yield from asyncio.sleep(seconds).__await__()
         return self
 
@@ -98,6 +100,9 @@ def _respond(
     headers = {name: _bytes(given.get(named, b"")) for name, named in _HEADERS}
     # The JSON protocol's serializer makes text or bytes, never a file.
     body = _bytes(request.body or b"")  # type: ignore[arg-type]
+    if database.interest.costs:
+        told = _bytes(request.headers.get("amz-sdk-request", b""))
+        caller = protocol.attempted(caller, {b"amz-sdk-request": told})
     outcome = _WIRE.read(b"POST", b"/", headers, body, caller=caller)
     if not isinstance(outcome, Call):
         return outcome

@@ -10,7 +10,6 @@ methods of `Rule` which of these meet the fault. docs/faults.md has all of them.
 
     rules     which requests meet a fault
     effects   what it does to them
-    targets   the tables, indexes and items that a request names
     text      rules as text
     armed     the rules in force on a database; decides what happens to a request
     fates     what that is

@@ -18,9 +18,9 @@ from hashrange.clock import Clock, ManualClock, VirtualClock
 from hashrange.faults.effects import Latency, Met
 from hashrange.faults.fates import Fate
 from hashrange.faults.rules import Rule
-from hashrange.faults.targets import Target, targets
 from hashrange.faults.text import parse, show
 from hashrange.operations.context import Caller, Request
+from hashrange.operations.targets import Target, targets
 
 
 class Armed:

@@ -31,11 +31,11 @@ from hashrange.errors import (
     TrimmedDataAccessException,
 )
 from hashrange.faults.fates import Fate
-from hashrange.faults.targets import Target
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller, Request, table_arn
 from hashrange.operations.streams import iterators
 from hashrange.operations.streams.stream_requests import TRIMMED
+from hashrange.operations.targets import Target
 from hashrange.tables.data.holds import CONFLICT
 from hashrange.tables.data.tokens import IN_PROGRESS
 

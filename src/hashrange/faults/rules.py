@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from hashrange.faults.effects import Effect, Met, Throttle
 from hashrange.faults.fates import Fate
-from hashrange.faults.targets import Target
 from hashrange.operations import REGISTRY
+from hashrange.operations.targets import Target
 
 _NAME_NO_ITEM: Final = frozenset({
     "BatchExecuteStatement", "ExecuteStatement", "ExecuteTransaction", "Scan",

@@ -8,6 +8,7 @@
     streams            read the changes of a table
     describe_service   the service's endpoints and limits
     context            the surroundings of a call, and an entry of the registry
+    targets            the tables, indexes and items that a request names
     parameters         the parameters that reads and writes share
 
 To add an operation: write `prepare(request, context) -> body` in the package of its subject, add it to the

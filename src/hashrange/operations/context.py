@@ -28,11 +28,13 @@ NONE_LEFT: frozenset[int] = frozenset()
 
 class Caller(msgspec.Struct, frozen=True):
     """The caller. Region and account appear in ARNs, and name the caller's tables where accounts or regions
-    are separate (`scope_of`). The access key is not used yet."""
+    are separate (`scope_of`). The access key is not used yet. `attempt` is which attempt of its SDK the
+    request is, if somebody wants to know."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
     access_key: str = ""
+    attempt: int = 1
 
 
 class Context(msgspec.Struct, frozen=True):

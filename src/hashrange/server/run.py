@@ -240,7 +240,7 @@ def serve(
         server = Server(
             database,
             settings or ServerSettings(),
-            Wire(region=region, account_id=account_id, operations=REGISTRY),
+            Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
             loop,
             admin,
         )
@@ -312,7 +312,7 @@ def running(
     server = Server(
         database,
         settings or ServerSettings(),
-        Wire(region=region, account_id=account_id, operations=REGISTRY),
+        Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
         loop,
         admin,
     )

@@ -5,6 +5,7 @@
     database    what the block gives: `LocalDatabase`
     scopes      which database answers which request
     hook        the handlers of botocore's events that ask the scopes
+    costs       `pytest --dynamodb-costs`: the dearest tests of a run
     moments     moments and durations as tests write them; the clock
     tables      tables from a short form, and from the files that people have
     items       items from Python values, JSON and CSV

@@ -19,6 +19,7 @@ from hashrange.storage.api import Snapshot as Records
 from hashrange.testing.moments import LocalClock, Moment, epoch_of
 
 if TYPE_CHECKING:
+    from hashrange.costs import Costs
     from hashrange.faults import Faults
     from hashrange.testing.tables import Declaration
     from hashrange.testing.triggers import Positions, Start, Trigger
@@ -280,6 +281,10 @@ class LocalDatabase:
     def faults(self) -> Faults:
         """The fault rules of this database: ``with database.faults(hashrange.faults.throttle("Query")):``."""
         return self.database.faults
+
+    def costs(self) -> Costs:
+        """What each request costs while a block runs: ``with database.costs() as costs:``."""
+        return self.database.costs()
 
     def settle(self) -> None:
         """Do all work that is due by the clock, and deliver all changes to the triggers, in the order in

@@ -504,7 +504,7 @@ def test_rules_end_with_their_block_and_requests_are_watched_no_more(client: Any
         assert error_of(client, "get_item", **GET)
     client.get_item(**GET)
     assert len(database.faults) == 0
-    assert database._watch is None
+    assert database.interest.watch is None
 
 
 def test_a_large_request_meets_faults_too(client: Any, clients: Clients, database: Database) -> None:

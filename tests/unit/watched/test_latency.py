@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import types
 from typing import Any, cast
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 
-from hashrange import transport
 from hashrange.database import Caller, Database
 from hashrange.faults import latency
 from hashrange.transport import answer
@@ -70,7 +68,7 @@ def test_a_client_that_awaits_its_answer_is_held_up_without_its_loop() -> None:
         Database.in_memory() as alone,
         alone.faults(latency(seconds=60), latency(seconds=2)),
     ):
-        patched.setattr(transport, "asyncio", types.SimpleNamespace(sleep=sleep))
+        patched.setattr(asyncio, "sleep", sleep)
         assert asyncio.run(ask()) == b'{"TableNames":[]}'
     assert slept == [62]
 

@@ -1,7 +1,7 @@
 """The targets of a request: the tables, indexes and items that it names, member by member.
 
-A rule looks only at these. The request was checked before: it has its shape, and its values are in normal
-form. Refuses to know rules and effects.
+The rules of `faults` look only at these, and `costs` tell the tables. The request was checked before: it has
+its shape, and its values are in normal form. Refuses to know who asks.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
         member = 0
         for given, wanted in request["RequestItems"].items():
             for key in wanted["Keys"]:
-                yield Target(_name(given), None, key, member)
+                yield Target(name_in(given), None, key, member)
                 member += 1
     elif "TransactItems" in request:
         for member, one in enumerate(request["TransactItems"]):
             action = next(action for action in one.values() if action is not None)
-            yield Target(_name(action["TableName"]), None, action.get("Item", action.get("Key")), member)
+            yield Target(name_in(action["TableName"]), None, action.get("Item", action.get("Key")), member)
     elif "Statement" in request:
         yield from _statement(request, 0)
     elif any(name in request for name in _STATEMENTS):
@@ -65,11 +65,11 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
             with suppress(ValidationException):
                 yield from _statement(one, member)
     elif "TableName" in request:
-        yield Target(_name(request["TableName"]), request.get("IndexName"), _attributes(operation, request))
+        yield Target(name_in(request["TableName"]), request.get("IndexName"), _attributes(operation, request))
     else:
         for name in ("ResourceArn", "StreamArn", "ShardIterator"):
             if _TABLE_PART in request.get(name, ""):
-                yield Target(_name(request[name]))
+                yield Target(name_in(request[name]))
 
 
 def _batch_writes(wanted: Mapping[str, list[Request]]) -> Iterator[Target]:
@@ -78,7 +78,7 @@ def _batch_writes(wanted: Mapping[str, list[Request]]) -> Iterator[Target]:
         for one in requests:
             put = one.get("PutRequest")
             attributes = put["Item"] if put is not None else one["DeleteRequest"]["Key"]
-            yield Target(_name(given), None, attributes, member)
+            yield Target(name_in(given), None, attributes, member)
             member += 1
 
 
@@ -99,6 +99,6 @@ def _attributes(operation: str, request: Request) -> Attributes | None:
     return {one.attribute: one.operands[0] for one in comparisons if one.operator in ("=", "EQ")}
 
 
-def _name(given: str) -> str:
-    """The table's name in a name, an ARN or a shard iterator."""
+def name_in(given: str) -> str:
+    """The table's name in a name, in an ARN, or in a shard iterator."""
     return given.partition(_TABLE_PART)[2].partition("/")[0] if given.startswith("arn:") else given

@@ -1,0 +1,22 @@
+"""What requests cost: a record of each request that a database answers, and assertions on it for tests.
+
+    with database.costs() as costs:
+        ...
+    costs.no_scan()
+    costs.read_units_at_most(3)
+
+docs/costs.md has all of it.
+
+    record    one request: its units, the items that it read and returned, its bytes
+    noting    makes the record of a request from its answer and its bill
+    ledger    the records of a block, and the assertions
+    table     records as a table for people
+"""
+
+from __future__ import annotations
+
+from hashrange.costs.ledger import Costs
+from hashrange.costs.record import Record
+from hashrange.costs.table import show
+
+__all__ = ["Costs", "Record", "show"]

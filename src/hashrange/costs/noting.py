@@ -1,0 +1,138 @@
+"""Makes the record of a request, from its request, its answer and its bill.
+
+`places` looks at a request before it was checked, so it may have any form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from hashrange import partiql
+from hashrange.costs.record import NO_UNITS, Record
+from hashrange.errors import ServiceError
+from hashrange.operations.context import Answer, Request, table_name
+from hashrange.operations.targets import name_in, targets
+from hashrange.partiql.access import plan
+from hashrange.partiql.statements import Select
+from hashrange.storage.api import Engine, StorageError
+from hashrange.tables.data.capacity import Bill
+from hashrange.tables.definitions import catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The tables that a request names, the index that it reads, and its size."""
+
+    tables: tuple[str, ...]
+    index: str
+    request_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items that a request read, and those that its answer has."""
+
+    read: int | None = None
+    returned: int | None = None
+
+
+def places(operation: str, request: Request) -> Places:
+    """Where a request goes."""
+    size = 0
+    with suppress(TypeError):  # a number that no JSON encoder takes, or too deep a nesting
+        size = len(orjson.dumps(request))
+    name, index = request.get("TableName"), request.get("IndexName")
+    if isinstance(name, str):
+        return Places((name_in(name),), index if isinstance(index, str) else "", size)
+    try:
+        found = targets(operation, request)
+    except Exception:  # it has not been checked yet, and will be refused
+        return Places((), "", size)
+    tables = dict.fromkeys([target.table for target in found if target.table])
+    return Places(tuple(tables), next((target.index for target in found if target.index), ""), size)
+
+
+def items(operation: str, request: Request, answer: Answer) -> Items:
+    """How many items a request read and returned."""
+    if "ScannedCount" in answer:
+        return Items(answer["ScannedCount"], answer["Count"])
+    if operation == "GetItem":
+        return Items(1, int("Item" in answer))
+    if operation == "BatchGetItem":
+        asked = sum(len(one["Keys"]) for one in request["RequestItems"].values())
+        left = sum(len(one["Keys"]) for one in answer["UnprocessedKeys"].values())
+        return Items(asked - left, sum(map(len, answer["Responses"].values())))
+    if operation == "TransactGetItems":
+        return Items(len(answer["Responses"]), sum("Item" in one for one in answer["Responses"]))
+    return Items()
+
+
+def scans(operation: str, statement: Any, engine: Engine, scope: str) -> bool:
+    """Whether a request reads a whole table or index: a Scan, or a SELECT whose condition binds no partition
+    key."""
+    if operation != "ExecuteStatement":
+        return operation == "Scan"
+    try:
+        prepared = partiql.prepare(statement)
+        select = prepared.statement
+        if not isinstance(select, Select):
+            return False
+        name = table_name(select.table, scope)
+        table = engine.read(lambda reader: catalog.open_active(reader, name, scope))
+    except (ServiceError, StorageError, TypeError):
+        return False  # it was refused
+    index = None if select.index is None else table.index(select.index)
+    access = plan(prepared, table.key if index is None else index.key)
+    return not access.partition and not access.branches
+
+
+def record(
+    operation: str,
+    where: Places,
+    counted: Items,
+    bill: Bill,
+    *,
+    is_scan: bool,
+    answer_bytes: int,
+    attempt: int,
+    error: str,
+) -> Record:
+    """The record of a request."""
+    read = write = 0.0
+    indexes: dict[str, float] = {}
+    for part in bill:
+        units = part.table
+        for of_indexes in (part.local, part.global_):
+            for name, more in of_indexes.items():
+                indexes[name] = indexes.get(name, 0.0) + more
+                units += more
+        if part.writes:
+            write += units
+        else:
+            read += units
+    index_units: Mapping[str, float] = indexes or NO_UNITS
+    return Record(
+        operation,
+        where.tables,
+        where.index,
+        read,
+        write,
+        index_units,
+        counted.read,
+        counted.returned,
+        is_scan,
+        where.request_bytes,
+        answer_bytes,
+        attempt,
+        error,
+    )
+
+
+def size_of(answer: Any) -> int:
+    """The bytes of an answer: encoded ones, or one that is to be encoded."""
+    return len(orjson.dumps(answer)) if isinstance(answer, dict) else len(answer)

@@ -1,0 +1,60 @@
+"""The record of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+
+NO_UNITS: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+def _no_units() -> Mapping[str, float]:
+    return NO_UNITS
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one request did and cost.
+
+    `tables` are the tables that it named, `index` the index that it read. `read_units` and `write_units` are
+    those of ConsumedCapacity, of tables and indexes together; `index_units` are those of each index.
+    `read_items` are the items that were read, `returned_items` those that the answer has; None for writes and
+    for requests about tables. `is_scan` tells of a Scan, and of a SELECT that reads a whole table or index.
+    The bytes are those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1 on, and
+    `error` is the code of an error answer.
+    """
+
+    operation: str
+    tables: tuple[str, ...] = ()
+    index: str = ""
+    read_units: float = 0.0
+    write_units: float = 0.0
+    index_units: Mapping[str, float] = field(default_factory=_no_units)
+    read_items: int | None = None
+    returned_items: int | None = None
+    is_scan: bool = False
+    request_bytes: int = 0
+    answer_bytes: int = 0
+    attempt: int = 1
+    error: str = ""
+
+    @property
+    def units(self) -> float:
+        """Read and write units together."""
+        return self.read_units + self.write_units
+
+    def wastes(self, times: float) -> bool:
+        """Whether so many times more items were read than returned; nothing returned counts as one item."""
+        if self.read_items is None or self.returned_items is None:
+            return False
+        return self.read_items >= times * max(self.returned_items, 1)
+
+
+class Recorder(Protocol):
+    """Somebody who is told of each request. Implementations: `ledger.Costs`, the recorder of a pytest run."""
+
+    def add(self, record: Record) -> None:
+        """Note a request; called from any thread."""
+        ...
