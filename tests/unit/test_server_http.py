@@ -213,6 +213,7 @@ def test_what_is_not_proper_http_ends_the_connection(
 
 
 HEADERS_READ = {
+    "Amz-Sdk-Request": "attempt=1",
     "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/dynamodb/aws4_request",
     "Content-Length": "2",
     "Content-Type": "application/x-amz-json-1.0",
