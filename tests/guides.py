@@ -32,8 +32,10 @@ def _run(statements: list[ast.stmt], lines: list[str], names: dict[str, Any]) ->
             item = statement.items[0]
             manager = eval(compile(ast.Expression(item.context_expr), "guide", "eval"), names)
             with manager as entered:
-                if isinstance(item.optional_vars, ast.Name):
-                    names[item.optional_vars.id] = entered
+                if item.optional_vars is not None:
+                    assigned = ast.Assign([item.optional_vars], ast.Name("_entered", ast.Load()))
+                    module = ast.fix_missing_locations(ast.Module([assigned], []))
+                    exec(compile(module, "guide", "exec"), names | {"_entered": entered}, names)
                 compared += _run(statement.body, lines, names)
         else:
             exec(compile(ast.Module([statement], []), "guide", "exec"), names)

@@ -1,9 +1,8 @@
 """`pytest --dynamodb-costs`: the tests whose requests to databases of this process cost most, at the end.
 
-A plugin of its own: ``-p hashrange.testing.costs``. With the option it records every request to every
-`hashrange.Database` of the run, also those behind a server in this process, and adds them up for each test,
-its fixtures included. Without the option it does nothing. It works with pytest-xdist, too: the reports carry
-the sums.
+It records every request to every `hashrange.Database` of the run, also those behind a server in this process,
+and adds them up for each test, its fixtures included. It works with pytest-xdist, too: the reports carry the
+sums. Without the option it is not loaded (`plugin`).
 """
 
 from __future__ import annotations
@@ -18,38 +17,14 @@ from hashrange.costs.record import Record
 from hashrange.costs.table import aligned, number
 from hashrange.interest import record_everywhere
 
-_SHOWN_MAX: Final = 10
 _PROPERTY: Final = "dynamodb_costs"
 _COLUMNS: Final = (
     "read units", "write units", "requests", "scans", "read", "returned", "retries", "errors",
 )  # fmt: skip
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
-    group = parser.getgroup("dynamodb")
-    group.addoption(
-        "--dynamodb-costs",
-        action="store_true",
-        help="show the tests whose DynamoDB requests cost most",
-    )
-    group.addoption(
-        "--dynamodb-costs-max",
-        type=int,
-        default=_SHOWN_MAX,
-        metavar="N",
-        help=f"how many tests --dynamodb-costs shows ({_SHOWN_MAX})",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Record the run, if the option is given."""
-    if config.getoption("dynamodb_costs"):
-        config.pluginmanager.register(_Run(config.getoption("dynamodb_costs_max")), "hashrange-costs")
-
-
-class _Run:
-    """The costs of a run, by test."""
+class CostsOfTests:
+    """The plugin for a run with the option. It shows at most `most` tests."""
 
     def __init__(self, most: int) -> None:
         self._most = most

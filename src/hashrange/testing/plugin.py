@@ -4,6 +4,8 @@
     dynamodb_client         a boto3 client of it; `dynamodb_streams_client`, `dynamodb_resource`
     dynamodb_async_client   makes aiobotocore clients of it: async with dynamodb_async_client() as client
     dynamodb_clock          its clock
+    dynamodb_faults         its fault rules, which end with the test
+    dynamodb_costs          what the requests of the test cost
     dynamodb_seed           override it: a function that fills a database once, from which each test starts
     dynamodb_server         a server over HTTP on a free port; one for the run, empty for each test
 
@@ -12,6 +14,8 @@
 
 Options of the ini file: `dynamodb_scope`, `dynamodb_region`, `dynamodb_account_id`, `dynamodb_tables`,
 `dynamodb_now`, `dynamodb_other_services`.
+
+Options: `--dynamodb-costs`, `--dynamodb-costs-max`.
 
 Each process of pytest-xdist has databases and a server of its own. Nothing of it touches other services, so
 fixtures of moto and of LocalStack may be used in the same test.
@@ -26,12 +30,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from hashrange.costs import Costs
+    from hashrange.faults import Faults
     from hashrange.testing.database import LocalDatabase, Snapshot
     from hashrange.testing.moments import LocalClock
     from hashrange.testing.serving import Server
 
 Seed = Callable[["LocalDatabase"], object]
 
+_COSTS_MAX: Final = 10
 _MARK: Final = "dynamodb"
 _FIXTURE: Final = "dynamodb"
 # Nobody listens there: a client that is used after its test reaches no service.
@@ -51,6 +58,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "requests without credentials to other services: stop, allow",
         default="stop",
     )
+    group = parser.getgroup("dynamodb")
+    group.addoption(
+        "--dynamodb-costs",
+        action="store_true",
+        help="show the tests whose DynamoDB requests cost most",
+    )
+    group.addoption(
+        "--dynamodb-costs-max",
+        type=int,
+        default=_COSTS_MAX,
+        metavar="N",
+        help=f"how many tests --dynamodb-costs shows ({_COSTS_MAX})",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,6 +79,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "dynamodb(name, key, *, indexes, stream, ttl, items, tables, parameters): "
         "a table, or the tables of a file, that the test's database has (hashrange)",
     )
+    if config.getoption("dynamodb_costs"):
+        from hashrange.testing.costs import CostsOfTests
+
+        costs = CostsOfTests(config.getoption("dynamodb_costs_max"))
+        config.pluginmanager.register(costs, "hashrange-costs")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -196,6 +221,23 @@ def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
 def dynamodb_clock(dynamodb: LocalDatabase) -> LocalClock:
     """The clock of the database `dynamodb`: freeze, advance, set, resume."""
     return dynamodb.clock
+
+
+@pytest.fixture
+def dynamodb_faults(dynamodb: LocalDatabase) -> Iterator[Faults]:
+    """The fault rules of the database `dynamodb`: ``dynamodb_faults.add(throttle("PutItem").on_call(1))``.
+    Those that the test adds end with it."""
+    before = set(dynamodb.faults)
+    yield dynamodb.faults
+    for fault in set(dynamodb.faults) - before:
+        dynamodb.faults.remove(fault)
+
+
+@pytest.fixture
+def dynamodb_costs(dynamodb: LocalDatabase) -> Iterator[Costs]:
+    """What the requests of the test to the database `dynamodb` cost: ``dynamodb_costs.no_scan()``."""
+    with dynamodb.costs() as costs:
+        yield costs
 
 
 @pytest.fixture(scope="session")

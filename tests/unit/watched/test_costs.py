@@ -358,7 +358,7 @@ def test_pytest_prints_the_dearest_tests(tmp_path: Path, options: list[str], tes
         "-m",
         "pytest",
         "-p",
-        "hashrange.testing.costs",
+        "hashrange.testing.plugin",
         "-q",
         "-p",
         "no:cacheprovider",
@@ -371,3 +371,35 @@ def test_pytest_prints_the_dearest_tests(tmp_path: Path, options: list[str], tes
     if tests:
         assert "DynamoDB: the dearest of 2 tests" in finished.stdout
         assert table[0][:-1] == ["0.5", "3", "5", "1", "3", "3", "0", "0"]
+
+
+FIXTURES = """
+    import pytest
+    from hashrange.faults import internal_error, throttle
+
+    pytestmark = pytest.mark.dynamodb("orders", "pk")
+    ITEM = {"pk": {"S": "a"}}
+
+    @pytest.mark.parametrize("again", [1, 2])
+    def test_faults_end_with_the_test(dynamodb, dynamodb_client, dynamodb_faults, again):
+        assert len(dynamodb_faults) == 0
+        throttled = dynamodb_faults.add(throttle("PutItem").on_call(1))
+        dynamodb_client.put_item(TableName="orders", Item=ITEM)
+        assert (throttled.met, len(dynamodb.faults)) == (2, 1)
+
+    def test_costs(dynamodb_client, dynamodb_costs):
+        dynamodb_client.get_item(TableName="orders", Key=ITEM)
+        assert [one.operation for one in dynamodb_costs] == ["GetItem"]
+        dynamodb_costs.no_scan().read_units_at_most(0.5)
+        with pytest.raises(AssertionError, match="GetItem"):
+            dynamodb_costs.read_units_at_most(0)
+"""
+
+
+def test_the_fixtures_of_the_plugin(tmp_path: Path) -> None:
+    (tmp_path / "test_suite.py").write_text(textwrap.dedent(FIXTURES), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ndynamodb_scope = module\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "hashrange.testing.plugin", "-q", "-W", "error"]
+    finished = subprocess.run([*command, "."], cwd=tmp_path, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "3 passed" in finished.stdout
