@@ -177,7 +177,8 @@ class _Collected:
     def add_fixtures(self, decorated: type, pytest: Any) -> None:
         """Give the class a fixture for the class and one for each test."""
 
-        def for_class(cls: Any) -> Iterator[None]:
+        def for_class(given: Any) -> Iterator[None]:
+            cls = given if isinstance(given, type) else type(given)
             _begin(cls, self._block)
             yield
             if getattr(cls, "teardown_class", None) is None:
