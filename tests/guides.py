@@ -25,12 +25,12 @@ def _run(statements: list[ast.stmt], lines: list[str], names: dict[str, Any]) ->
         last = statement.end_lineno or statement.lineno
         comment = lines[last - 1][statement.end_col_offset or 0 :].strip()
         if isinstance(statement, ast.Expr) and comment.startswith("# "):
-            value = eval(compile(ast.Expression(statement.value), "guide", "eval"), names)
+            value = eval(_compiled(ast.Expression(statement.value), "eval"), names)
             assert repr(value) == comment.removeprefix("# "), ast.unparse(statement)
             compared += 1
         elif isinstance(statement, ast.With) and len(statement.items) == 1:
             item = statement.items[0]
-            manager = eval(compile(ast.Expression(item.context_expr), "guide", "eval"), names)
+            manager = eval(_compiled(ast.Expression(item.context_expr), "eval"), names)
             with manager as entered:
                 if item.optional_vars is not None:
                     assigned = ast.Assign([item.optional_vars], ast.Name("_entered", ast.Load()))
@@ -38,5 +38,11 @@ def _run(statements: list[ast.stmt], lines: list[str], names: dict[str, Any]) ->
                     exec(compile(module, "guide", "exec"), names | {"_entered": entered}, names)
                 compared += _run(statement.body, lines, names)
         else:
-            exec(compile(ast.Module([statement], []), "guide", "exec"), names)
+            exec(_compiled(ast.Module([statement], []), "exec"), names)
     return compared
+
+
+def _compiled(tree: ast.Expression | ast.Module, mode: str) -> Any:
+    """Code that is compiled as in a program of its own: annotations are evaluated, as no `__future__` says
+    otherwise."""
+    return compile(tree, "guide", mode, dont_inherit=True)

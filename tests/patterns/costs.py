@@ -7,6 +7,7 @@ that their answers report. `test_costs` compares with the page.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from hashrange.patterns import (
     UniqueVisitors,
     WindowedCounters,
 )
+from hashrange.patterns.entities import Entities, Entity, Key, add, create
 from hashrange.patterns.flows import Client
 from patterns.faults import Noting, noting
 
@@ -226,6 +228,105 @@ def abandoned_lock(client: Client, table: Table) -> None:
 def finished_request(client: Client, table: Table) -> None:
     store = Idempotency(client, table)
     store.finish(store.begin("k"), "done")
+
+
+class Member(Entity[str], pk="USER#{name}", sk="#METADATA#{name}"):
+    name: str
+    title: str = ""
+    likes: int = 0
+
+
+class UniqueMember(Entity[str], pk="USER#{name}", sk="#METADATA#{name}", unique=["EMAIL#{email}"]):
+    name: str
+    email: str
+
+
+class Picture(Entity[str, int], pk="USER#{name}", sk="PHOTO#{number:05}"):
+    name: str
+    number: int
+
+
+@dataclass
+class Album:
+    member: Member
+    pictures: list[Picture]
+
+
+ALICE = Member.key("alice")
+
+
+def member(client: Client, table: Table) -> Entities:
+    store = Entities(client, table)
+    store.create(Member("alice"))
+    return store
+
+
+def album(client: Client, table: Table) -> None:
+    member(client, table).put_all([Picture("alice", number) for number in range(20)])
+
+
+def stored(client: Any, table: Table) -> Member:
+    """The member, read without being counted."""
+    found = Entities(client.unnoted, table).get(ALICE)
+    assert found is not None
+    found.title = "new"
+    return found
+
+
+def copied_update(client: Any, table: Table) -> None:
+    key = table.key(ALICE.address)
+    item = client.get_item(TableName=table.name, Key=key)["Item"]
+    client.put_item(TableName=table.name, Item=item | {"title": {"S": "new"}})
+
+
+def copied_album(client: Any, table: Table) -> None:
+    client.get_item(TableName=table.name, Key=table.key(ALICE.address))
+    client.query(
+        TableName=table.name,
+        KeyConditionExpression="PK = :pk AND begins_with(SK, :photo)",
+        ExpressionAttributeValues={":pk": {"S": "USER#alice"}, ":photo": {"S": "PHOTO#"}},
+    )
+
+
+ENTITY_ROWS = [
+    Row("often copied: read, change, put; loses what others wrote", copied_update, member),
+    Row("`Entities.update`, of what was read", lambda c, t: Entities(c, t).update(stored(c, t)), member),
+    Row(
+        "`Entities.modify`",
+        lambda c, t: Entities(c, t).modify(ALICE, lambda one: setattr(one, "title", "new")),
+        member,
+    ),
+    Row("`Entities.create`", lambda c, t: Entities(c, t).create(Member("alice"))),
+    Row(
+        "`Entities.create`, one unique value",
+        lambda c, t: Entities(c, t).create(UniqueMember("alice", "alice@example.org")),
+    ),
+    Row("`Entities.get`", lambda c, t: Entities(c, t).get(ALICE), member),
+    Row("`Entities.add`", lambda c, t: Entities(c, t).add(ALICE, likes=1), member),
+    Row("`Entities.delete`, of what was read", lambda c, t: Entities(c, t).delete(stored(c, t)), member),
+    Row(
+        "`Entities.transact`, a create and an add",
+        lambda c, t: Entities(c, t).transact(create(Picture("alice", 1)), add(ALICE, likes=1)),
+        member,
+    ),
+    Row("often copied: the user, then the photos, 20", copied_album, album, 20),
+    Row(
+        "`Entities.collect`, a user and 20 photos",
+        lambda c, t: Entities(c, t).collect(Album, "alice"),
+        album,
+        20,
+    ),
+    Row("`Entities.get_all`, 20", lambda c, t: Entities(c, t).get_all(pictures()), album, 20),
+    Row(
+        "`Entities.put_all`, 100",
+        lambda c, t: Entities(c, t).put_all(Picture("alice", number) for number in range(100)),
+        events=100,
+    ),
+]
+
+
+def pictures() -> list[Key[Picture]]:
+    return [Picture.key("alice", number) for number in range(20)]
 
 
 GUARD_ROWS = [

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hashrange.patterns import Table
-from patterns.costs import COUNTER_ROWS, FEED_ROWS, GUARD_ROWS, Row, line, measure
+from patterns.costs import COUNTER_ROWS, ENTITY_ROWS, FEED_ROWS, GUARD_ROWS, Row, line, measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "patterns" / "costs.md"
 
 
-@pytest.mark.parametrize("row", COUNTER_ROWS + FEED_ROWS + GUARD_ROWS, ids=lambda row: row.text)
+@pytest.mark.parametrize("row", COUNTER_ROWS + FEED_ROWS + ENTITY_ROWS + GUARD_ROWS, ids=lambda row: row.text)
 def test_a_row_says_what_is_measured(client: Any, table: Table, row: Row) -> None:
     if "Approximate" in row.text:
         pytest.importorskip("datasketches")

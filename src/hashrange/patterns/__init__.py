@@ -5,6 +5,7 @@
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
     feeds       posts, followers, and the feed of each reader, newest first
+    entities    classes of items: typed, versioned, several in one table
     jobs        a queue of jobs in a table, and an outbox
     locks       a lock with a lease and a fence
     idempotency handlers that may be called twice, but act once
@@ -25,6 +26,7 @@ logic (`flows`). Guides and costs: docs/patterns.
 from hashrange.patterns.batches import StillUnprocessed
 from hashrange.patterns.counters import AsyncCounters, Counters, Event
 from hashrange.patterns.cursors import Cursors, InvalidCursor
+from hashrange.patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
 from hashrange.patterns.feed_pages import Page, Post, TickTable
 from hashrange.patterns.feeds import AsyncFeeds, Feeds, Switching
 from hashrange.patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
@@ -34,7 +36,7 @@ from hashrange.patterns.locks import AsyncLocks, Held, Locks
 from hashrange.patterns.rates import AsyncRates, Contended, Decision, Rates
 from hashrange.patterns.requests import Runtime
 from hashrange.patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
-from hashrange.patterns.tables import Table
+from hashrange.patterns.tables import Index, Table
 from hashrange.patterns.visitors import (
     ApproximateVisitors,
     AsyncApproximateVisitors,
@@ -48,6 +50,7 @@ __all__ = [
     "ApproximateVisitors",
     "AsyncApproximateVisitors",
     "AsyncCounters",
+    "AsyncEntities",
     "AsyncFeeds",
     "AsyncIdempotency",
     "AsyncJobs",
@@ -62,16 +65,21 @@ __all__ = [
     "Cursors",
     "DeadJob",
     "Decision",
+    "Entities",
+    "Entity",
     "Estimate",
     "Event",
+    "Expires",
     "Feeds",
     "Held",
     "Idempotency",
     "Identifiers",
     "InProgress",
+    "Index",
     "InvalidCursor",
     "Job",
     "Jobs",
+    "Key",
     "KeyReused",
     "Locks",
     "Moving",

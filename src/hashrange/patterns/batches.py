@@ -59,16 +59,20 @@ def put_all(runtime: Runtime, table: Table, items: Iterable[Item]) -> Flow[None]
 
     Safe to repeat with the same items.
     """
-    waiting = list(items)
+    yield from write_all(runtime, table, [{"PutRequest": {"Item": item}} for item in items])
+
+
+def write_all(runtime: Runtime, table: Table, writes: Iterable[Item]) -> Flow[None]:
+    """Perform the members of BatchWriteItem requests, whose keys differ; raises as `get_all`."""
+    waiting = list(writes)
     idle = 0
     while waiting:
-        puts, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
-        asked = {"RequestItems": {table.name: [{"PutRequest": {"Item": item}} for item in puts]}}
+        taken, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
+        asked = {"RequestItems": {table.name: taken}}
         answer = yield from request(runtime, "batch_write_item", asked, repeatable=True)
-        unprocessed = answer.get("UnprocessedItems", {}).get(table.name, [])
-        left = [member["PutRequest"]["Item"] for member in unprocessed]
+        left = list(answer.get("UnprocessedItems", {}).get(table.name, []))
         if left:
-            idle = idle + 1 if len(left) == len(puts) else 0
+            idle = idle + 1 if len(left) == len(taken) else 0
             if idle >= runtime.attempts_max:
                 raise StillUnprocessed(
                     f"{len(left)} items of {table.name} were left unprocessed {idle} times"

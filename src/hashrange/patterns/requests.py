@@ -76,9 +76,17 @@ class Runtime:
 
 
 def request(
-    runtime: Runtime, operation: str, parameters: Mapping[str, Any], *, repeatable: bool
+    runtime: Runtime,
+    operation: str,
+    parameters: Mapping[str, Any],
+    *,
+    repeatable: bool,
+    doubts: list[Exception] | None = None,
 ) -> Flow[Answer]:
-    """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown."""
+    """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown.
+
+    The errors that leave the outcome unknown are added to `doubts`.
+    """
     attempt = 0
     while True:
         try:
@@ -86,6 +94,8 @@ def request(
             return answer
         except Exception as error:
             attempt += 1
+            if doubts is not None and is_unknown(error):
+                doubts.append(error)
             again = is_refused(error) or (repeatable and is_unknown(error))
             if not again or attempt >= runtime.attempts_max:
                 raise

@@ -27,6 +27,20 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """A global secondary index: its name, and the attributes that are its keys, both text."""
+
+    name: str
+    partition_key: str
+    sort_key: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the key attributes."""
+        return (self.partition_key,) if self.sort_key is None else (self.partition_key, self.sort_key)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table's name and the names of the attributes that every pattern uses.
 
@@ -47,23 +61,37 @@ class Table:
         """Where `item` lies."""
         return Address(item[self.partition_key]["S"], item[self.sort_key]["S"])
 
-    def definition(self) -> dict[str, Any]:
-        """The arguments of a client's `create_table`: on demand, no indexes."""
-        keys = (self.partition_key, self.sort_key)
-        return {
+    def definition(self, *indexes: Index) -> dict[str, Any]:
+        """The arguments of a client's `create_table`: on demand. Only entities use indexes."""
+        own = (self.partition_key, self.sort_key)
+        names = dict.fromkeys((*own, *(name for index in indexes for name in index.keys)))
+        definition: dict[str, Any] = {
             "TableName": self.name,
-            "KeySchema": [
-                {"AttributeName": name, "KeyType": key_type}
-                for name, key_type in zip(keys, ("HASH", "RANGE"), strict=True)
-            ],
-            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in keys],
+            "KeySchema": _key_schema(own),
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in names],
             "BillingMode": "PAY_PER_REQUEST",
         }
+        if indexes:
+            definition["GlobalSecondaryIndexes"] = [
+                {
+                    "IndexName": index.name,
+                    "KeySchema": _key_schema(index.keys),
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+                for index in indexes
+            ]
+        return definition
 
     def time_to_live(self) -> dict[str, Any]:
         """The arguments of a client's `update_time_to_live`."""
         specification = {"Enabled": True, "AttributeName": self.expires_at}
         return {"TableName": self.name, "TimeToLiveSpecification": specification}
+
+
+def _key_schema(names: tuple[str, ...]) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)
+    ]
 
 
 def table_of(table: Table | str) -> Table:
