@@ -33,7 +33,7 @@ serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=has
 	@if [ -n "$(FAST)" ] && [ -e "$(FAST)" ]; then bin=$(COMPILED)/bin; else bin=$(BIN); fi; \
 	    exec $$bin/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
-test: lint types layers pytest  ## Run every check: style, types, layers and all tests
+test: lint types layers pytest examples  ## Run every check: style, types, layers, all tests and the examples
 
 lint: $(VENV)/.develop  ## Check the style
 	$(BIN)/ruff check .
@@ -46,6 +46,12 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 
 pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
 	$(BIN)/python -m pytest -n auto $(PYTEST)
+
+.PHONY: examples
+examples: $(VENV)/.develop  ## Test the example programs, in a real browser
+	@for example in examples/*/; do \
+	    $(MAKE) --no-print-directory -C $$example test PYTHON=$(abspath $(BIN)/python) || exit 1; \
+	done
 
 compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own (.venv/compiled)
 	@test -e $(COMPILED)/.installed

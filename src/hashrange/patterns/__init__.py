@@ -4,6 +4,7 @@
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
+    events      a queue of events, and workers; with a broker: `brokers`
     feeds       posts, followers, and the feed of each reader, newest first
     entities    classes of items: typed, versioned, several in one table
     jobs        a queue of jobs in a table, and an outbox
@@ -27,6 +28,7 @@ from hashrange.patterns.batches import StillUnprocessed
 from hashrange.patterns.counters import AsyncCounters, Counters, Event
 from hashrange.patterns.cursors import Cursors, InvalidCursor
 from hashrange.patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
+from hashrange.patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Unreachable, Worker
 from hashrange.patterns.feed_pages import Page, Post, TickTable
 from hashrange.patterns.feeds import AsyncFeeds, Feeds, Switching
 from hashrange.patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
@@ -65,10 +67,12 @@ __all__ = [
     "Cursors",
     "DeadJob",
     "Decision",
+    "Delivery",
     "Entities",
     "Entity",
     "Estimate",
     "Event",
+    "EventQueue",
     "Expires",
     "Feeds",
     "Held",
@@ -85,6 +89,7 @@ __all__ = [
     "Moving",
     "Page",
     "Post",
+    "QueueFull",
     "Rates",
     "Runtime",
     "ShardedCounters",
@@ -92,8 +97,11 @@ __all__ = [
     "StillUnprocessed",
     "Switching",
     "Table",
+    "TableEvents",
     "TickTable",
     "TimedEvent",
     "UniqueVisitors",
+    "Unreachable",
     "WindowedCounters",
+    "Worker",
 ]

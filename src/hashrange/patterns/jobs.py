@@ -168,6 +168,48 @@ class JobFlows:
         put = self._put(self.identifiers.next(), dead.payload, 0.0)
         return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
 
+    def put_aside(self, dead: DeadJob) -> Flow[None]:
+        """Put a job among the dead ones that was never in this table: a letter that a broker gave up.
+
+        Costs 1 write unit for each KB. Safe to repeat.
+        """
+        item = self._dead_item(dead.id, dead.payload, dead.attempts, dead.reason)
+        parameters = {"TableName": self.table.name, "Item": item}
+        yield from request(self.runtime, "put_item", parameters, repeatable=True)
+
+    def forget(self, dead: DeadJob) -> Flow[bool]:
+        """Delete a dead job; False if somebody did. Costs 1 write unit."""
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(Address(self._dead_partition, dead.id)),
+            "ReturnValues": "ALL_OLD",
+        }
+        answer = yield from request(self.runtime, "delete_item", parameters, repeatable=True)
+        return "Attributes" in answer
+
+    def waiting(self, *, at_most: int) -> Flow[int]:
+        """How many jobs are in the queue, those at work included; counts no further than `at_most`.
+
+        Costs half a read unit for each 4 KB of jobs.
+        """
+        counted = 0
+        for shard in range(self.shards):
+            parameters: dict[str, Any] = {
+                "TableName": self.table.name,
+                "KeyConditionExpression": "#pk = :pk",
+                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+                "ExpressionAttributeValues": {":pk": {"S": f"JOBS#{self.queue}#{shard}"}},
+                "Select": "COUNT",
+            }
+            while counted < at_most:
+                page = {**parameters, "Limit": at_most - counted}
+                answer = yield from request(self.runtime, "query", page, repeatable=True)
+                counted += answer["Count"]
+                if "LastEvaluatedKey" not in answer:
+                    break
+                parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return counted
+
     @property
     def _dead_partition(self) -> str:
         return f"DEAD#{self.queue}"
@@ -264,12 +306,7 @@ class JobFlows:
 
     def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
         """Put a job aside, if it was not delivered again; with `until`, only if nobody extended its lease."""
-        dead = {
-            **self.table.key(Address(self._dead_partition, job.id)),
-            "payload": {"S": job.payload},
-            "attempts": number(job.attempts),
-            "reason": {"S": reason[:_REASON_CHARACTERS_MAX]},
-        }
+        dead = self._dead_item(job.id, job.payload, job.attempts, reason)
         delete = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
         if until is not None:
             delete["ConditionExpression"] += " AND #until = :until"
@@ -277,6 +314,14 @@ class JobFlows:
             delete["ExpressionAttributeValues"][":until"] = until
         put = {"TableName": self.table.name, "Item": dead}
         yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}])
+
+    def _dead_item(self, identifier: str, payload: str, attempts: int, reason: str) -> Item:
+        return {
+            **self.table.key(Address(self._dead_partition, identifier)),
+            "payload": {"S": payload},
+            "attempts": number(attempts),
+            "reason": {"S": reason[:_REASON_CHARACTERS_MAX]},
+        }
 
     def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
         """Whether the condition of a write was met."""
@@ -349,6 +394,14 @@ class Jobs(Blocking[JobFlows]):
     retry = blocking(JobFlows.retry)
     dead = blocking(JobFlows.dead)
     replay = blocking(JobFlows.replay)
+    put_aside = blocking(JobFlows.put_aside)
+    forget = blocking(JobFlows.forget)
+    waiting = blocking(JobFlows.waiting)
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._flows.queue
 
 
 class AsyncJobs(Awaiting[JobFlows]):
@@ -378,3 +431,6 @@ class AsyncJobs(Awaiting[JobFlows]):
     retry = awaiting(JobFlows.retry)
     dead = awaiting(JobFlows.dead)
     replay = awaiting(JobFlows.replay)
+    put_aside = awaiting(JobFlows.put_aside)
+    forget = awaiting(JobFlows.forget)
+    waiting = awaiting(JobFlows.waiting)

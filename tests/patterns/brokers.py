@@ -1,0 +1,110 @@
+"""A real Redis and a real RabbitMQ in processes of their own, which tests may kill; and workers.
+
+They come from the system's packages (Debian: apt-get install redis-server rabbitmq-server), and the tests
+that need them are skipped where they are not installed. RabbitMQ is asked in the gate (.ci/run) only, and in
+`make pattern-rounds`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+REDIS = shutil.which("redis-server")
+# It takes half a minute on a busy machine: the gate has that, and who asks for random rounds.
+PATIENT = "CI" in os.environ or "HASHRANGE_PATTERN_ROUNDS" in os.environ
+_SERVERS = [str(path) for path in Path("/usr/lib/rabbitmq").glob("**/bin/rabbitmq-server")]
+RABBITMQ = _SERVERS[0] if PATIENT and _SERVERS else None
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+FORGETFUL = ("--appendonly", "no")
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+class Broker:
+    """A broker's process, in a group of its own."""
+
+    def __init__(self, url: str, command: Sequence[str], ready: str, environment: Mapping[str, str]) -> None:
+        self.url = url
+        self._command = command
+        self._ready = ready
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        self._process = subprocess.Popen(
+            self._command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **self._environment},
+        )
+        assert self._process.stdout is not None
+        seen = ""
+        for line in self._process.stdout:
+            seen += line
+            if self._ready in line:
+                return
+        raise AssertionError(f"the broker ended before it was ready:\n{seen}")
+
+    def kill(self) -> None:
+        """End it as a power cut does: by SIGKILL."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+
+def redis(folder: Path, options: Sequence[str] = DURABLE) -> Broker:
+    """A Redis with its files in `folder`."""
+    assert REDIS is not None
+    port = free_port()
+    where = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    return Broker(f"redis://127.0.0.1:{port}/0", [REDIS, *where, *options], "Ready to accept connections", {})
+
+
+def rabbitmq(folder: Path) -> Broker:
+    """A RabbitMQ with its files in `folder`."""
+    assert RABBITMQ
+    port = free_port()
+    environment = {
+        "HOME": str(folder),
+        "RABBITMQ_NODENAME": f"test{port}@localhost",
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(folder / "log"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+        "RABBITMQ_CONF_ENV_FILE": os.devnull,
+        # The daemon that Erlang's nodes find each other by: one in this group, that ends with it.
+        "ERL_EPMD_PORT": str(free_port()),
+    }
+    command = f'epmd -port "$ERL_EPMD_PORT" & exec {RABBITMQ}'
+    return Broker(
+        f"amqp://guest:guest@127.0.0.1:{port}//", ["sh", "-c", command], "startup complete", environment
+    )
+
+
+def start_worker(endpoint: str, table: str, broker: str) -> subprocess.Popen[str]:
+    """A process that counts what is in the queue, until it is killed or told to stop by SIGTERM."""
+    command = [sys.executable, "-m", "patterns.counting_worker", endpoint, table, broker]
+    folder = Path(__file__).resolve().parents[1]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
