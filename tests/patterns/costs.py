@@ -20,6 +20,7 @@ from hashrange.patterns import (
     Jobs,
     Locks,
     Rates,
+    Sessions,
     ShardedCounters,
     Table,
     TimedEvent,
@@ -332,6 +333,9 @@ def pictures() -> list[Key[Picture]]:
 GUARD_ROWS = [
     Row("`Locks.acquire`, free", lambda c, t: Locks(c, t).acquire("report")),
     Row("`Locks.acquire`, held by another", lambda c, t: Locks(c, t).acquire("report"), abandoned_lock),
+    Row("`Sessions.begin`", lambda c, t: Sessions(c, t).begin("alice")),
+    Row("`Sessions.get`", lambda c, t: Sessions(c, t).get(signed_in(c, t))),
+    Row("`Sessions.end`", lambda c, t: Sessions(c, t).end(signed_in(c, t))),
     Row("`Idempotency.begin` and `finish`", finished_request),
     Row(
         "`Rates.allow`, within a burst",
@@ -339,6 +343,11 @@ GUARD_ROWS = [
         lambda c, t: spent(c, t).allow("k"),
     ),
 ]
+
+
+def signed_in(client: Any, table: Table) -> str:
+    """A session that begins without being counted."""
+    return Sessions(client.unnoted, table).begin("alice")
 
 
 def spent(client: Client, table: Table) -> Rates:

@@ -306,7 +306,7 @@ def settled(read: Callable[[], dict[str, int]], expected: Mapping[str, int]) -> 
     """What is read when it is what is expected, or has not changed for long."""
     waiting = threading.Event()
     values, still = read(), 0
-    while values != expected and still < 100:
+    while values != expected and still < 150:
         waiting.wait(0.2)
         before, values = values, read()
         still = still + 1 if values == before else 0

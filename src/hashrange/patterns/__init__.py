@@ -11,6 +11,7 @@
     locks       a lock with a lease and a fence
     idempotency handlers that may be called twice, but act once
     rates       a rate limiter
+    sessions    who a browser belongs to
     cursors     opaque, signed cursors for pages
     identifiers identifiers that sort by time
 
@@ -37,6 +38,7 @@ from hashrange.patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
 from hashrange.patterns.locks import AsyncLocks, Held, Locks
 from hashrange.patterns.rates import AsyncRates, Contended, Decision, Rates
 from hashrange.patterns.requests import Runtime
+from hashrange.patterns.sessions import AsyncSessions, Session, Sessions
 from hashrange.patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
 from hashrange.patterns.tables import Index, Table
 from hashrange.patterns.visitors import (
@@ -58,6 +60,7 @@ __all__ = [
     "AsyncJobs",
     "AsyncLocks",
     "AsyncRates",
+    "AsyncSessions",
     "AsyncShardedCounters",
     "AsyncUniqueVisitors",
     "AsyncWindowedCounters",
@@ -92,6 +95,8 @@ __all__ = [
     "QueueFull",
     "Rates",
     "Runtime",
+    "Session",
+    "Sessions",
     "ShardedCounters",
     "Started",
     "StillUnprocessed",
