@@ -1,0 +1,80 @@
+"""Who is right stays right under all trouble, and the page shows who is not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsing import browser_at, served
+from lanes import TABLE, Blog
+from playwright.sync_api import expect
+from running import make_table
+
+from hashrange.client import connect
+from hashrange.database import Database
+
+HERE = Path(__file__).parent
+EVENTS = 60
+
+
+@pytest.fixture
+def blog() -> Iterator[Blog]:
+    with Database.in_memory() as database:
+        client = connect(database)
+        make_table(client, TABLE)
+        yield Blog(client, seed=1)
+
+
+def work(blog: Blog) -> None:
+    while blog.worker().step(threading.Event()):
+        pass
+
+
+def test_without_trouble_all_are_right(blog: Blog) -> None:
+    blog.send(20)
+    work(blog)
+    found = blog.counts()
+    # (but for real conflicts among the senders, which the copied transaction loses)
+    assert found.pop("transaction") <= 20
+    assert set(found.values()) == {20}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "wrong"),
+    [
+        ("duplicates", {"add": 1}),
+        ("crashes", {"add": 1, "put": -1}),
+        ("conflicts", {"transaction": -1}),
+    ],
+)
+def test_each_trouble_shows_who_is_wrong(blog: Blog, trouble: str, wrong: dict[str, int]) -> None:
+    setattr(blog.trouble, trouble, 0.3)
+    blog.send(EVENTS)
+    work(blog)
+    found = blog.counts()
+    for lane, direction in wrong.items():
+        assert (found[lane] - EVENTS) * direction > 0, found
+    assert found["once"] == found["queue"] == EVENTS
+
+
+def test_all_at_once(blog: Blog) -> None:
+    blog.trouble.duplicates = blog.trouble.crashes = blog.trouble.conflicts = 0.2
+    blog.send(EVENTS)
+    work(blog)
+    assert blog.counts()["once"] == blog.counts()["queue"] == EVENTS
+
+
+def test_the_page_shows_who_miscounts() -> None:
+    with served(HERE) as url, browser_at(url) as page:
+        for name in ("Duplicates", "Crashes", "Conflicts"):
+            page.get_by_role("button", name=name).click()
+            expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+        for sent in (50, 100):
+            page.get_by_role("button", name="Send 50 views").click()
+            expect(page.get_by_role("status")).to_have_text(f"{sent} sent", timeout=60_000)
+        for lane in ("once", "queue"):
+            expect(page.locator(f"tr[data-lane={lane}] .counted")).to_have_text("100", timeout=60_000)
+        expect(page.locator("tr[data-lane=add] .counted")).not_to_have_text("100")
+        page.screenshot(path=str(HERE / "page.png"))
