@@ -8,6 +8,7 @@ that need them are skipped where they are not installed. RabbitMQ is asked in th
 from __future__ import annotations
 
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ PATIENT = "CI" in os.environ or "HASHRANGE_PATTERN_ROUNDS" in os.environ
 _SERVERS = [str(path) for path in Path("/usr/lib/rabbitmq").glob("**/bin/rabbitmq-server")]
 RABBITMQ = _SERVERS[0] if PATIENT and _SERVERS else None
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+QUIET_SECONDS = 3.0
 FORGETFUL = ("--appendonly", "no")
 
 
@@ -103,8 +105,21 @@ def rabbitmq(folder: Path) -> Broker:
     )
 
 
-def start_worker(endpoint: str, table: str, broker: str) -> subprocess.Popen[str]:
-    """A process that counts what is in the queue, until it is killed or told to stop by SIGTERM."""
-    command = [sys.executable, "-m", "patterns.counting_worker", endpoint, table, broker]
+def started(module: str, *arguments: str) -> subprocess.Popen[str]:
+    """A worker in a process of its own, which prints a line when it is ready, and one for each work."""
     folder = Path(__file__).resolve().parents[1]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", module, *arguments]
+    worker = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "ready\n"
+    return worker
+
+
+def wait_for_work(workers: Sequence[subprocess.Popen[str]], pieces: int) -> None:
+    """Wait until the workers printed that many lines, or none for a while: nothing may be left to do."""
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            assert worker.stdout is not None
+            selector.register(worker.stdout.fileno(), selectors.EVENT_READ)
+        while pieces > 0 and (ready := selector.select(QUIET_SECONDS)):
+            pieces -= sum(os.read(key.fd, 1 << 16).count(b"\n") for key, _ in ready)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,17 @@ from hashrange.patterns import (
     Worker,
 )
 from hashrange.patterns.brokers import BrokerEvents
-from patterns.brokers import DURABLE, FORGETFUL, RABBITMQ, REDIS, Broker, rabbitmq, redis, start_worker
+from patterns.brokers import (
+    DURABLE,
+    FORGETFUL,
+    RABBITMQ,
+    REDIS,
+    Broker,
+    rabbitmq,
+    redis,
+    started,
+    wait_for_work,
+)
 from patterns.conftest import ROUNDS
 from patterns.counting_worker import queue_of
 from patterns.faults import faulty
@@ -45,16 +55,16 @@ STOP_SECONDS_MAX = 30.0
 @pytest.fixture(scope="session")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Broker]]:
     """Brokers that are started when they are asked for, and not killed between."""
-    started: dict[str, Broker] = {}
+    running: dict[str, Broker] = {}
 
     def broker(name: str) -> Broker:
-        if name not in started:
-            started[name] = (redis if name == "redis" else rabbitmq)(tmp_path_factory.mktemp(name))
-            started[name].start()
-        return started[name]
+        if name not in running:
+            running[name] = (redis if name == "redis" else rabbitmq)(tmp_path_factory.mktemp(name))
+            running[name].start()
+        return running[name]
 
     yield broker
-    for one in started.values():
+    for one in running.values():
         one.kill()
 
 
@@ -261,19 +271,17 @@ def test_counts_are_exact_whoever_is_killed(
     workers: list[subprocess.Popen[str]] = []
     kills = 0
     try:
-        workers += [start_worker(endpoint, table.name, url) for _ in range(2)]
+        workers += [started("patterns.counting_worker", endpoint, table.name, url) for _ in range(2)]
         for round_number in range(ROUNDS // 4 or 2):
             for serial in range(40):
                 event = {"id": f"{round_number}-{serial}", "page": f"/{chance.randrange(3)}"}
                 put_at_last(queue, json.dumps(event), chance.choice([1, 1, 2]))
                 expected[event["page"]] += 1
+            wait_for_work(workers, chance.randrange(1, 6))
             worker = workers.pop(0)
-            assert worker.stdout is not None
-            for _ in range(chance.randrange(1, 3)):
-                worker.stdout.readline()
             worker.kill()
             worker.communicate()
-            workers.append(start_worker(endpoint, table.name, url))
+            workers.append(started("patterns.counting_worker", endpoint, table.name, url))
             kills += 1
             if server:
                 server.kill()
@@ -281,15 +289,16 @@ def test_counts_are_exact_whoever_is_killed(
                 kills += len(workers)
         may_be_lost = kills if broker == "redis" else 0
         counters = Counters(http_client, table)
-        values = settled(lambda: counters.values(list(expected), consistent=True), expected)
-        assert all(values[page] <= expected[page] for page in expected)
-        assert sum(expected.values()) - sum(values.values()) <= may_be_lost
+        least = sum(expected.values()) - may_be_lost
+        wait_for_counts(lambda: counters.values(list(expected), consistent=True), least)
         for worker in workers:
             worker.send_signal(signal.SIGTERM)
         for worker in workers:
             worker.communicate(timeout=STOP_SECONDS_MAX)
             assert worker.returncode == 0
-        assert counters.values(list(expected), consistent=True) == values
+        values = counters.values(list(expected), consistent=True)
+        assert all(values[page] <= expected[page] for page in expected)
+        assert sum(values.values()) >= least
         assert Jobs(http_client, table, "views").dead() == []
     finally:
         for worker in workers:
@@ -302,15 +311,14 @@ def test_counts_are_exact_whoever_is_killed(
             server.kill()
 
 
-def settled(read: Callable[[], dict[str, int]], expected: Mapping[str, int]) -> dict[str, int]:
-    """What is read when it is what is expected, or has not changed for long."""
+def wait_for_counts(read: Callable[[], dict[str, int]], least: int) -> None:
+    """Wait until at least so many were counted, or nothing was for long."""
     waiting = threading.Event()
     values, still = read(), 0
-    while values != expected and still < 150:
+    while sum(values.values()) < least and still < 150:
         waiting.wait(0.2)
         before, values = values, read()
         still = still + 1 if values == before else 0
-    return values
 
 
 def put_at_last(queue: EventQueue, body: str, times: int) -> None:
