@@ -14,7 +14,7 @@ from typing import Any, assert_type
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hashrange.patterns import Table
@@ -129,6 +129,10 @@ everything = st.builds(
 )
 
 
+SLOW = [HealthCheck.too_slow]  # (an example has a value of every type, and the machine is shared)
+
+
+@settings(suppress_health_check=SLOW)
 @given(everything)
 def test_every_value_is_read_as_it_was_written(entity: Everything) -> None:
     schema = schema_of(Everything)
@@ -142,7 +146,7 @@ def test_every_value_comes_back_from_a_table(client: Any, table: Table) -> None:
     store = Entities(client, table)
     written: list[Everything] = []
 
-    @settings(max_examples=25)
+    @settings(max_examples=25, suppress_health_check=SLOW)
     @given(everything)
     def trip(entity: Everything) -> None:
         store.put_all([entity])

@@ -434,3 +434,8 @@ class AsyncJobs(Awaiting[JobFlows]):
     put_aside = awaiting(JobFlows.put_aside)
     forget = awaiting(JobFlows.forget)
     waiting = awaiting(JobFlows.waiting)
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._flows.queue
