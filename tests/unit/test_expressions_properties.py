@@ -309,7 +309,9 @@ def right_side(operand: Any, item: Any, values: Any) -> Any:
             return value
         case Call("if_not_exists", (Path(elements), default)):
             value = wire_value(item, real(elements))
-            return right_side(default, item, values) if value is None else value
+            # (the default is read even if it is not needed: a missing one fails the update)
+            other = right_side(default, item, values)
+            return other if value is None else value
         case Call("list_append", (one, other)):
             parts = [right_side(part, item, values) for part in (one, other)]
             if any("L" not in part for part in parts):
