@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import partial
 
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables.background import queues
 from hashrange.tables.data import tokens
 from hashrange.tables.spaces import TOKEN_SPACE
 
@@ -71,7 +77,7 @@ def test_the_sweep_forgets_what_has_expired_and_nothing_else() -> None:
     for number in range(5):
         claim(engine, f"old {number}", b"request", NOW)
     claim(engine, "renewed", b"request", NOW)
-    later = NOW + CLIENT_REQUEST_TOKEN_SECONDS + 5
+    later = NOW + CLIENT_REQUEST_TOKEN_SECONDS + BEHIND_SECONDS_MAX + 5
     assert not engine.read(lambda reader: tokens.any_expired(reader, NOW))
     claim(engine, "renewed", b"other", later)
     assert engine.read(lambda reader: tokens.any_expired(reader, later))
@@ -81,3 +87,36 @@ def test_the_sweep_forgets_what_has_expired_and_nothing_else() -> None:
     assert not claim(engine, "renewed", b"other", later)
     left = engine.read(lambda reader: len(list(reader.scan(TOKEN_SPACE, b"token"))))
     assert left == 1
+
+
+steps = st.tuples(
+    st.sampled_from(["claim", "sweep"]),
+    st.integers(0, 1),
+    st.sampled_from([0, 1, CLIENT_REQUEST_TOKEN_SECONDS + 1]),
+    st.sampled_from([0, 10, int(BEHIND_SECONDS_MAX)]),
+)
+
+
+@given(st.lists(steps, max_size=30))
+@example([("claim", 0, 0, 0), ("sweep", 0, CLIENT_REQUEST_TOKEN_SECONDS + 1, 0), ("claim", 0, 0, 10)])
+def test_a_token_counts_once_in_whatever_order_requests_and_sweeps_commit(
+    steps: list[tuple[str, int, int, int]],
+) -> None:
+    """The clock goes on, but a request or a sweep commits up to a minute after it has read the clock."""
+    engine = MemoryEngine()
+    clock = int(NOW)
+    expires: dict[str, int] = {}
+    for kind, number, passed, behind in steps:
+        clock += passed
+        now, token = clock - behind, str(number)
+        if kind == "claim":
+            first = expires.get(token, 0) <= now
+            assert claim(engine, token, b"request", now) == first
+            if first:
+                expires[token] = now + CLIENT_REQUEST_TOKEN_SECONDS
+        else:
+            for change in (tokens.forget_expired, tokens.shorten):
+                engine.write(partial(change, now=now, limit=100))
+    stored = engine.read(lambda reader: len(list(reader.scan(TOKEN_SPACE, b"token"))))
+    queued = engine.read(lambda reader: len({name for _, name in queues.walk(reader, TOKEN_SPACE)}))
+    assert stored == queued

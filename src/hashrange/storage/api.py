@@ -33,6 +33,11 @@ What every engine promises (and `storage.contract` tests):
 - The numbers of a log's records increase in commit order, and their stamps never decrease.
 - Partitions and sorts are ordered as unsigned bytes.
 
+A time that orders records has to be a stamp (`Transaction.append`). A body is given its time before it runs,
+and bodies do not commit in the order of their times, the less so on several servers. Only numbers and stamps
+never go back in commit order. Code that stores a time elsewhere, as tokens do, must be right in whatever
+order the times come.
+
 Knows nothing of tables, items or time.
 """
 

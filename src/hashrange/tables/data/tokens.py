@@ -4,9 +4,11 @@
                                              the items written (4 bytes each)
     and a queue by time of the digests (`queues`), in which the sweep finds the tokens that are over
 
-A token is valid until its time is over or the sweep has removed it. After the clock was set back, a token
-may be valid for longer than ten minutes. It is not removed at once, because a repeated request would then
-run twice: the sweep makes it valid for ten minutes from the present time.
+A token is valid for requests whose time is before its expiry time. Requests do not commit in the order of
+their times: a request with an earlier time may commit after a sweep with a later one. So the sweep keeps a
+token for `BEHIND_SECONDS_MAX` after its expiry. After the clock was set back, a token may be valid for longer
+than ten minutes. It is not removed at once, because a repeated request would then run twice: the sweep makes
+it valid for ten minutes from the present time.
 
 Source: API reference, TransactWriteItems, ClientRequestToken.
 """
@@ -81,20 +83,20 @@ def sizes(reader: Reader, account_id: str, token: str) -> list[int]:
 
 
 def any_expired(reader: Reader, now: float) -> bool:
-    """Whether any token is no longer valid."""
-    return any(True for _ in queues.due(reader, TOKEN_SPACE, int(now) - 1))
+    """Whether any token is no longer valid for any request."""
+    return any(True for _ in queues.due(reader, TOKEN_SPACE, _over(now)))
 
 
 def forget_expired(txn: Transaction, now: float, limit: int) -> int:
-    """Remove up to `limit` tokens that are no longer valid; returns how many."""
-    expired = list(islice(queues.due(txn, TOKEN_SPACE, int(now) - 1), limit))
+    """Remove up to `limit` tokens that are no longer valid for any request; returns how many."""
+    expired = list(islice(queues.due(txn, TOKEN_SPACE, _over(now)), limit))
     for seconds, name in expired:
         stored = txn.get(TOKEN_SPACE, _TOKEN, name)
         if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) == seconds:
             txn.delete(TOKEN_SPACE, _TOKEN, name)
         queues.remove(txn, TOKEN_SPACE, seconds, name)
     if expired:
-        queues.done(txn, TOKEN_SPACE, int(now) - 1, *expired[-1])
+        queues.done(txn, TOKEN_SPACE, _over(now), *expired[-1])
     return len(expired)
 
 
@@ -114,6 +116,11 @@ def shorten(txn: Transaction, now: float, limit: int) -> int:
             queues.add(txn, TOKEN_SPACE, expires, name)
         queues.remove(txn, TOKEN_SPACE, seconds, name)
     return len(found)
+
+
+def _over(now: float) -> int:
+    """The last second at which a token may expire for a sweep at `now` to remove it."""
+    return int(now) - 1 - int(BEHIND_SECONDS_MAX)
 
 
 def _latest(now: float) -> int:
