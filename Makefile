@@ -16,7 +16,7 @@ MUTATIONS ?= 1000000
 EXAMPLES ?= 2000
 BENCH    ?=
 PYTEST   ?=
-# Where package-lock.json says what Node.js programs of the tests need.
+# The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
 # An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What is to be fast uses it
@@ -64,6 +64,10 @@ crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and ag
 
 model: $(VENV)/.develop  ## Compare new random histories with the reference model (EXAMPLES=2000)
 	HASHRANGE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto tests/model
+
+.PHONY: reruns
+reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body several times (PYTEST="-k name")
+	HASHRANGE_RERUNS=1 $(BIN)/python -m pytest -n auto tests/unit $(PYTEST)
 
 hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
@@ -149,7 +153,7 @@ $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.jso
 	    echo "No Node.js 20 or newer with npm was found: the tests that need $* are skipped"; \
 	fi
 
-# The candidates run before they are believed: a version manager's shim exists for versions it cannot start.
+# Each candidate is tried out, because a version manager has commands for versions that are not installed, too.
 $(BIN)/python:
 	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	    if "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \

@@ -1,6 +1,6 @@
 """Fixtures that every test may use: an endpoint, boto3 clients over HTTP and in process, table names.
 
-The black-box tests run against any DynamoDB (see endpoints.py); without word of one, a `hashrange serve` is
+The black-box tests run against any DynamoDB (see endpoints.py); if none is named, a `hashrange serve` is
 started for the session, durable, on a free port.
 """
 
@@ -23,6 +23,7 @@ from hashrange.client import connect  # noqa: E402
 from hashrange.database import Database  # noqa: E402
 from hashrange.storage.contract.reruns import Reruns  # noqa: E402
 from hashrange.storage.memory import MemoryEngine  # noqa: E402
+from reruns_everywhere import rerun_everywhere  # noqa: E402
 from serving import serving  # noqa: E402
 
 if TYPE_CHECKING:
@@ -31,11 +32,22 @@ if TYPE_CHECKING:
     from types_boto3_dynamodbstreams.client import DynamoDBStreamsClient
 
 # The machine is shared: a slow example is no failure. The gate (.ci/run sets CI) draws the same examples at
-# every run, so that it judges the change and not its luck; everybody else draws new ones.
+# every run, so that its verdict depends on the change alone; other runs draw new ones.
 hypothesis.settings.register_profile(
     "hashrange", deadline=None, print_blob=True, derandomize="CI" in os.environ
 )
 hypothesis.settings.load_profile("hashrange")
+
+RERUNS = "HASHRANGE_RERUNS" in os.environ
+if RERUNS:
+    rerun_everywhere()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On engines that run bodies again, skip the tests that watch the runs."""
+    for item in items:
+        if RERUNS and item.get_closest_marker("once") is not None:
+            item.add_marker(pytest.mark.skip(reason="it watches the runs of bodies"))
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import random
+import time
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from hashrange import triggers
 from hashrange.database import Settings
+from hashrange.storage.api import CommitError, CommitUnknown, Moment, Reader
+from hashrange.tables.streams import logs
+from hashrange.tables.streams.logs import Change, Stream
 from triggers.world import TABLE, World, keys_of
 
 FAILURES = (
@@ -42,6 +50,28 @@ class Flaky:
         return call
 
 
+def seen_of(world: World) -> dict[str, list[int]]:
+    """The numbers that the function saw, by their items, in order and each once."""
+    seen: dict[str, list[int]] = {}
+    for record in world.seen:
+        change = record["dynamodb"]
+        numbers = seen.setdefault(change["Keys"]["id"]["S"], [])
+        if int(change["NewImage"]["n"]["N"]) not in numbers:
+            numbers.append(int(change["NewImage"]["n"]["N"]))
+    return seen
+
+
+def records_of(reader: Reader, stream: Stream, shard_id: str) -> list[tuple[int, Change]]:
+    """The records of a shard, as they are stored."""
+    return list(logs.read(reader, stream, shard_id, 0, 1_000))
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients repeat requests at once."""
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda seconds: None, time=time.time))
+
+
 class TestOutages:
     @pytest.fixture
     def settings(self) -> Settings:
@@ -68,15 +98,67 @@ class TestOutages:
             client.share = 0.0
         world.pass_time(worker, 120)
 
-        seen: dict[str, list[int]] = {}
-        for record in world.seen:
-            change = record["dynamodb"]
-            numbers = seen.setdefault(change["Keys"]["id"]["S"], [])
-            if int(change["NewImage"]["n"]["N"]) not in numbers:
-                numbers.append(int(change["NewImage"]["n"]["N"]))
+        seen = seen_of(world)
         assert all(numbers == sorted(numbers) for numbers in seen.values())
         assert sorted(number for numbers in seen.values() for number in numbers) == list(range(60))
         # All is noted: another worker of the same trigger finds nothing left.
+        world.seen.clear()
+        world.work(world.worker())
+        assert world.seen == []
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.usefixtures("no_pauses")
+    def test_commits_of_which_nobody_knows_the_outcome_lose_no_change(
+        self, world: World, seed: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A share of all commits fails, or may have: those of the items, of the checkpoints, of the sweep.
+        Each change that stands is delivered, in order, and none that does not stand."""
+        chance = random.Random(seed)
+        engine = world.database.engine
+        ends: list[tuple[Moment, type[Exception]]] = [
+            ("before", CommitUnknown),
+            ("after", CommitUnknown),
+            ("before", OSError),
+            ("after", OSError),
+        ]
+        ended = 0
+        current: tuple[Moment, type[Exception]] | None = None
+
+        def fault(moment: Moment) -> None:
+            nonlocal current, ended
+            if moment == "before":
+                current = chance.choice(ends) if chance.random() < 0.3 else None
+            if current is not None and moment == current[0]:
+                ended += 1
+                raise current[1]("the test's fault")
+
+        batching = triggers.Batching(batch_size=3, parallelization_factor=1 + seed % 2, poll_interval=1.0)
+        worker = world.worker(batching=batching)
+        engine.commit_fault = fault
+        for number in range(60):
+            item = {"id": {"S": chance.choice("abcde")}, "n": {"N": str(number)}}
+            with suppress(ClientError):  # the client repeats it, and gives up after a while
+                world.clients.dynamodb.put_item(TableName=TABLE, Item=item)
+            world.clock.advance(20)
+            if number % 10 == 0:
+                with suppress(CommitError):
+                    world.sweep()
+                world.work(worker)
+        engine.commit_fault = None
+        world.pass_time(worker, 120)
+
+        assert ended > 10
+        streams = engine.read(lambda reader: list(logs.all_streams(reader)))
+        stands: dict[str, list[int]] = {}
+        [stream] = [stream for stream in streams if stream.table == TABLE]
+        for shard in stream.shards:
+            found = engine.read(partial(records_of, stream=stream, shard_id=shard.id))
+            for _, change in found:
+                new = orjson.loads(change.new or b"{}")
+                stands.setdefault(new["id"]["S"], []).append(int(new["n"]["N"]))
+        assert seen_of(world) == stands
+        # A checkpoint that stands although its commit was not confirmed is the worker's own.
+        assert "another worker" not in caplog.text
         world.seen.clear()
         world.work(world.worker())
         assert world.seen == []

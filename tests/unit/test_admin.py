@@ -393,6 +393,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
     assert asyncio.run(health()) == 503
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", ["/tables", "/metrics"])
 def test_many_tables_are_shown_between_requests(
     url: str, path: str, database: Database, monkeypatch: pytest.MonkeyPatch

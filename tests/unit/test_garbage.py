@@ -22,6 +22,8 @@ from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
+pytestmark = pytest.mark.once
+
 KEYS = [{"p": {"S": f"{n}"}} for n in range(5)]
 ITEMS: list[dict[str, Any]] = [
     key | {"n": {"N": "1"}, "m": {"M": {"x": {"L": [{"S": "y"}]}}}} for key in KEYS
@@ -97,7 +99,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     )
     for item in ITEMS:
         database.execute("PutItem", TABLE | {"Item": copy.deepcopy(item)})
-    gc.freeze()  # what is there before is none of the collector's business, which makes it quick
+    gc.freeze()  # the collector leaves out the objects that exist already, and so is quick
     yield database
     gc.unfreeze()
     database.close()

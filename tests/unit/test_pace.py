@@ -132,6 +132,7 @@ def test_a_draft_that_is_overtaken_runs_again(engine: Engine, times: int) -> Non
     assert engine.read(lambda reader: reader.get(1, P, b"n")) == b"%d" % (times + 1)
 
 
+@pytest.mark.once
 def test_a_draft_is_stamped_when_it_is_committed(engine: Engine) -> None:
     """What was stamped later and committed earlier stays before it."""
 
@@ -197,6 +198,7 @@ def test_a_draft_lets_errors_pass(engine: Engine) -> None:
 # -- Reading on a thread ----------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 def test_a_read_on_a_thread_is_of_one_moment(engine: Engine) -> None:
     """Whatever is written between its steps, a body on a worker thread sees the store as it began."""
 

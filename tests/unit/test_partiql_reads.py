@@ -267,6 +267,7 @@ def test_keys_of_several_attributes_are_not_read(matches: Database, where: str) 
     assert len(run(matches, "ExecuteStatement", Statement="SELECT * FROM Matches")["Items"]) == 40
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("descends", [False, True])
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("sorted_by", [None, "sk"])

@@ -31,6 +31,8 @@ from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, keys
 from hashrange.storage.embedded.view import KEPT_SPACE
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 P = b"partition"
 
@@ -329,7 +331,7 @@ class Loop:
 
 
 def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
-    """Not when the commit before it ends: the answers of that one bring more."""
+    """The end of the commit before it does not release it: that commit's answers bring more bodies."""
     engine = EmbeddedEngine(tmp_path / "data")
     sizes: list[int] = []
     held, go_on = Event(), Event()
@@ -353,7 +355,7 @@ def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
     submit()  # while the first is being committed
     go_on.set()
     callback = loop.delivered.get(timeout=30)
-    # The first commit is over; nothing begins before the loop has had its say, and taken what comes in.
+    # The first commit is over. The next begins only when the loop, which takes new bodies in, releases it.
     assert engine._commits.committing is None
     assert engine._commits.collecting.bodies == 1
     submit()

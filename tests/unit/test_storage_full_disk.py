@@ -30,6 +30,8 @@ from hashrange.storage.api import CommitError, CommitFailed, CommitUnknown, Read
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 
+pytestmark = pytest.mark.once
+
 P = b"partition"
 Usage = namedtuple("Usage", "total used free")
 CREATE = {
@@ -62,7 +64,7 @@ def change(txn: Transaction) -> None:
 
 
 def look(reader: Reader) -> Any:
-    """All there is, by every way to it."""
+    """All records, read in every way."""
     rows = list(reader.scan(1, P))
     assert list(reader.scan(1, P, reverse=True)) == rows[::-1]
     assert [(sort, value) for _, sort, value in reader.scan_space(1)] == rows

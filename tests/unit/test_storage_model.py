@@ -22,6 +22,8 @@ from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 
+pytestmark = pytest.mark.once
+
 SPACES = (1, 2)
 DOOMED = (3, 4)  # may be deleted, and are then left alone
 LOG = 9

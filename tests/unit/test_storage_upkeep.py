@@ -1,4 +1,4 @@
-"""What deletions leave in RocksDB: that it goes away, and that scans do not walk over it for good."""
+"""The tombstones that deletions leave in RocksDB go away, and scans do not walk over them for good."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hashrange.storage.embedded import EmbeddedEngine, upkeep
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.keys import CLEARING
 from rocks import Skips, counting_skips
+
+pytestmark = pytest.mark.once
 
 SPACE = 70
 PARTITION = b"p" * 24

@@ -100,7 +100,8 @@ class Checkpoints:
                 raise
 
     def advance(self, place: str, sequence: str, now: float) -> None:
-        """Note that all records of a shard up to `sequence` were processed."""
+        """Note that all records of a shard up to `sequence` were processed. It may be noted twice, because a
+        client repeats a request of which it did not hear the outcome."""
         values = {
             ":sequence": {"S": sequence},
             ":position": {"S": sequence.zfill(_SEQUENCE_DIGITS)},
@@ -111,7 +112,7 @@ class Checkpoints:
                 place,
                 "SET #sequence = :sequence, #position = :position, #updated = :now",
                 values,
-                "attribute_not_exists(#position) OR #position < :position",
+                "attribute_not_exists(#position) OR #position <= :position",
             )
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":

@@ -7,8 +7,8 @@
 with one name twice only by the durable checks. A check closes what it opened. Commits fail through
 `Engine.commit_fault` (`faults`).
 
-What stands on engines is tested with `reruns.Reruns`, which runs every body several times, as an engine may.
-An engine that passes the checks passes them under it as well.
+The code above the engines is tested with `reruns.Reruns`, which runs every body several times, as an engine
+may. An engine that passes the checks passes them under it as well.
 
 Refuses to know: any engine, any test framework.
 """
@@ -48,6 +48,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     loops.check_close_waits_and_is_final,
     loops.check_close_ends_queued_bodies,
     commits.check_stamps_never_decrease,
+    commits.check_stamps_of_many_threads_never_decrease,
     commits.check_a_failed_commit_shows_nothing,
     commits.check_an_unknown_commit_is_whole_or_nothing,
     commits.check_an_interrupted_body_leaves_nothing,

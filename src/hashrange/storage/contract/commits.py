@@ -168,7 +168,7 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
                 outcomes.wait()
                 assert [type(error) for error in outcomes.errors] == [CommitFailed, CommitFailed]
                 assert rows(engine, 1) == unchanged
-                # What writes nothing commits nothing.
+                # A body that writes nothing commits nothing.
                 assert engine.write(lambda txn: txn.get(1, P, b"kept")) == b"before"
             writable(engine)
 
@@ -185,7 +185,7 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
 
 
 def check_an_unknown_commit_is_whole_or_nothing(opener: Opener) -> None:
-    """The bodies hear that nobody can tell; what is there is all of a body or nothing, and stays so."""
+    """The bodies end with CommitUnknown; all writes of a body are there or none, and that stays so."""
     with opened(opener) as engine:
 
         def change(txn: Transaction, name: bytes) -> None:
@@ -223,7 +223,7 @@ def check_an_unknown_commit_is_whole_or_nothing(opener: Opener) -> None:
 
 
 def check_an_interrupted_body_leaves_nothing(opener: Opener) -> None:
-    """What is no `Exception` leaves the engine's methods as it is; the body can be run again."""
+    """A BaseException of a body passes through the engine's methods; the body can be run again."""
     with opened(opener) as engine:
 
         class Interrupted(BaseException):
@@ -300,6 +300,34 @@ def check_stamps_never_decrease(opener: Opener) -> None:
         assert stamps_of(engine, 1, P) == [5, 5, 7, 7, 7, 256, 300, 300, 301]
         assert stamps_of(engine, 1, Q) == [1]
         assert stamps_of(engine, 2, P) == [2]
+
+
+def check_stamps_of_many_threads_never_decrease(opener: Opener) -> None:
+    """Threads and submitters append to one log, each with times of its own."""
+    with opened(opener) as engine:
+        barrier = Barrier(4)
+
+        def append(txn: Transaction, stamp: int) -> None:
+            txn.append(1, P, stamped(stamp), 1)
+
+        def work(seed: int) -> None:
+            barrier.wait()
+            for n in range(50):
+                engine.write(partial(append, stamp=(seed * 37 + n * 61) % 1_000))
+
+        threads = [Thread(target=work, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        barrier.wait()
+        outcomes = Outcomes(50)
+        for n in range(50):
+            engine.submit(partial(append, stamp=n * 53 % 1_000), outcomes)
+        for thread in threads:
+            thread.join()
+        outcomes.wait()
+        stamps = stamps_of(engine, 1, P)
+        assert len(stamps) == 200
+        assert stamps == sorted(stamps)
 
 
 def check_a_failed_commit_stamps_nothing(opener: Opener) -> None:

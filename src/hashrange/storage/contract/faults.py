@@ -1,9 +1,9 @@
 """Commits that fail, for tests: `Engine.commit_fault`, made easy.
 
-    with failing(engine):                         commits fail when all has reached the store
-    with failing(engine, "before"):               when nothing has
-    with failing(engine, "after", unknown=True):  nobody can tell; what was written stands
-    with failing(engine, "before", unknown=True): nobody can tell; nothing was written
+    with failing(engine):                         commits fail when all writes have reached the store
+    with failing(engine, "before"):               commits fail before any write has reached it
+    with failing(engine, "after", unknown=True):  the outcome is unknown; the writes stand
+    with failing(engine, "before", unknown=True): the outcome is unknown; nothing was written
 
 They work on every engine, which `contract.CHECKS` makes sure of.
 """

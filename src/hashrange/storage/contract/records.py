@@ -1,6 +1,6 @@
-"""The contract's checks of records: what is put is found, in order, whole or not at all.
+"""The contract's checks of records: records that are put are found, in order, whole or not at all.
 
-Also what all checks are made of: opening, expecting, waiting. See `contract`.
+Also the parts of all checks: opening, expecting, waiting. See `contract`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Check = Callable[[Opener], None]
 P: Final = b"partition-bytes1"
 Q: Final = b"partition-bytes2"
 
-# Every byte, pairs around the borders, and the empty string: what ordering goes wrong on.
+# Sorts that an engine easily puts in a wrong order.
 AWKWARD: Final = (
     b"",
     b"\x00",
@@ -40,7 +40,7 @@ AWKWARD: Final = (
 
 
 class Stop(Exception):
-    """What failing bodies raise."""
+    """The exception of failing bodies."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """An engine over another one that runs every body several times, as the contract allows.
 
-For tests of everything above the contract: what is right on an engine must be right on `Reruns(engine)`. A
-body is run
+For tests of everything above the contract: code that is right on an engine must be right on `Reruns(engine)`.
+A body is run
 
 1. from its beginning up to its first read, which is interrupted by a `BaseException`; then up to its second
    read, and so on (`interruptions_max` times at most), as by an engine that has to fetch what a body reads;
@@ -48,7 +48,7 @@ class Reruns:
 
     @property
     def commit_fault(self) -> CommitFault | None:
-        """That of the engine under it."""
+        """The fault of the engine under it."""
         return self.inner.commit_fault
 
     @commit_fault.setter
@@ -127,7 +127,7 @@ class _Runs:
         self.is_last = False
 
     def run(self, inner: Any) -> Any:
-        """What the engine runs instead of the body."""
+        """The function that the engine runs instead of the body."""
         if self.is_last and not self._alone:
             return self._body(inner)
         watched = _Watched(inner, self)
