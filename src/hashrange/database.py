@@ -32,6 +32,7 @@ from hashrange.errors import (
     InternalServerError,
     RequestViolation,
     SerializationException,
+    ServiceError,
     UnknownOperationException,
     ValidationException,
     bare,
@@ -85,7 +86,8 @@ Done = Callable[[Any, Exception | None], None]
 Encode = Callable[[Answer], Any]
 
 Charge = Callable[[str, Caller, Bill], None]
-"""Called with the operation, the caller and the bill of a request that was answered. May not take long."""
+"""Called with the operation, the caller and the bill of a request that was answered, or that a condition
+refused. May not take long."""
 
 Wait = Callable[[float], None]
 
@@ -101,7 +103,7 @@ class Database:
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` holds the
     boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
     `charge` is called with what each request consumed, when its outcome is known, on the thread that delivers
-    the outcome. While it is None, no bills are made.
+    the outcome; a refused request may have consumed something as well. While it is None, no bills are made.
     """
 
     def __init__(
@@ -196,6 +198,10 @@ class Database:
             raise
         except CommitError as error:  # the engine has logged it, once for all that it fails
             raise _unacknowledged(error)  # noqa: B904 (it knows its cause)
+        except ServiceError as error:
+            if error.bill is not None and self.charge is not None:
+                self.charge(operation, caller, error.bill)
+            raise
         if not entry.consumes:
             return result  # type: ignore[no-any-return]
         answer: Answer = result[0]
@@ -526,7 +532,14 @@ class _Asked:
         elif isinstance(error, Stopped):
             self.database.go_on_aside(self)
         else:
-            self.done(None, self.database.translated(self.operation, self.request, error))
+            self.failed(self.database.translated(self.operation, self.request, error))
+
+    def failed(self, error: Exception) -> None:
+        """Tell the error, and charge for what the refused request consumed."""
+        charge = self.database.charge
+        if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
+            charge(self.operation, self.caller, error.bill)
+        self.done(None, error)
 
     def run_aside(self) -> None:
         """Run the body on this thread, however long it takes, and deliver the outcome."""
@@ -536,7 +549,7 @@ class _Asked:
             answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
         except Exception as error:
             told = database.translated(self.operation, self.request, error)
-            database.deliver(partial(self.done, None, bare(told)))
+            database.deliver(partial(self.failed, bare(told)))
             return
         database.deliver(partial(self.answered, answer))
 
@@ -558,8 +571,8 @@ def _wait(seconds: float) -> None:
 
 
 def _unacknowledged(error: CommitError) -> InternalServerError:
-    """What a client hears of a commit that failed, or may have. Its cause is set here, because a compiled
-    `raise ... from` sets none."""
+    """The error for the client of a commit that failed, or whose outcome is unknown. Its cause is set here,
+    because a compiled `raise ... from` sets none."""
     told = InternalServerError(INTERNAL)
     told.__cause__ = error
     return told

@@ -49,9 +49,11 @@ class ServiceError(Exception):
     """An error answer.
 
     `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
-    `members` are further members of the error's shape, in wire form.
+    `members` are further members of the error's shape, in wire form. `bill` is what the refused request
+    consumed (`tables.data.capacity`); None: nothing.
     """
 
+    bill: Any = None
     status: ClassVar[int] = 400
     namespace: ClassVar[str] = _DYNAMODB
     message_member: ClassVar[str] = "message"
@@ -142,7 +144,9 @@ class AccessDeniedException(ServiceError):
 
 
 class ConditionalCheckFailedException(ServiceError):
-    pass
+    """`units` are the write units that the refused write consumed."""
+
+    units: int = 0
 
 
 class TransactionCanceledException(ServiceError):
@@ -187,7 +191,9 @@ class LimitExceededException(ServiceError):
 
 
 class DuplicateItemException(ServiceError):
-    pass
+    """`units` are as in `ConditionalCheckFailedException`."""
+
+    units: int = 0
 
 
 class ItemCollectionSizeLimitExceededException(ServiceError):

@@ -125,7 +125,7 @@ def test_the_bill_is_what_the_answer_shows(how: str, reruns: bool) -> None:
         assert (name, caller) == (operation, CALLER)
         splits = operation in ("TransactGetItems", "TransactWriteItems", "ExecuteTransaction")
         assert [part.wire("INDEXES", splits=splits) for part in bill] == shown(other)
-        # The bill is made, but not shown; and nobody has to pay for a bill that nobody wants.
+        # The bill is made, but not shown; a database without `charge` makes none.
         assert answer == other == asked(alone, operation, request, how)
         asked(billed, operation, wanted, how) if operation in ("GetItem", "Query", "Scan") else None
         bills.clear()
@@ -133,8 +133,99 @@ def test_the_bill_is_what_the_answer_shows(how: str, reruns: bool) -> None:
 
 def test_every_operation_that_consumes_has_a_bill() -> None:
     consuming = {name for name, entry in REGISTRY.items() if entry.consumes}
-    assert {operation for operation, _ in REQUESTS} == consuming
-    assert consuming & {"CreateTable", "ListTables", "GetRecords"} == set()
+    assert {operation for operation, _ in REQUESTS} | {"GetRecords"} == consuming
+    assert consuming & {"CreateTable", "ListTables", "GetShardIterator"} == set()
+
+
+ABSENT = {"ConditionExpression": "attribute_not_exists(p)"}
+PRESENT = {"ConditionExpression": "attribute_exists(p)"}
+LARGER = ITEM | {"v": {"S": "x" * 4_500}}
+NOWHERE = {"p": {"S": "nowhere"}, "s": {"N": "1"}}
+INSERT_AGAIN = "INSERT INTO \"table\" VALUE {'p': 'a', 's': 1}"
+UPDATE_OTHER = "UPDATE \"table\" SET v = 'y' WHERE p = 'a' AND s = 1 AND v = 'other'"
+INSERT_OTHER = "INSERT INTO other VALUE {'p': 'z'}"
+PUT_OTHER = {"Put": {"TableName": "other", "Item": {"p": {"S": "z" * 1_500}}}}
+CHECKED = {"ConditionCheck": T | {"Key": KEY} | ABSENT}
+# With what they consume, while the table holds ITEM, of 3 KB, and the other one nothing.
+REFUSED: list[tuple[str, dict[str, Any], dict[str, float]]] = [
+    ("PutItem", T | {"Item": ITEM} | ABSENT, {"table": 3}),
+    ("PutItem", T | {"Item": KEY} | ABSENT, {"table": 3}),
+    ("PutItem", T | {"Item": LARGER} | ABSENT, {"table": 5}),
+    ("PutItem", T | {"Item": ITEM | NOWHERE} | PRESENT, {"table": 3}),
+    ("UpdateItem", UPDATE | {"Key": NOWHERE} | PRESENT, {"table": 1}),
+    ("UpdateItem", UPDATE | ABSENT, {"table": 3}),
+    ("DeleteItem", T | {"Key": KEY} | ABSENT, {"table": 3}),
+    ("DeleteItem", T | {"Key": NOWHERE} | PRESENT, {"table": 1}),
+    ("TransactWriteItems", {"TransactItems": [PUT_OTHER, CHECKED]}, {"other": 4, "table": 6}),
+    ("ExecuteStatement", {"Statement": INSERT_AGAIN}, {"table": 3}),
+    ("ExecuteStatement", {"Statement": UPDATE_OTHER}, {"table": 3}),
+    (
+        "ExecuteTransaction",
+        {"TransactStatements": [{"Statement": INSERT_OTHER}, {"Statement": INSERT_AGAIN}]},
+        {"other": 2, "table": 6},
+    ),
+    # Refused for another reason than a condition.
+    ("PutItem", T | {"Item": {"p": {"S": "a"}}}, {}),
+    ("GetItem", {"TableName": "none", "Key": KEY}, {}),
+    ("TransactWriteItems", {"TransactItems": [PUT_OTHER, {"Put": T | {"Item": {"p": {"S": "a"}}}}]}, {}),
+]
+
+
+@pytest.mark.parametrize("how", ["execute", "submit", "run_aside"])
+@pytest.mark.parametrize("reruns", [False, True])
+def test_a_write_whose_condition_fails_is_paid_for(how: str, reruns: bool) -> None:
+    database = made(Reruns(MemoryEngine()) if reruns else MemoryEngine())
+    asked(database, "PutItem", T | {"Item": ITEM}, how)
+    bills: list[tuple[str, Caller, Bill]] = []
+    database.charge = lambda *charged: bills.append(charged)
+    for operation, request, units in REFUSED:
+        with pytest.raises(ServiceError):
+            asked(database, operation, request, how)
+        charged = [(CALLER, part.table_name, part.wire("INDEXES")) for _, _, bill in bills for part in bill]
+        shown = {name: {"CapacityUnits": float(one)} for name, one in units.items()}
+        assert charged == [
+            (CALLER, name, {"TableName": name, **one, "Table": one}) for name, one in shown.items()
+        ]
+        assert all(part.writes for _, _, bill in bills for part in bill)
+        assert len(bills) == bool(units)
+        bills.clear()
+
+
+def test_a_refused_member_of_a_batch_is_paid_for_and_not_shown() -> None:
+    database = made(MemoryEngine())
+    database.execute("PutItem", T | {"Item": copy.deepcopy(ITEM)})
+    bills: list[Bill] = []
+    database.charge = lambda operation, caller, bill: bills.append(bill)
+    statements = [{"Statement": one} for one in (UPDATE_OTHER, INSERT_OTHER)]
+    request = {"Statements": statements, "ReturnConsumedCapacity": "TOTAL"}
+    answer = asked(database, "BatchExecuteStatement", request, "execute")
+    assert answer["ConsumedCapacity"] == [{"TableName": "other", "CapacityUnits": 1.0}]
+    [bill] = bills
+    assert {part.table_name: part.table for part in bill} == {"other": 1.0, "table": 3.0}
+
+
+@pytest.mark.parametrize("how", ["execute", "submit", "run_aside"])
+def test_reading_a_stream_costs_a_unit_of_streams_for_each_get_records(how: str) -> None:
+    database = made(MemoryEngine())
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    table = database.execute("UpdateTable", {"TableName": "other", "StreamSpecification": stream})
+    arn = table["TableDescription"]["LatestStreamArn"]
+    for number in range(3):
+        database.execute("PutItem", {"TableName": "other", "Item": {"p": {"S": f"{number}" * 2_000}}})
+    bills: list[Bill] = []
+    database.charge = lambda operation, caller, bill: bills.append(bill)
+    described = asked(database, "DescribeStream", {"StreamArn": arn}, how)
+    [shard] = described["StreamDescription"]["Shards"]
+    place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+    iterator = asked(database, "GetShardIterator", place, how)["ShardIterator"]
+    assert bills == []
+    for records in (3, 0):
+        answer = asked(database, "GetRecords", {"ShardIterator": iterator}, how)
+        assert len(answer["Records"]) == records
+        iterator = answer["NextShardIterator"]
+        [[part]] = bills
+        assert (part.table_name, part.stream, part.table) == ("other", 1, 0.0)
+        bills.clear()
 
 
 def test_a_repeated_transaction_pays_for_reading() -> None:

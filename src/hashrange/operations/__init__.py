@@ -97,7 +97,7 @@ REGISTRY: Final[dict[str, Operation]] = {
         reads_only=_of_statements("execute_transaction", "reads_only"),
     ),
     "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
-    "GetRecords": Operation(get_records.prepare, writes=False),
+    "GetRecords": Operation(get_records.prepare, writes=False, consumes=True),
     "GetShardIterator": Operation(get_shard_iterator.prepare, writes=False),
     "ListStreams": Operation(list_streams.prepare, writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),

@@ -60,7 +60,8 @@ class Operation(msgspec.Struct, frozen=True):
     """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 
     The body of an operation that `consumes` capacity returns its bill beside the answer, because it may run
-    several times, and only the run that counts is to be paid. The body of another returns the answer alone.
+    several times, and only the run that counts is to be paid. The body of another returns the answer alone. A
+    refused request that consumed something has its bill in the error.
     `reads_only`, for an operation that may write, returns whether a request only reads.
     """
 
@@ -90,6 +91,12 @@ def scope_of(account_id: str, region: str, settings: Settings) -> str:
         return ""
     account = account_id if settings.separate_accounts else _SHARED
     return f"{account}/{region if settings.separate_regions else _SHARED}"
+
+
+def separations_of(scope: str) -> tuple[bool, bool]:
+    """Whether accounts, and whether regions, were separate for the callers of a scope."""
+    account, _, region = scope.partition("/")
+    return account not in ("", _SHARED), region not in ("", _SHARED)
 
 
 def is_in_scope(scope: str, account_id: str, region: str) -> bool:

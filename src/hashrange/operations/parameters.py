@@ -79,7 +79,7 @@ def known(member: Request, shape: Structure) -> Request:
 
 
 def names_only(request: Request) -> Substitutions:
-    """The placeholders of a request that can hold no values; what it has under their name is ignored."""
+    """The placeholders of a request that takes no ExpressionAttributeValues and ignores such a member."""
     return Substitutions(request.get("ExpressionAttributeNames"))
 
 

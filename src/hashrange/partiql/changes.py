@@ -117,10 +117,16 @@ def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion
     """
     try:
         return writes.perform(txn, table, write, occasion)
-    except ConditionalCheckFailedException:
+    except ConditionalCheckFailedException as error:
         if isinstance(bound.prepared.statement, Insert):
-            raise DuplicateItemException(DUPLICATE) from None
+            raise _duplicate(error.units) from None
         raise
+
+
+def _duplicate(units: int) -> DuplicateItemException:
+    error = DuplicateItemException(DUPLICATE)
+    error.units = units
+    return error
 
 
 def returned(bound: Bound, write: Write, outcome: Outcome) -> Any | None:

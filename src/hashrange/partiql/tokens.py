@@ -62,7 +62,7 @@ class StatementCursor(Cursor):
     def __init__(self, text: str) -> None:
         super().__init__(text, STATEMENT)
         if not all(map(_is_readable, self.tokens)):
-            # What is no token is told before any rule of the grammar, and not told what it is ([report]
+            # Text that is no token is reported before any rule of the grammar, and is not quoted ([report]
             # paritysuite, of `#`, an unclosed comment and numbers beyond a decimal's 32 bits).
             raise malformed("")
 

@@ -61,8 +61,8 @@ def query_reading(request: Request, scope: str, *, billed: bool) -> Reading:
     mode = capacity.wanted(request, billed=billed)
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
     subs = parameters.substitutions(request)
-    # The order of DynamoDB Local: a legacy key condition before its filter, an expression after it; and that
-    # this is none of keys is told after placeholders that are not used.
+    # The order of DynamoDB Local: errors of a legacy key condition come before those of its filter, errors of
+    # an expression after them. A condition that is not one of keys is reported after unused placeholders.
     text = request.get("KeyConditionExpression")
     comparisons = _legacy_key_condition(request) if text is None else []
     test, project, select, start = _shared(request, subs, "QueryFilter")

@@ -13,7 +13,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hashrange import partiql
-from hashrange.errors import DUPLICATE_KEYS, ServiceError, ValidationException
+from hashrange.errors import (
+    DUPLICATE_KEYS,
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    ServiceError,
+    ValidationException,
+)
 from hashrange.operations.context import Answer, Billed, Context, Request
 from hashrange.operations.statements.execute_statement import ONLY_IN_TRANSACTIONS
 from hashrange.partiql import changes, reads
@@ -70,12 +76,14 @@ class _Ready(NamedTuple):
 
 
 class _Totals:
-    """The capacity that the batch consumes, by table in the order of the statements."""
+    """The capacity that the batch consumes: by table, in the order of the statements, and by its members
+    whose condition failed. The answer does not show the latter ([report] local)."""
 
-    __slots__ = ("by_table", "writes")
+    __slots__ = ("by_table", "refused", "writes")
 
     def __init__(self, *, writes: bool) -> None:
         self.by_table: dict[str, capacity.Consumed] = {}
+        self.refused: capacity.Bill = capacity.NO_BILL
         self.writes = writes
 
     def of(self, table_name: str) -> capacity.Consumed:
@@ -108,7 +116,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
         bill = tuple(totals.by_table.values())
         if mode:
             answer["ConsumedCapacity"] = capacity.wires(bill, mode)
-        return answer, bill
+        return answer, bill + totals.refused
 
     return body
 
@@ -187,6 +195,8 @@ def _writes(
             outcome = changes.perform(txn, one.table, one.bound, one.write, occasion)
         except ServiceError as error:
             answers.append(_failure(error, name))
+            if isinstance(error, ConditionalCheckFailedException | DuplicateItemException):
+                totals.refused += capacity.refused(name, error.units)
             continue
         totals.of(name).add_write(one.table, outcome.units)
         item = changes.returned(one.bound, one.write, outcome)

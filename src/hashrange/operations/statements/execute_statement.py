@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hashrange import partiql
-from hashrange.errors import ValidationException
+from hashrange.errors import ConditionalCheckFailedException, DuplicateItemException, ValidationException
 from hashrange.operations.context import Answer, Billed, BilledReadBody, BilledWriteBody, Context, Request
 from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
@@ -69,7 +69,11 @@ def _write(
         table = catalog.open_active(txn, name, context.scope)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         changes.check_paths(table, bound)
-        outcome = changes.perform(txn, table, bound, write, occasion)
+        try:
+            outcome = changes.perform(txn, table, bound, write, occasion)
+        except (ConditionalCheckFailedException, DuplicateItemException) as error:
+            error.bill = capacity.refused(name, error.units)
+            raise
         item = changes.returned(bound, write, outcome)
         answer: Answer = {"Items": [] if item is None else [item]}
         if mode is None:

@@ -196,7 +196,7 @@ def _write_body(
                     _check_exists(table, bound)
             attempts.append(_attempt(txn, table, bound, occasion, addresses, show_item=show))
         check_distinct(addresses)
-        outcomes = run_all(txn, attempts, claim, occasion)
+        outcomes = run_all(txn, names, attempts, claim, occasion)
         answer: Answer = {"Responses": []}
         if mode is None:
             return answer, capacity.NO_BILL

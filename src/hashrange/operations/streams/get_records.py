@@ -10,11 +10,12 @@ from typing import Any, Final
 import orjson
 
 from hashrange.errors import TrimmedDataAccessException
-from hashrange.operations.context import Answer, Context, ReadBody, Request
+from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request
 from hashrange.operations.streams import iterators
 from hashrange.operations.streams.iterators import Position
 from hashrange.operations.streams.stream_requests import TRIMMED, limit_of, open_stream
 from hashrange.storage.api import Reader
+from hashrange.tables.data import capacity
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Stream
 
@@ -22,13 +23,13 @@ _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
 
 
-def prepare(request: Request, context: Context) -> ReadBody:
+def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a GetRecords."""
     limit = limit_of(request, _PAGE_RECORDS, "Limit should be less than or equal to")
     arn, position = iterators.parse(request["ShardIterator"], context.now)
     region = context.caller.region
 
-    def body(reader: Reader) -> Answer:
+    def body(reader: Reader) -> Billed:
         stream = open_stream(reader, arn, context.scope)
         shard = next((one for one in stream.shards if one.id == position.shard), None)
         if shard is None or position.after < shard.trimmed:
@@ -47,7 +48,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
         exhausted = shard.end is not None and complete and len(shown) < limit
         if not exhausted:
             answer["NextShardIterator"] = iterators.show(arn, Position(shard.id, after, context.now))
-        return answer
+        return answer, capacity.stream_read(stream.table) if context.billed else capacity.NO_BILL
 
     return body
 

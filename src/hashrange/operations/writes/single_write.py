@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hashrange import expressions
-from hashrange.errors import ITEM_TOO_LARGE, RequestViolation, ValidationException
+from hashrange.errors import (
+    ITEM_TOO_LARGE,
+    ConditionalCheckFailedException,
+    RequestViolation,
+    ValidationException,
+)
 from hashrange.expressions import legacy
 from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.operations import parameters
@@ -134,7 +139,12 @@ def run(
     def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, write.table_name, scope)
         writes.check_paths(table, write)
-        outcome = writes.perform(txn, table, write, occasion)
+        try:
+            outcome = writes.perform(txn, table, write, occasion)
+        except ConditionalCheckFailedException as error:
+            if mode is not None:
+                error.bill = capacity.refused(request["TableName"], error.units)
+            raise
         answer: Answer = {}
         returned = attributes(outcome)
         if returned is not None:

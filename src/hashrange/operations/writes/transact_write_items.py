@@ -89,7 +89,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
             else partial(writes.perform, txn, table, write, occasion, (partition, sort))
             for write, table, (_, partition, sort) in zip(batch, tables, addresses, strict=True)
         ]
-        outcomes = run_all(txn, attempts, claim, occasion)
+        outcomes = run_all(txn, given_names, attempts, claim, occasion)
         answer: Answer = {}
         bill = capacity.NO_BILL if mode is None else bill_of(given_names, outcomes)
         if mode:
@@ -162,7 +162,7 @@ def _write(member: Request, scope: str) -> tuple[Write, str]:
 def _first(
     make: Callable[[Request, str, int], Write], part: Request, scope: str, error: RequestViolation
 ) -> RequestViolation:
-    """What is told of an action that has `error`, and may have others.
+    """The error that is reported of an action, which has `error` and may have others.
 
     The text of its expressions comes first, then the names of its item or key, then how deep these go, then
     all else. [report] paritysuite, captures of 2026; that all rules of expressions come with their text is
@@ -228,14 +228,19 @@ def check_distinct(addresses: list[tuple[int, bytes, bytes]]) -> None:
 
 
 def run_all(
-    txn: Transaction, attempts: Sequence[Callable[[], Outcome]], claim: Claim | None, occasion: Occasion
+    txn: Transaction,
+    given_names: list[str],
+    attempts: Sequence[Callable[[], Outcome]],
+    claim: Claim | None,
+    occasion: Occasion,
 ) -> list[Outcome]:
     """Run every member of a transaction, and hold its items if transactions stay in flight.
 
+    `given_names` are the names of the members' tables, for the bill of a transaction that is cancelled.
     Raises `TransactionCanceledException` with all reasons if any member fails, and `ValidationException` if
     the transaction has too many bytes.
     """
-    outcomes = _outcomes(attempts)
+    outcomes = _outcomes(given_names, attempts)
     _check_size(outcomes)
     if claim is not None:
         claim.keep(txn, outcomes)
@@ -246,18 +251,33 @@ def run_all(
     return outcomes
 
 
-def _outcomes(attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
     outcomes: list[Outcome] = []
     reasons: list[dict[str, Any]] = []
+    units: list[int] = []
+    is_billed = False
     for attempt in attempts:
         try:
             outcomes.append(attempt())
             reasons.append({"Code": "None"})
+            units.append(outcomes[-1].units.table)
         except ServiceError as error:
             reasons.append(_reason(error))
+            units.append(0)
+            if isinstance(error, ConditionalCheckFailedException | DuplicateItemException):
+                units[-1] = error.units
+                is_billed = True
     if len(outcomes) != len(attempts):
-        raise TransactionCanceledException.of(reasons)
+        raise _canceled(reasons, capacity.canceled(given_names, units) if is_billed else None)
     return outcomes
+
+
+def _canceled(reasons: list[dict[str, Any]], bill: capacity.Bill | None) -> TransactionCanceledException:
+    """The error of a cancelled transaction. It is made here, because a variable of the function that raises
+    it would make a reference cycle with its traceback."""
+    error = TransactionCanceledException.of(reasons)
+    error.bill = bill
+    return error
 
 
 def _reason(error: ServiceError) -> dict[str, Any]:

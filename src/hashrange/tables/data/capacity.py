@@ -6,8 +6,17 @@ table, but not on its indexes (measured on the service: dynoxide pull request 18
 costs on the index too: one write for an entry that is added, removed or changed, two for an entry that moves
 to another key. Units are reported as float, as DynamoDB does.
 
-Source: Developer Guide, "DynamoDB read and write operations", and "Global Secondary Indexes: provisioned
-throughput considerations".
+A write whose condition fails consumes the write units of its table, and none of its indexes. Their number
+follows from the item that is there or, if it is larger, the item of the put ("DynamoDB read and write
+operations"; "Working with items and attributes" names only the item that is there). A transaction that a
+failed condition cancels consumes the units of all its members, as if it had succeeded [assumed]. Requests
+that are refused for another reason consume nothing [assumed].
+
+A GetRecords consumes one read request unit of streams, whatever it returns; other operations on streams
+consume nothing.
+
+Source: Developer Guide, "DynamoDB read and write operations", "Global Secondary Indexes: provisioned
+throughput considerations", and "Evaluate your DynamoDB streams usage".
 """
 
 from __future__ import annotations
@@ -46,10 +55,10 @@ class Consumed:
     """Adds up the units that one request consumes on one table: of writing if `writes`, else of reading.
 
     `table_name` is the name or ARN that the request gives. `table` are the units on the table itself, `local`
-    and `global_` those on its indexes, by their names.
+    and `global_` those on its indexes, by their names. `stream` are the read request units of its stream.
     """
 
-    __slots__ = ("global_", "local", "table", "table_name", "writes")
+    __slots__ = ("global_", "local", "stream", "table", "table_name", "writes")
 
     def __init__(self, table_name: str, *, writes: bool) -> None:
         self.table_name = table_name
@@ -57,6 +66,7 @@ class Consumed:
         self.table = 0.0
         self.global_: dict[str, float] = {}
         self.local: dict[str, float] = {}
+        self.stream = 0
 
     def add(self, units: float) -> None:
         """Add units consumed on the table itself."""
@@ -128,6 +138,31 @@ def transaction_reads(given_names: list[str], sizes: list[int]) -> Bill:
             total = totals[given] = Consumed(given, writes=False)
         total.add(read_units(size, consistent=True) * TRANSACTION_FACTOR)
     return tuple(totals.values())
+
+
+def refused(table_name: str, units: int) -> Bill:
+    """The bill of a write whose condition failed, which `tables.data.writes.perform` gives these units."""
+    consumed = Consumed(table_name, writes=True)
+    consumed.add(units)
+    return (consumed,)
+
+
+def canceled(given_names: list[str], units: list[int]) -> Bill:
+    """The bill of a transaction that a failed condition cancelled; `units` are those of its members."""
+    totals: dict[str, Consumed] = {}
+    for given, one in zip(given_names, units, strict=True):
+        total = totals.get(given)
+        if total is None:
+            total = totals[given] = Consumed(given, writes=True)
+        total.add(one * TRANSACTION_FACTOR)
+    return tuple(totals.values())
+
+
+def stream_read(table_name: str) -> Bill:
+    """The bill of a GetRecords."""
+    consumed = Consumed(table_name, writes=False)
+    consumed.stream = 1
+    return (consumed,)
 
 
 def wires(bill: Bill, mode: str, *, splits: bool = False) -> list[dict[str, Any]]:

@@ -143,8 +143,7 @@ def perform(
         # Told before a condition that fails.
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     if write.condition is not None and not write.condition(old_item or {}):
-        members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
-        raise ConditionalCheckFailedException(CONDITION_FAILED, **members)
+        raise _refused(write, old)
     if write.action == "check":
         units = WriteUnits(write_units(records.size_of(old) if old else 0), NO_INDEXES)
         return Outcome(table, partition, sort, old, old_item, old, old_item, units)
@@ -169,6 +168,16 @@ def perform(
         occasion,
     )
     return Outcome(table, partition, sort, old, old_item, new, new_item, units)
+
+
+def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException:
+    """The error of a write whose condition failed. It is made here, because a variable of the function that
+    raises it would make a reference cycle with its traceback."""
+    members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
+    error = ConditionalCheckFailedException(CONDITION_FAILED, **members)
+    sizes = [records.size_of(record) for record in (old, write.record) if record is not None]
+    error.units = write_units(max(sizes, default=0))
+    return error
 
 
 def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
