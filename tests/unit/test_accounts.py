@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import (
@@ -63,6 +64,17 @@ class World:
             return str(self(caller, "GetItem", TableName=name, Key=KEY)["Item"]["v"]["S"])
         except ResourceNotFoundException:
             return None
+
+
+def create_table(database: Database, caller: Caller, name: str) -> None:
+    key = {"AttributeName": "pk", "AttributeType": "S"}
+    request = {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [key],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    }
+    database.execute("CreateTable", request, caller)
 
 
 HERE, THERE = Caller(account_id=ONE), Caller(account_id=OTHER)
@@ -137,7 +149,7 @@ def test_no_operation_finds_the_tables_of_another_account(operation: str) -> Non
     else:
         assert answer["Responses"][0]["Error"]["Code"] == "ResourceNotFound"
     assert world.value(HERE) == "mine"
-    # It does find one's own, beside which the other's stays as it is.
+    # It finds the caller's own table, and leaves the other caller's as it is.
     world.create(THERE, "theirs")
     world(THERE, operation, **request)
     assert world.value(HERE) == "mine"
@@ -274,3 +286,44 @@ def test_the_account_of_a_request_is_its_access_key_where_that_has_twelve_digits
     assert caller(ONE, "eu-west-1") == Caller("eu-west-1", ONE, ONE)
     assert caller("any", "eu-west-1") == Caller("eu-west-1", "000000000000", "any")
     assert caller("AKIAIOSFODNN7EXAMPLE", "us-east-1").account_id == "000000000000"
+
+
+FOUND = {
+    Settings(): "start the server without --separate-accounts and without --separate-regions to find them",
+    ACCOUNTS: "start the server with --separate-accounts and without --separate-regions to find them",
+    REGIONS: "start the server without --separate-accounts and with --separate-regions to find them",
+    BOTH: "start the server with --separate-accounts and with --separate-regions to find them",
+}
+
+
+@pytest.mark.parametrize("now", FOUND, ids=["shared", "accounts", "regions", "both"])
+def test_a_start_warns_of_tables_that_nobody_finds(now: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    engine = MemoryEngine()
+    for number, settings in enumerate(FOUND):
+        for caller in (HERE, THERE):
+            create_table(Database(engine, settings=settings), caller, f"{caller.account_id}-{number}")
+    warn_of_hidden_tables(Database(engine, settings=now))
+    owners = {
+        Settings(): "all callers",
+        ACCOUNTS: f"{ONE}/*, {OTHER}/*",
+        REGIONS: "*/us-east-1",
+        BOTH: f"{ONE}/us-east-1, {OTHER}/us-east-1",
+    }
+    warned = [getattr(record, "fields", {}) for record in caplog.records]
+    expected = [(2, owners[made], remedy) for made, remedy in FOUND.items() if made != now]
+    told = [(one["tables"], one["owners"], one["remedy"]) for one in warned]
+    assert sorted(told) == sorted(expected)
+
+
+def test_a_start_names_a_few_owners_and_counts_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    engine = MemoryEngine()
+    accounts = Database(engine, settings=ACCOUNTS)
+    for number in range(8):
+        create_table(accounts, Caller(account_id=f"{number:012}"), "pages")
+    warn_of_hidden_tables(accounts)
+    assert caplog.records == []
+    warn_of_hidden_tables(Database(engine))
+    [record] = caplog.records
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    assert fields["tables"] == 8
+    assert fields["owners"] == ", ".join(f"{number:012}/*" for number in range(5)) + " and 3 more"

@@ -207,6 +207,28 @@ def test_the_form_of_the_hot_path_is_told_as_it_is(monkeypatch: pytest.MonkeyPat
         assert form() == ("compiled" if told else "interpreted")
 
 
+def test_a_server_warns_of_tables_that_no_caller_finds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        serving, "serve", lambda database, **options: options["started"]("http://127.0.0.1:1")
+    )
+    with Database.open(tmp_path / "data") as database:
+        request = {
+            "TableName": "pages",
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "url", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "url", "KeyType": "HASH"}],
+        }
+        database.execute("CreateTable", request)
+    started = ("serve", "--data-dir", str(tmp_path / "data"))
+    assert "WARNING" not in invoke(*started).stderr
+    assert (
+        'WARNING the store holds tables that no caller finds tables=1 owners="all callers" '
+        'remedy="start the server without --separate-accounts and without --separate-regions to find them"\n'
+    ) in invoke(*started, "--separate-accounts").stderr
+
+
 def test_requests_are_logged_if_wanted_and_only_then(tmp_path: Path) -> None:
     for options, wanted in (((), False), (("--log-requests",), True), (("--log-level", "debug"), True)):
         with served("--memory", *options, cwd=tmp_path) as (process, started):

@@ -25,7 +25,8 @@ import click
 from hashrange import __version__, compiled, descriptors, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
-from hashrange.clock import SystemClock, VirtualClock, parse_moment, show_moment
+from hashrange.cli.owners import warn_of_hidden_tables
+from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
@@ -273,7 +274,7 @@ def command(
         engine = _open(memory, data_dir or DEFAULT_DATA_DIR)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
-    database = Database(engine, settings=_pick(Settings, limits), clock=clock)
+    database = _over(engine, _pick(Settings, limits), clock)
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
@@ -357,6 +358,12 @@ def _open(memory: bool, data_dir: Path) -> Engine:
     return EmbeddedEngine(data_dir)
 
 
+def _over(engine: Engine, settings: Settings, clock: Clock) -> Database:
+    database = Database(engine, settings=settings, clock=clock)
+    warn_of_hidden_tables(database)
+    return database
+
+
 def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str:
     if isinstance(error, socket.gaierror):
         return (
@@ -378,7 +385,7 @@ def _welcome(fields: dict[str, Any], region: str) -> str:
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
-    speed = form() if compiled() else f"{form()} (`make compile` makes it half as fast again)"
+    speed = form() if compiled() else f"{form()} (`make serve` compiles it: about 1.5 times as fast)"
     return f"""
 Hashrange {fields["version"]}
 

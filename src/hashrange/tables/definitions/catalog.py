@@ -167,6 +167,15 @@ def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:
         yield _full_name(sort), stored
 
 
+def owners(reader: Reader) -> dict[str, int]:
+    """The scopes that have tables, each with the number of its tables."""
+    found: dict[str, int] = {}
+    for sort, _ in reader.scan(CATALOG_SPACE, TABLE):
+        scope = sort.decode(errors="backslashreplace").rpartition("/")[0]
+        found[scope] = found.get(scope, 0) + 1
+    return found
+
+
 def spaces_end(reader: Reader) -> int:
     """The next space number: it is above all space numbers that were ever given."""
     stored = reader.get(CATALOG_SPACE, _NEXT_SPACE, b"")
