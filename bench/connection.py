@@ -45,7 +45,7 @@ class Connection:
         self._socket.sendall(request)
 
     def end(self) -> None:
-        """Say that no more requests come; answers still do."""
+        """Tell the server that no more requests come; its answers still arrive."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def answer(self) -> tuple[int, bytes, bytes]:

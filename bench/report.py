@@ -149,7 +149,7 @@ def _versus(own: Cell | None, peer: Cell | None) -> str:
 
 
 def _derived(cells: Sequence[Cell]) -> list[str]:
-    """What a workload costs against its baseline on the same server, and the records a second it reads."""
+    """What a workload costs against its baseline on one server, and the records that it reads a second."""
     good = {(cell.title, cell.workload): cell for cell in cells if cell.problem is None}
     titles = list(dict.fromkeys(cell.title for cell in cells))
     rows = []

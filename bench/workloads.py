@@ -516,6 +516,6 @@ WORKLOADS: dict[str, Workload] = {
     )
 }
 
-# What "all" means: the large table takes long to fill, so its workload has to be named.
+# The workloads of "all". The large table takes long to fill, so its workload has to be named.
 USUAL_WORKLOADS: tuple[str, ...] = tuple(WORKLOADS)
 set_large_count(LARGE_COUNT)

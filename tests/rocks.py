@@ -1,4 +1,4 @@
-"""What tests ask RocksDB itself."""
+"""Counts of RocksDB itself, for tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A real `hashrange serve` in a process of its own, for tests that speak HTTP.
 
-Knows nothing of the package but its command line: what it proves, it proves about the program a user runs.
+Knows nothing of the package but its command line: so its tests hold for the program that a user runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a shape is, and the registry of them."""
+"""A shape of requests, and the registry of the shapes."""
 
 from __future__ import annotations
 

@@ -136,10 +136,10 @@ def loads(text: bytes | bytearray) -> Any:
 
 
 def discard(value: dict[str, Any]) -> None:
-    """Free what a large text was decoded to, which nobody needs any more.
+    """Free the value that a large text was decoded to, when it is no longer needed.
 
-    To let go of the whole would free millions of objects in one step, in which nothing else runs. What
-    somebody else holds is left alone.
+    It is freed in pieces: millions of objects that are freed in one step would hold up all other threads.
+    Objects that other code still refers to stay.
     """
     stack: list[Any] = [value]
     while stack:

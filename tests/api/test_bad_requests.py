@@ -1,4 +1,4 @@
-"""Bad requests of any size and depth get a small answer, by either door: over HTTP and in process.
+"""Bad requests of any size and depth get a small answer, over HTTP and in process.
 
 The threads that answer have stacks of 512 KB, as a program that embeds Hashrange may have them: a walk of a
 request that recurses too deeply ends the process where the modules are compiled.
@@ -201,7 +201,7 @@ def test_a_value_that_a_transaction_only_compares_may_be_a_level_deeper(
 
 @pytest.mark.parametrize("levels", [200, 250, 330, 1_000])
 def test_depth_of_what_is_unknown(door: Door, levels: int) -> None:
-    """What DynamoDB does not know is ignored, and may stand anywhere."""
+    """DynamoDB ignores members that it does not know, wherever they stand."""
     deep = b"[" * levels + b"]" * levels
     requests: list[tuple[str, Any]] = [
         ("PutItem", {"TableName": "music", "Item": KEY, "Unknown": deep}),

@@ -115,7 +115,7 @@ def test_an_index_of_a_large_table_is_filled_in_the_background(database: Databas
         count(database)
     with pytest.raises(LimitExceededException):
         create_index(database, "another")
-    # What changes meanwhile is in the index as well, once.
+    # Items that change meanwhile are in the index as well, once.
     database.sweep()
     for n in (0, MANY - 3):
         call(database, "PutItem", TableName="songs", Item={"id": {"N": str(n)}, "genre": {"S": "changed"}})

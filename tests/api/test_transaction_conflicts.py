@@ -1,4 +1,4 @@
-"""Transactions that stay in flight (`--transaction-seconds`): who meets one is refused, as by DynamoDB.
+"""Transactions that stay in flight (`--transaction-seconds`): other requests for their items are refused.
 
 Sources: Developer Guide, "Transaction conflict handling in DynamoDB"; API reference, TransactWriteItems.
 """

@@ -1,4 +1,4 @@
-"""aioboto3 (aiobotocore with resources): the program and what it does are in `aioboto3/tour.py`."""
+"""aioboto3 (aiobotocore with resources): `aioboto3/tour.py` uses it, and these tests check its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamoDB-Toolbox: what is done is in `node/toolbox.mjs`, what it sees is here."""
+"""DynamoDB-Toolbox: `node/toolbox.mjs` uses it, and these tests check what the program prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dynamoose: what is done is in `node/moose.mjs`, what it sees is here."""
+"""Dynamoose: `node/moose.mjs` uses it, and these tests check what the program prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElectroDB: what is done is in `node/electro.mjs`, what it sees is here."""
+"""ElectroDB: `node/electro.mjs` uses it, and these tests check what the program prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The AWS SDK for JavaScript v3, with lib-dynamodb: what it does is in `node/sdk.mjs`, what it sees here."""
+"""The AWS SDK for JavaScript v3, with lib-dynamodb: `node/sdk.mjs` uses it, these tests check its output."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The crash of the machine: a child writes under a journal, the power fails at random moments of it, and what
-the disk may hold then is opened: all that was acknowledged is there, and half of nothing.
+"""The crash of the machine: writes survive a power failure.
 
-One life of a child is cut off many times; the next begins with what the last cut left.
+A child writes, and a journal keeps what it asks of the file system. For random moments of the journal, the
+test makes the disk as a power failure may leave it (`power`), and opens the store on it: all acknowledged
+writes must be there, and none in part. One child is cut off at many moments; the next child begins on the
+disk of the last one.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def build(directory: Path) -> Path | None:
 
 
 def bodies_done(reader: Reader) -> int:
-    """How many bodies a reader sees the work of."""
+    """The number of bodies whose records a reader sees."""
     return int(reader.get(storage_level.COUNTER, storage_level.P, b"") or b"0")
 
 
@@ -76,7 +78,7 @@ def live(directory: str, acknowledge: Acknowledge) -> None:
             thread.start()
         seen = 0
         while any(thread.is_alive() for thread in threads):
-            # What a reader was shown is not to be lost either.
+            # Records that a reader was shown must not be lost either.
             count = engine.read(bodies_done)
             if count != seen:
                 acknowledge(f"seen {count}")
@@ -103,7 +105,7 @@ def play(directory: Path, library: Path, rounds: int, seed: int) -> int:
         journal.unlink(missing_ok=True)
         _run(root / "new" / "data", library, journal, root)
         events = list(read_journal(journal))
-        # Half of them right after something was acknowledged: it is the worst moment.
+        # Half of the moments come right after an acknowledgement, which is the worst time for a crash.
         moments = [at + 1 for at, event in enumerate(events) if event.kind == "A"]
         cuts = sorted(
             chance.choice(moments) if chance.random() < 0.5 else chance.randrange(len(events))

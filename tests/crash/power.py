@@ -99,7 +99,7 @@ class Disk:
         return node
 
     def follow(self, event: Event) -> None:
-        """Do what the program did."""
+        """Apply an event of the journal to the disk."""
         path = event.path
         if event.kind == "C":
             node = self._inodes[event.inode] = File()

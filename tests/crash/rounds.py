@@ -51,7 +51,7 @@ def kill_one(level: str, directory: Path, chance: random.Random) -> list[str]:
     output = child.stdout
     lines: list[bytes] = []
     if chance.random() < 0.7:
-        # Amid its work.
+        # While it works.
         lines.append(output.readline())
         assert lines[0], "the child ended by itself"
         delay = chance.uniform(0, WORK_SECONDS_MAX)

@@ -6,7 +6,7 @@ Body number i of worker w, all in one transaction:
     COUNTER  one record    its number goes up by one
     LOG      one record    "w i number", appended
 
-so the log tells everything else, and half a body cannot hide.
+The log says which bodies were done, so the check finds a body that was done in part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The disk of the crashes of the machine drops what was not synced, and keeps what was."""
+"""The simulated disk drops writes that were not synced when the power failed, and keeps the others."""
 
 from __future__ import annotations
 

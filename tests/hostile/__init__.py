@@ -2,12 +2,12 @@
 
     python -m hostile         as many mutations as one has time for (`make hostile MUTATIONS=1000000`)
     seeds       valid requests of every operation, and those of the golden scripts
-    material    what mutations put where it does not belong
+    material    the values and bytes that mutations put in wrong places
     mutations   a broken request from a valid one: its values, its JSON text, its headers, its HTTP bytes
     answers     what a proper answer is
     shrinking   a smaller request that fails in the same way
     server      a server in a process of its own: its log, its memory, its tables
     run         sends, counts, checks
 
-Everything is drawn from a seed. What a run gives differs by ARNs and iterators alone, which hold times.
+All mutations are drawn from a seed. Two runs of one seed differ only in ARNs and iterators, which hold times.
 """

@@ -1,4 +1,4 @@
-"""What a proper answer is: to a request that was sent, and of a length that fits it."""
+"""Judges answers: a proper one belongs to a request that was sent, and has a length that fits it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import orjson
 # An error may quote the request, but not many times over.
 ERROR_BYTES_MAX = 64 * 1024
 _UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
-# The request was whole HTTP, and yet no call: these are answered by others than the API.
+# The request is valid HTTP, but no call of the API: other code answers it.
 _FOR_HEADERS = (b"healthy: ", _UNKNOWN_OPERATION)
 
 
 def is_refusal(status: int, head: bytes, body: bytes) -> bool:
-    """Whether it refuses the HTTP itself; the connection ends with it."""
+    """Whether the answer refuses the HTTP itself. The server closes the connection then."""
     return 400 <= status < 500 and not body and b"\r\nConnection: close\r\n" in head
 
 

@@ -1,4 +1,4 @@
-"""What mutations put where it does not belong: values, words, tokens, headers, bytes."""
+"""The values, words, tokens, headers and bytes that mutations put in wrong places."""
 
 from __future__ import annotations
 

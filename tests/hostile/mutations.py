@@ -26,11 +26,11 @@ KINDS = ("values", "text", "headers", "framing")
 _WEIGHTS = (78, 13, 6, 3)
 BODY_BYTES_MAX = 1 << 20
 
-# Of a request that was made long or deep already: to find a place in all of it takes too long.
+# How much of a long or deep request is searched for a place to break: all of it would take too long.
 _PLACES_MAX = 200
 _LEVELS_HELD_MAX = 64
 _DEEP = re.compile(rb'"\\u0001([0-3]) ([0-9]{1,4})"')
-# What stands before and behind a value at each level.
+# The text before and behind a value at each level.
 _FORMS = ((b'{"M":{"a":', b"}}"), (b'{"L":[', b"]}"), (b"[", b"]"), (b'{"a":', b"}"))
 
 

@@ -38,7 +38,7 @@ _REPEATED = re.compile(r"(.{1,20}?)\1{9,}")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, where the server's log says that it did, and a request that shows it."""
+    """A failure: its kind, its place in the server's log, and a request that shows it."""
 
     fault: str
     operation: str
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen."""
+    """The tally of a run."""
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: dict[tuple[str, ...], Failure] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Run:
         self.tally = Tally()
 
     def play(self, mutations: int) -> Tally:
-        """Send so many mutations; the tally says what came of them."""
+        """Send so many mutations, and count their outcomes in the tally."""
         done, start, noted = 0, time.monotonic(), time.monotonic()
         pid = self.target.started.process.pid
         own_start, server_start = time.process_time(), cpu_us(pid)

@@ -408,7 +408,7 @@ def golden_requests() -> dict[str, list[bytes]]:
 
 
 class Seeds:
-    """What to break: by operation, requests encoded as JSON."""
+    """The requests to break, encoded as JSON, by operation."""
 
     def __init__(self) -> None:
         self._golden = golden_requests()

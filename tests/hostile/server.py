@@ -103,7 +103,7 @@ class Target:
         self.ask("PutItem", {"TableName": CONTROL, "Item": CONTROL_ITEM})
 
     def check_control(self) -> None:
-        """The control item is what it was and a counter is exact; AssertionError if not."""
+        """Assert that the control item is unchanged and a counter is exact."""
         where = {"TableName": CONTROL, "Key": {"pk": {"S": "kept"}}, "ConsistentRead": True}
         found = self.ask("GetItem", where).get("Item")
         assert found == CONTROL_ITEM, f"the control item became {found}"
@@ -160,7 +160,7 @@ def error_lines(log: str) -> list[str]:
 
 
 def place_of(log: str) -> str:
-    """Where the last traceback of a log was raised, and as what: the same for the same fault."""
+    """The place and the type of the last traceback in a log; they are the same for the same fault."""
     frames = _FRAME.findall(log)
     if not frames:
         return ""

@@ -70,7 +70,7 @@ def _halve(container: Any, key: Any) -> bool:
 
 
 def _lift(container: Any, key: Any) -> bool:
-    """Put what is inside in the place of what holds it: for values nested deeper than needed."""
+    """Replace a container by one of its members: a value may be nested deeper than the failure needs."""
     value = container[key]
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if len(inner) != 1:

@@ -62,7 +62,7 @@ class TableMachine(RuleBasedStateMachine):
         for definition in strategies.definitions():
             self.model.tables[definition.name] = Table(definition)
             self.call("CreateTable", strategies.create_request(definition))
-            # Most of what goes wrong needs a few items to go wrong with.
+            # Most faults show only if there are a few items.
             for item in data.draw(st.lists(strategies.items(definition), min_size=4, max_size=8)):
                 self.put(definition.name, item)
             if data.draw(st.booleans(), label="expiry"):
@@ -336,7 +336,7 @@ class TableMachine(RuleBasedStateMachine):
         request = {**request, "ReturnConsumedCapacity": "INDEXES"}
         consistent = not (index and index.is_global) and data.draw(st.booleans())
         test = None
-        # A Query's filter may use only what the index holds; a Scan's finds nothing where there is nothing.
+        # A Query's filter may only use attributes of the index; for a Scan's filter the others are absent.
         only = index.included if index and operation == "Query" else None
         if data.draw(st.integers(0, 2)) == 0 and only != ():
             test = data.draw(strategies.filters(excluded, only), label="filter")
@@ -476,7 +476,7 @@ def read_units(items: list[Item | None] | list[Item], *, consistent: bool, toget
 
 
 def check_consumed(consumed: Answer, table: float, indexes: dict[str, float]) -> None:
-    """Fail unless a ConsumedCapacity is this."""
+    """Fail unless a ConsumedCapacity has these units."""
     given = {
         name: units["CapacityUnits"]
         for kind in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")

@@ -68,7 +68,7 @@ class Cost(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What one write did."""
+    """The effect of one write."""
 
     before: Item | None
     after: Item | None

@@ -1,8 +1,8 @@
 """What the machines make up: tables, keys, items, conditions and updates.
 
-Keys come from small pools, so that they meet again, and hold what order-preserving bytes get wrong: 00 and
-FF bytes, prefixes of each other, astral and surrogate-range neighbours, numbers of 38 digits at both ends of
-the range.
+Keys come from small pools, so that they meet again. The pools hold values that order-preserving bytes easily
+get wrong: 00 and FF bytes, prefixes of each other, astral and surrogate-range neighbours, numbers of 38
+digits at both ends of the range.
 """
 
 from __future__ import annotations

@@ -61,6 +61,6 @@ class EmbeddedMachine(TableMachine):
 
 @pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine])
 def test_history(machine: type[TableMachine], monkeypatch: pytest.MonkeyPatch) -> None:
-    # Background work in bites of a few items, so that histories of a few items meet their seams.
+    # Background work in bites of a few items, so that histories of a few items take several bites.
     monkeypatch.setattr(sweeps, "BITE_ITEMS", 3)
     run_state_machine_as_test(machine, settings=_HISTORIES)

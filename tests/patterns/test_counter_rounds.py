@@ -1,4 +1,4 @@
-"""Counters under all that goes wrong at once, by random rounds.
+"""Counters under many faults at once, by random rounds.
 
 Duplicates, disorder, faults, lost answers, deaths, resharding. Events come from a queue that delivers at
 least once: a delivery that was not acknowledged comes again, and some come twice or in any order without a
@@ -107,7 +107,7 @@ def test_events_count_once(client: Any, table: Table, rounds: range) -> None:
         values = simulation.perform(flows.values(names, consistent=True))
         assert values == dict(totals(events)), seed
         assert max(returned.values()) == 1, seed
-        # Lost answers notwithstanding, somebody was told that it was him who counted the event.
+        # Although answers are lost, one of the workers was told that it counted the event.
         assert {event.id for event in events} - returned.keys() <= {
             event.id for event in deliveries.failed
         }, seed

@@ -1,6 +1,6 @@
-"""Counters by example.
+"""Counters by example: what each call returns, writes and refuses.
 
-what each call returns, writes and refuses. The random rounds are in `test_counter_rounds`.
+The random rounds are in `test_counter_rounds`.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def test_many_shards(client: Any, table: Table) -> None:
 
 
 def test_a_shard_that_was_taken_away_and_added_again_is_not_closed(client: Any, table: Table) -> None:
-    """Who meant to close a shard, and slept, must not close the one that has its number now."""
+    """A process that slept before it closed a shard must not close the shard that has its number now."""
     sharded = ShardedCounters(client, table, 3)
     sharded.add("/")
     sleeper: Flow[None] = sharded._flows.reshard("/", 1)

@@ -1,4 +1,4 @@
-"""Feeds under all that goes wrong at once, by random rounds: no post is lost, and none repeated.
+"""Feeds under many faults at once, by random rounds: no post is lost, and none repeated.
 
 Authors post, edit and delete, readers follow and unfollow, workers fan out and die, an author is switched
 from writing to reading, and readers scroll from the top to the end, page by page and back, all at the same
@@ -142,7 +142,7 @@ class World:
         return posts
 
     def settle(self) -> Flow[None]:
-        """Say for certain who follows whom where nobody knew, and do all jobs."""
+        """Settle the follows whose outcome was unknown, and do all jobs."""
         for (reader, author), known in self.follows.items():
             if known is None:
                 yield from self.feeds.follow(reader, author)

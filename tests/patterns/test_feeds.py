@@ -143,7 +143,7 @@ def test_an_author_with_many_followers_is_read_instead(client: Any, table: Table
     feeds.follow("dave", "alice")
     work(feeds)
     feeds.post("alice", "read")
-    # Nobody has worked, and all see it.
+    # No worker has run yet, and all readers see the post.
     assert [contents(feeds.home(reader)) for reader in ("bob", "carol", "dave")] == [["read", "written"]] * 3
     assert feeds.following("bob") == ["alice"]
     assert feeds.unfollow("bob", "alice")

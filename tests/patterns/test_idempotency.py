@@ -1,6 +1,6 @@
-"""Idempotent handlers.
+"""Idempotent handlers: by example, and by random rounds.
 
-by example, and by random rounds with workers that die, lost answers and claims that run out.
+The rounds have workers that die, lost answers and claims that run out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Jobs.
+"""Jobs: by example, and by random rounds.
 
-by example, and by random rounds with workers that die, faults, lost answers and leases that run out.
+The rounds have workers that die, faults, lost answers and leases that run out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_a_job_is_taken_done_and_gone(client: Any, table: Table) -> None:
     assert (job.id, job.payload, job.attempts) == (identifier, "hello", 1)
     assert jobs.take() is None
     assert jobs.done(job)
-    assert jobs.done(job)  # gone is done
+    assert jobs.done(job)  # a job that is gone is done
     assert jobs.take() is None
     assert jobs.dead() == []
 

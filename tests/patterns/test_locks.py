@@ -1,6 +1,6 @@
-"""Locks.
+"""Locks: by example, and by random rounds.
 
-by example, and by random rounds with clocks that differ, holders that die or sleep, and lost answers.
+The rounds have clocks that differ, holders that die or sleep, and lost answers.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def test_no_two_hold_it_by_random_rounds(client: Any, table: Table, rounds: rang
                                 yield from attempt(locks.release(held))
                             held = None
             finally:
-                believing.pop(number, None)  # who died believes nothing
+                believing.pop(number, None)  # a process that died acts no more
 
         for number in range(4):
             simulation.start(lambda number=number: contend(number))  # type: ignore[misc]

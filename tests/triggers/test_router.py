@@ -1,4 +1,4 @@
-"""A Lambda handler of others as the function: PyPI's dynamodb-stream-router, unmodified."""
+"""A Lambda handler that somebody else wrote, as the function: PyPI's dynamodb-stream-router, unmodified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load harness: what it sends, how it reads what wrk, /proc and py-spy print, what it lets count."""
+"""The load harness: its requests, how it reads wrk, /proc and py-spy, and which results count."""
 
 from __future__ import annotations
 

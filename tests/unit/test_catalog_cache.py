@@ -1,4 +1,4 @@
-"""Decoded definitions are kept for the tables that there are, and not for those that there were."""
+"""Decoded definitions are kept for the tables that exist, and not for those that were changed or deleted."""
 
 from __future__ import annotations
 

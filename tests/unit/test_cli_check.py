@@ -1,4 +1,4 @@
-"""`hashrange check`: it only reads, tells of every kind of damage to the end, and repairs what can be."""
+"""`hashrange check`: it only reads, reports every kind of damage, and repairs what can be repaired."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class World:
 @pytest.fixture
 def settings() -> Settings:
     """The settings of `world`'s database; some tests have their own."""
-    # No sweep comes by chance: what happens, the change of the clock has done.
+    # No sweep runs by itself, so every effect comes from the change of the clock.
     return Settings(sweep_seconds=HOUR)
 
 

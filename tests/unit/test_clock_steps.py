@@ -63,7 +63,7 @@ class Token:
 
 
 class Stepping(RuleBasedStateMachine):
-    """The requests of a client of the server: sweeps come when they come."""
+    """The requests of a client of the server: sweeps may run between any two of them."""
 
     tends = False
 

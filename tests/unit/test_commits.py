@@ -1,4 +1,4 @@
-"""Commits that fail, or of which nobody can tell: what requests, clients and background work make of them."""
+"""Commits that fail, or whose outcome is unknown: what requests, clients and background work do then."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_the_request_is_a_server_error(
     assert isinstance(caught.value.__cause__, CommitUnknown if unknown else CommitFailed)
     settled(engine)
     assert count(database) == (unknown and moment == "after")
-    # The engine says so, and nobody else.
+    # Only the engine logs it.
     assert {record.name.rpartition(".")[0] for record in caplog.records} <= {"hashrange.storage.embedded"}
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_draft_is_committed_once(engine: Engine, moment: Moment) -> None:
-    """A long write that nobody can tell of is not run again behind the client's back."""
+    """A long write whose outcome is unknown is not run again: only its client may repeat it."""
 
     def body(txn: Transaction) -> None:
         txn.put(9, b"p", b"", b"%d" % (int(txn.get(9, b"p", b"") or b"0") + 1))
@@ -125,7 +125,7 @@ def test_a_transaction_with_a_token_is_repeated_by_the_client(tmp_path: Path, mo
 
 
 def test_the_background_work_goes_on_after_any_failure(engine: Engine) -> None:
-    """Each second commit of it fails, or nobody can tell: in the end all of it is done, and done once."""
+    """Each second commit fails, or its outcome is unknown: in the end all work is done, and done once."""
     clock = ManualClock(NOW)
     steady = [0.0]
     database = Database(engine, clock=clock, settings=Settings(gsi_delay_seconds=1.0, update_seconds=1.0))

@@ -1,4 +1,4 @@
-"""The documents say what is so: links lead somewhere, names exist, no operation is missing."""
+"""The documents are true: links lead somewhere, names exist, no operation is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that keep what they made of large values: the same results, nothing looked through often."""
+"""Conditions keep what they computed from large values: the results are the same, and come sooner."""
 
 from __future__ import annotations
 

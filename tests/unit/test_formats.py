@@ -419,7 +419,7 @@ def test_an_old_store_that_is_kept_takes_no_other_ones_place(second: Old) -> Non
 
 
 def test_memory_does_not_grow_with_the_store(second: Old, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is held between two batches is a batch."""
+    """The migration holds at most one batch of records in memory."""
     held: list[int] = []
     commit = migration._Copy._commit
 

@@ -1,4 +1,4 @@
-"""The wire protocol: what becomes a call, and the exact answers to what does not."""
+"""The wire protocol: which requests become calls, and the exact answers to those that do not."""
 
 from __future__ import annotations
 

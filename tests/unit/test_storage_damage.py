@@ -1,4 +1,4 @@
-"""Damage to a data directory: nothing is lost in silence, and what was refused was not changed.
+"""Damage to a data directory: no loss stays unnoticed, and a refused directory is not changed.
 
 Each test makes a store, stops it as a killed process leaves it (`killed`), damages its files, and opens it.
 """

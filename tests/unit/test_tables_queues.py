@@ -1,4 +1,4 @@
-"""Queues begin at their marks: nothing is missed, and what was taken out is not walked over."""
+"""Scans of queues begin at their marks: they miss no name, and do not walk over removed ones."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def sleeping(file: SourceFile) -> Iterator[str]:
 
 
 def lazy_expressions(file: SourceFile) -> Iterator[str]:
-    """Compiled, a generator expression is a list: it must stand where that is the same."""
+    """A compiled generator expression is a list, so it may only stand where a list gives the same."""
     consumed = {
         id(call.args[0])
         for call in ast.walk(file.tree)

@@ -1,4 +1,4 @@
-"""What an operation does not know is ignored: none looks at members that its shape lacks."""
+"""Operations ignore members that they do not know: none looks at members that its shape lacks."""
 
 from __future__ import annotations
 

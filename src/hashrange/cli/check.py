@@ -134,7 +134,7 @@ def _repair(directory: Path) -> None:
     outdated = store.outdated
     store.close()
     if outdated:
-        return  # what follows from the items is looked at when they are where they belong
+        return  # entries, sizes and totals follow from the items, which have to be migrated first
     engine = EmbeddedEngine(directory)
     try:
         for problem in mend(engine, progress=_progress):

@@ -263,10 +263,7 @@ class FeedFlows:
             yield from self._switch(job, author)
 
     def followers_now(self, author: str) -> Flow[list[str]]:
-        """The followers as of now, not a moment ago.
-
-        one who follows now and is missed here would miss the post.
-        """
+        """The followers as of now, by a consistent read: one that is missing here would miss the post."""
         return [
             item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}", consistent=True))
         ]
@@ -292,7 +289,7 @@ class FeedFlows:
     def _switch(self, job: Job, author: str) -> Flow[None]:
         """Have all followers read the author's posts; then stop writing them.
 
-        Whoever follows meanwhile reads.
+        Those who begin to follow meanwhile read them.
         """
         for reader in (yield from self.followers_now(author)):
             pushed, pulled = (

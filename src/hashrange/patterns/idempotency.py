@@ -74,7 +74,7 @@ class IdempotencyFlows:
             **self._at(key),
             "UpdateExpression": "SET #claim = :claim, #until = :until, #fingerprint = :fingerprint, "
             "#expires_at = :expires_at REMOVE #result",
-            # Nothing there; or a claim that ran out; or what is about to expire; or our own, its answer lost.
+            # No item; a claim that ran out; an item that is about to expire; or our own, its answer lost.
             "ConditionExpression": "attribute_not_exists(#fingerprint) OR #expires_at <= :seconds "
             "OR #claim = :claim "
             "OR (attribute_not_exists(#result) AND #until <= :now AND #fingerprint = :fingerprint)",

@@ -1,5 +1,5 @@
-"""What becomes of the records of a store that is brought over to another format: the part of whoever knows
-what records mean. `embedded.migration` reads and writes them."""
+"""The translation of records to another format: the part of a migration that knows what records mean.
+`embedded.migration` reads and writes the records."""
 
 from __future__ import annotations
 

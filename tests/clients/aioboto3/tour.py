@@ -77,7 +77,7 @@ async def with_client(client: Any, name: str) -> dict[str, Any]:
 
 
 async def failing(client: Any, table: Any) -> dict[str, Any]:
-    """What is refused, and a table that goes."""
+    """Requests that are refused, and a table that is deleted."""
     seen: dict[str, Any] = {}
     try:
         await table.put_item(

@@ -319,7 +319,7 @@ class _Copy:
     ) -> Iterator[tuple[bytes, bytes]]:
         space, partition, sort = unpack(key)
         if space == ENGINE_SPACE:
-            # Spaces of which nothing stays are left as a whole; the rest is the business of each store.
+            # Of the engine's own records only totals are copied, but not those of spaces that are left out.
             if partition == TOTALS and int.from_bytes(sort) not in self._left:
                 yield key, value
             return

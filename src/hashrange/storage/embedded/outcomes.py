@@ -53,7 +53,7 @@ class Batch(Layer):
 
     def meet(self, fault: CommitFault | None, moment: Moment) -> None:
         """Let the fault of a test, if there is one, fail the batch. Raises `Prevented` before the writes, the
-        fault's exception after them, and nothing if the writes stand although nobody can tell."""
+        fault's exception after them, and nothing if the writes stand and their outcome is unknown."""
         if fault is None:
             return
         try:
