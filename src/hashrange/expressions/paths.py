@@ -116,7 +116,7 @@ def pick(item: Item, trie: Trie) -> Item:
     without gaps."""
     result: Item = {}
     for name, node in trie.items():
-        pace.point()
+        pace.step()
         value = item.get(name)  # type: ignore[arg-type]
         if value is not None:
             found = value if isinstance(node, Leaf) else _pick_value(value, node)

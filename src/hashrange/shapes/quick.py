@@ -93,7 +93,7 @@ def _list_test(shape: List) -> Test:
         if type(value) is not list or not low <= len(value) <= high:
             return False
         for one in value:
-            pace.point()
+            pace.step()
             if not test(one):
                 return False
         return True

@@ -70,7 +70,7 @@ def kind(value: AttributeValue) -> str:
 
 def admit_item(item: Mapping[str, Any]) -> int:
     """Check and normalise every attribute of `item` in place. Returns its size in bytes."""
-    pace.point()
+    pace.step()
     return admit_members(item)
 
 
@@ -165,12 +165,15 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
     return _text_size(content)
 
 
-def portions(members: list[Any]) -> Iterator[list[Any]]:
+def portions(members: list[Any]) -> Iterable[list[Any]]:
     """The members in lists that a loop in C goes over in a short time; others may run before each of them."""
-    if len(members) <= _CHUNK_MEMBERS:
-        pace.point()
-        yield members
-        return
+    if len(members) > _CHUNK_MEMBERS:
+        return _portions(members)
+    pace.step()
+    return [members]
+
+
+def _portions(members: list[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(members), _CHUNK_MEMBERS):
         pace.point()
         yield members[start : start + _CHUNK_MEMBERS]
@@ -182,7 +185,11 @@ def in_order(name: str, members: Iterable[str]) -> list[str]:
     key = _ORDER[name]
     ordered = list(members)
     if len(ordered) <= _CHUNK_MEMBERS:
-        return sorted(ordered, key=key)
+        if key is None:
+            ordered.sort()
+        else:
+            ordered.sort(key=key)
+        return ordered
     runs = [sorted(portion, key=key) for portion in portions(ordered)]
     merged = []
     for place, member in enumerate(merge(*runs, key=key)):
@@ -268,9 +275,8 @@ def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
     if content and level >= NESTING_LEVELS_MAX:
         raise RequestViolation(TOO_DEEP)
     total = 3 + len(content)
-    for number, member in enumerate(content):
-        if not number & _POINT_MASK:
-            pace.point()
+    for member in content:
+        pace.step()
         total += _admit(member, level + 1)
     return total
 
@@ -280,7 +286,7 @@ def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
         raise RequestViolation(TOO_DEEP)
-    pace.point()
+    pace.step()
     return 3 + len(content) + admit_members(content, level=level + 1)
 
 
@@ -400,10 +406,10 @@ def value_size(value: AttributeValue) -> int:
         if name == "B":
             return _binary_size(content)
         if name == "M":
-            pace.point()
+            pace.step()
             return 3 + len(content) + item_size(content)
         if name == "L":
-            pace.point()
+            pace.step()
             return 3 + len(content) + _members_size(content)
         if name == "SS":
             return sum(len(member.encode()) for member in content)
@@ -436,7 +442,7 @@ def size_within(value: AttributeValue, bytes_max: int) -> int:
     for member in members:
         if total > bytes_max:
             break
-        pace.point()
+        pace.step()
         total += size_within(member, bytes_max - total)
     return total
 

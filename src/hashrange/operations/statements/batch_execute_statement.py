@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from hashrange import partiql
+from hashrange import pace, partiql
 from hashrange.errors import (
     DUPLICATE_KEYS,
     ConditionalCheckFailedException,
@@ -191,6 +191,7 @@ def _writes(
             answers.append(_failure(one.error, one.table_name))
             continue
         name = one.write.table_name
+        pace.point()
         try:
             outcome = changes.perform(txn, one.table, one.bound, one.write, occasion)
         except ServiceError as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from hashrange import pace
 from hashrange.errors import DUPLICATE_KEYS, ITEM_TOO_LARGE, TransactionConflictException, ValidationException
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
@@ -68,6 +69,7 @@ def _run(
             if member in left:
                 unprocessed.setdefault(given, []).append(one)
                 continue
+            pace.point()
             try:
                 outcome = writes.perform(txn, table, write, occasion)
             except TransactionConflictException:  # raised before anything was written

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from hashrange import pace
 from hashrange.errors import (
     NAME_EMPTY,
     TOO_DEEP,
@@ -257,6 +258,7 @@ def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], Outcome]])
     units: list[int] = []
     is_billed = False
     for attempt in attempts:
+        pace.point()
         try:
             outcomes.append(attempt())
             reasons.append({"Code": "None"})

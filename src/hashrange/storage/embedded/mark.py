@@ -58,17 +58,21 @@ class Mark(NamedTuple):
     format: int = FORMAT_VERSION
 
     def line(self) -> bytes:
+        return _line(self.before(), self.batch, self.sequence, self.after())
+
+    def before(self) -> bytes:
+        """The beginning of the line, which does not change while a store is open."""
         state = "made" if self.made else "creating"
-        id_ = self.store_id or _NO_ID
-        text = b"hashrange store %-8s rocks %-36s batch %020d sequence %020d" % (
-            state.encode(),
-            id_.encode(),
-            self.batch,
-            self.sequence,
-        )
-        if self.format > FORMAT_MARKED:
-            text += b" format %d" % self.format
-        return b"%s crc %08x\n" % (text, crc32c(text))
+        return f"hashrange store {state:8} rocks {self.store_id or _NO_ID:36}".encode()
+
+    def after(self) -> bytes:
+        """The end of the line, which does not change either."""
+        return b" format %d" % self.format if self.format > FORMAT_MARKED else b""
+
+
+def _line(before: bytes, batch: int, sequence: int, after: bytes) -> bytes:
+    text = b"%b batch %020d sequence %020d%b" % (before, batch, sequence, after)
+    return b"%b crc %08x\n" % (text, crc32c(text))
 
 
 def read_mark(directory: Path) -> Mark | None:
@@ -116,11 +120,12 @@ def sync_directory(directory: Path) -> None:
 class OpenMark:
     """The mark of an open store. The engine moves it on with each batch."""
 
-    __slots__ = ("_descriptor", "_store_id", "batch")
+    __slots__ = ("_after", "_before", "_descriptor", "batch")
 
     def __init__(self, directory: Path, store_id: str) -> None:
         """Raises OSError."""
-        self._store_id = store_id
+        mark = Mark(True, store_id, 0, 0)
+        self._before, self._after = mark.before(), mark.after()
         self._descriptor = os.open(directory / NAME, os.O_RDWR | getattr(os, "O_BINARY", 0))
         self.batch = 0
 
@@ -128,8 +133,10 @@ class OpenMark:
         """Note that everything up to this batch is durable. If the mark cannot be written, the old mark
         stays: it claims less then, but still nothing wrong."""
         self.batch = batch
-        with contextlib.suppress(OSError):
-            _overwrite(self._descriptor, Mark(True, self._store_id, batch, sequence).line())
+        try:  # noqa: SIM105 (`suppress` takes longer than the write)
+            _overwrite(self._descriptor, _line(self._before, batch, sequence, self._after))
+        except OSError:
+            pass
 
     def close(self) -> None:
         """Make the mark durable, and close its file."""

@@ -15,6 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from hashrange.storage.api import StorageError
@@ -28,6 +29,10 @@ MARGIN_BYTES: Final = 4 * _MIB
 # A batch is written to the log, and later to a table.
 _COPIES: Final = 2
 
+# With less than this to spare, each batch asks the disk.
+SPARE_BYTES_MIN: Final = 256 * _MIB
+LOOK_SECONDS: Final = 0.05
+
 _PROBE_NAME: Final = "probe"
 _PROBE_WRITTEN_BYTES: Final = 64 * 1024
 
@@ -36,25 +41,52 @@ class NoRoom(StorageError):
     """The disk is too full."""
 
 
-def find_room(
-    directory: Path, bytes_: int, log_bytes_max: int, flush: Callable[[], object] | None = None
-) -> None:
-    """Raise NoRoom unless the disk takes `bytes_` more, and the store can be opened again then.
+class Room:
+    """The room on the disk of `directory`, whose log has at most `log_bytes_max`.
 
-    Before it gives up, it calls `flush`, which makes RocksDB write the records of its log into tables. Tables
-    are smaller than the log, and opening the store then need not write those records again.
+    While much is free, it asks the disk only once in `LOOK_SECONDS`: each question releases the interpreter's
+    lock, which a commit thread gets back late beside a busy event loop.
     """
-    free = shutil.disk_usage(directory).free
-    need = OPENING_BYTES + _COPIES * bytes_
-    if free >= need + log_bytes_max:  # no need to ask how long the log is
-        return
-    need += log_bytes(directory)
-    if free >= need:
-        return
-    if flush is None:
-        raise NoRoom(f"the disk of {directory} has {_mib(free)} free, of which the store keeps {_mib(need)}")
-    flush()
-    find_room(directory, bytes_, log_bytes_max)
+
+    __slots__ = ("_directory", "_log_bytes_max", "_look_at", "_spare_bytes")
+
+    def __init__(self, directory: Path, log_bytes_max: int) -> None:
+        self._directory = directory
+        self._log_bytes_max = log_bytes_max
+        self._spare_bytes = 0
+        self._look_at = 0.0
+
+    def take(self, bytes_: int, flush: Callable[[], object]) -> None:
+        """As `look`, for a batch that is written at once. It may rely on an earlier look."""
+        spare = self._spare_bytes - _COPIES * bytes_
+        now = monotonic()
+        if spare < SPARE_BYTES_MIN or now >= self._look_at:
+            spare = self.look(bytes_, flush)
+            self._look_at = now + LOOK_SECONDS
+        self._spare_bytes = spare
+
+    def look(self, bytes_: int, flush: Callable[[], object] | None = None) -> int:
+        """Return how many bytes stay free after `bytes_` more and the next opening of the store.
+
+        Raises NoRoom if the disk has not enough for both.
+
+        Before it gives up, it calls `flush`, which makes RocksDB write the records of its log into tables.
+        Tables are smaller than the log, and opening the store then need not write those records again.
+        """
+        free = shutil.disk_usage(self._directory).free
+        need = OPENING_BYTES + _COPIES * bytes_
+        spare = free - need - self._log_bytes_max
+        if spare >= 0:  # no need to ask how long the log is
+            return spare
+        need += log_bytes(self._directory)
+        if free >= need:
+            return 0
+        if flush is None:
+            raise NoRoom(
+                f"the disk of {self._directory} has {_mib(free)} free, of which the store keeps {_mib(need)}"
+            )
+        flush()
+        return self.look(bytes_)
 
 
 def log_bytes(directory: Path) -> int:

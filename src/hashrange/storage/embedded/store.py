@@ -22,7 +22,7 @@ from hashrange.storage.embedded.disk import open_for_reading
 from hashrange.storage.embedded.keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
 from hashrange.storage.embedded.outcomes import Batch, Prevented
 from hashrange.storage.embedded.reopening import Reopening
-from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, find_room
+from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, Room
 from hashrange.storage.embedded.upkeep import Upkeep
 from hashrange.storage.embedded.view import View
 
@@ -35,7 +35,7 @@ class Store:
     def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         self._directory = directory
-        self._log_bytes_max = 4 * write_buffer_bytes
+        self._room = Room(directory, 4 * write_buffer_bytes)
         self._disk, self.db = open_directory(
             directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
         )
@@ -74,7 +74,7 @@ class Store:
         records: _Records = {}
         try:
             batch.meet(fault, "before")
-            find_room(self._directory, batch.bytes, self._log_bytes_max, self.db.flush)
+            self._room.take(batch.bytes, self.db.flush)
             records, totals = self._records(batch, view, sequence)
             following = self._write(batch, view, records, fault)
         except (NoRoom, Prevented):
@@ -141,7 +141,7 @@ class Store:
     def room_again(self) -> None:
         """Raises NoRoom unless the disk has room for a repair and for further batches."""
         margin_bytes = 0 if self.unsure else MARGIN_BYTES
-        find_room(self._directory, margin_bytes, self._log_bytes_max)
+        self._room.look(margin_bytes)
 
     def stand_in(self, view: View) -> View:
         """The view that readers get instead of `view`, the last published one, until `open_again` is done."""

@@ -12,7 +12,6 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from hashrange import pace
 from hashrange.errors import (
     CONDITION_FAILED,
     INVALID,
@@ -124,7 +123,6 @@ def perform(
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
     `TransactionConflictException`.
     """
-    pace.point()
     partition, sort = address or address_of(table, write)
     if table.indexes and write.action == "put":
         # DynamoDB checks the rules that the request alone can break before it tests the condition.
