@@ -35,7 +35,7 @@ from hashrange.database import Database, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.data import items, keys, records
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size
@@ -97,7 +97,8 @@ def put(txn: Transaction, name: str, numbers: range, occasion: Occasion) -> None
             "v": {"S": random.Random(number).randbytes(200).hex()},
         }
         address = keys.address_of_item(table.key, item)
-        items.apply(txn, table, *address, None, None, records.pack(item, item_size(item)), item, occasion)
+        record = records.pack(item, item_size(item))
+        items.apply(txn, ItemChange(table, *address, None, None, record, item), occasion)
 
 
 def room(directory: Path) -> int:

@@ -64,7 +64,7 @@ from hashrange.storage.api import (
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.inspection import overview
 from hashrange.workers import Workers

@@ -18,7 +18,7 @@ from hashrange.tables.background import bites, expiry, lag, units
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.background.units import Unit
 from hashrange.tables.data import writes
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check

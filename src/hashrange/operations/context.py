@@ -37,26 +37,38 @@ class Caller(msgspec.Struct, frozen=True):
     attempt: int = 1
 
 
-class Context(msgspec.Struct, frozen=True):
+class Context:
     """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope`
     says among which tables the call finds its own (`tables.definitions.catalog`); `billed`: somebody wants
     the bill. `left` are the members of a batch that stay unprocessed, by their positions in the request,
     because a fault says so."""
 
-    caller: Caller
-    now: float
-    settings: Settings
-    new_id: Callable[[], str]
-    scope: str = ""
-    billed: bool = False
-    left: frozenset[int] = NONE_LEFT
+    __slots__ = ("billed", "caller", "left", "new_id", "now", "scope", "settings")
+
+    def __init__(
+        self,
+        caller: Caller,
+        now: float,
+        settings: Settings,
+        new_id: Callable[[], str],
+        scope: str = "",
+        billed: bool = False,
+        left: frozenset[int] = NONE_LEFT,
+    ) -> None:
+        self.caller = caller
+        self.now = now
+        self.settings = settings
+        self.new_id = new_id
+        self.scope = scope
+        self.billed = billed
+        self.left = left
 
 
 NOTHING: Answer = {}
 """The answer of an operation that has no output, not even an empty object: an empty body."""
 
 
-class Operation(msgspec.Struct, frozen=True):
+class Operation:
     """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 
     The body of an operation that `consumes` capacity returns its bill beside the answer, because it may run
@@ -65,10 +77,19 @@ class Operation(msgspec.Struct, frozen=True):
     `reads_only`, for an operation that may write, returns whether a request only reads.
     """
 
-    prepare: Callable[[Request, Context], Callable[[Any], Any]]
-    writes: bool
-    consumes: bool = False
-    reads_only: Callable[[Request], bool] | None = None
+    __slots__ = ("consumes", "prepare", "reads_only", "writes")
+
+    def __init__(
+        self,
+        prepare: Callable[[Request, Context], Callable[[Any], Any]],
+        writes: bool,
+        consumes: bool = False,
+        reads_only: Callable[[Request], bool] | None = None,
+    ) -> None:
+        self.prepare = prepare
+        self.writes = writes
+        self.consumes = consumes
+        self.reads_only = reads_only
 
     def is_write(self, request: Request) -> bool:
         """Whether the body of a request writes. Called after `prepare`."""

@@ -26,8 +26,8 @@ from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Update
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import keys, records, writes
-from hashrange.tables.data.items import Occasion
-from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.data.item_change import ItemChange, Occasion
+from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size
 
@@ -110,7 +110,7 @@ def _absent_or(test: Callable[[Item], bool]) -> Callable[[Item], bool]:
     return lambda item: not item or test(item)
 
 
-def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion: Occasion) -> Outcome:
+def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion: Occasion) -> ItemChange:
     """Run the write of a statement.
 
     Raises what `tables.data.writes.perform` raises, and `DuplicateItemException` for an INSERT.
@@ -129,7 +129,7 @@ def _duplicate(units: int) -> DuplicateItemException:
     return error
 
 
-def returned(bound: Bound, write: Write, outcome: Outcome) -> Any | None:
+def returned(bound: Bound, write: Write, outcome: ItemChange) -> Any | None:
     """The item that a RETURNING clause asks for (a fragment or a dict), or None."""
     statement = bound.prepared.statement
     if not isinstance(statement, Update | DeleteFrom):

@@ -195,9 +195,10 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
         head = self._head
-        if name in head and name in HEADERS_ONCE:
-            self._refuse(400)
-        head[name] = value
+        if head.setdefault(name, value) is not value:
+            if name in HEADERS_ONCE:
+                self._refuse(400)
+            head[name] = value
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -276,9 +277,10 @@ class Connection(asyncio.Protocol):
         close = tunnel or plane.draining or not parser.should_keep_alive()
         exchange = Exchange(self, close)
         self._last = close
+        now = latency_now()
         if not self._pending:
-            self._turn_began = latency_now()
-        may_start = not self._waiting and self._may_start()
+            self._turn_began = now
+        may_start = not self._waiting and self._may_start(now)
         self._pending.append(exchange)
         headers = self._headers
         outcome: Call | Response | None = None
@@ -375,7 +377,7 @@ class Connection(asyncio.Protocol):
 
     # -- answers --
 
-    def _may_start(self) -> bool:
+    def _may_start(self, now: float) -> bool:
         settings = self.plane.settings
         pending = self._pending
         started = len(pending) - len(self._waiting)
@@ -389,7 +391,7 @@ class Connection(asyncio.Protocol):
             return False
         plane = self.plane
         if (self.dear and plane.spent_seconds > ROUND_SECONDS) or (
-            latency_now() - self._turn_began > plane.turn_seconds
+            now - self._turn_began > plane.turn_seconds
         ):
             self.plane.advance_soon(self)
             return False
@@ -428,7 +430,7 @@ class Connection(asyncio.Protocol):
         while self._transport is not None:
             if pending and pending[0].answer is not None:
                 self._write_ready(self._transport)
-            if not waiting or not self._may_start():
+            if not waiting or not self._may_start(latency_now()):
                 break
             waiting.popleft().start(self.plane)
         self._busy = False

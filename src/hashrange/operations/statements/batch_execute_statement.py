@@ -27,7 +27,7 @@ from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data import capacity, keys, records, writes
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table

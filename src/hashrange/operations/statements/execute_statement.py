@@ -16,7 +16,7 @@ from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data import capacity
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog
 
 ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requests."

@@ -28,8 +28,7 @@ from hashrange.partiql.prepared import Bound, Prepared
 from hashrange.partiql.statements import DeleteFrom, Exists, Update
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data import capacity, holds, keys, records, writes
-from hashrange.tables.data.items import Occasion
-from hashrange.tables.data.writes import Outcome
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 
@@ -187,7 +186,7 @@ def _write_body(
         if claim is not None and not claim.make(txn, occasion):
             repeated, bill = claim.repeat(txn, names, mode)
             return {"Responses": []} | repeated, bill
-        attempts: list[Callable[[], Outcome]] = []
+        attempts: list[Callable[[], ItemChange]] = []
         addresses: list[Address] = []
         for number, (table, bound, show) in enumerate(zip(tables, batch, shown, strict=True)):
             changes.check_paths(table, bound)
@@ -222,7 +221,7 @@ def _attempt(
     addresses: list[Address],
     *,
     show_item: bool,
-) -> Callable[[], Outcome]:
+) -> Callable[[], ItemChange]:
     """The write of a statement, as a member of the transaction. If it does not fit the table, running it
     fails."""
     try:
@@ -231,7 +230,7 @@ def _attempt(
     except ValidationException as error:
         misfit = error
 
-        def fail() -> Outcome:
+        def fail() -> ItemChange:
             raise misfit
 
         return fail

@@ -18,7 +18,7 @@ from hashrange.operations.context import Answer, Billed, BilledWriteBody, Contex
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, keys, records, writes
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table

@@ -20,8 +20,8 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, items, records, writes
-from hashrange.tables.data.items import Occasion
-from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.data.item_change import ItemChange, Occasion
+from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.values import admit_item
 
@@ -127,7 +127,7 @@ def run(
     request: Request,
     context: Context,
     write: Write,
-    attributes: Callable[[Outcome], object | None],
+    attributes: Callable[[ItemChange], object | None],
 ) -> BilledWriteBody:
     """The body of a single write. `attributes` returns the Attributes of the answer; None: the answer has
     none."""
@@ -163,7 +163,7 @@ def run(
     return body
 
 
-def collection_metrics(txn: Transaction, write: Write, outcome: Outcome) -> Answer:
+def collection_metrics(txn: Transaction, write: Write, outcome: ItemChange) -> Answer:
     """The ItemCollectionMetrics of a write to a table with local indexes."""
     attribute = outcome.table.key.partition[0].name
     gigabytes = items.collection_size(txn, outcome.table, outcome.partition) / _GB
@@ -180,15 +180,15 @@ def _check_return_values(request: Request) -> None:
         raise RequestViolation("ReturnValues can only be ALL_OLD or NONE")
 
 
-def whole_attributes(request: Request) -> Callable[[Outcome], object | None]:
+def whole_attributes(request: Request) -> Callable[[ItemChange], object | None]:
     """The function for the Attributes of a put or delete, by its ReturnValues."""
     return old_attributes if request.get("ReturnValues") == "ALL_OLD" else no_attributes
 
 
-def old_attributes(outcome: Outcome) -> object | None:
+def old_attributes(outcome: ItemChange) -> object | None:
     """All attributes before the write."""
     return records.fragment_of(outcome.old) if outcome.old is not None else None
 
 
-def no_attributes(outcome: Outcome) -> None:
+def no_attributes(outcome: ItemChange) -> None:
     """ReturnValues NONE."""

@@ -36,8 +36,8 @@ from hashrange.operations.writes import single_write
 from hashrange.shapes.items import TRANSACT_ACTIONS
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, holds, records, tokens, writes
-from hashrange.tables.data.items import Occasion
-from hashrange.tables.data.writes import Outcome, Write
+from hashrange.tables.data.item_change import ItemChange, Occasion
+from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.values import item_size
@@ -132,7 +132,7 @@ class Claim(NamedTuple):
         in_flight = occasion.settings.transaction_seconds
         return tokens.claim(txn, self.owner, self.token, self.payload, occasion.now, in_flight)
 
-    def keep(self, txn: Transaction, outcomes: list[Outcome]) -> None:
+    def keep(self, txn: Transaction, outcomes: list[ItemChange]) -> None:
         """Store the sizes of the written items, for the answer to a repeated request."""
         tokens.keep_sizes(txn, self.owner, self.token, [_size(outcome) for outcome in outcomes])
 
@@ -195,7 +195,7 @@ def _is_deeper(value: Any, levels_max: int) -> bool:
     return type(members) is list and any(_is_deeper(one, levels_max - 1) for one in members)
 
 
-def _refuse(message: str) -> Outcome:
+def _refuse(message: str) -> ItemChange:
     raise ValidationException(message)
 
 
@@ -231,10 +231,10 @@ def check_distinct(addresses: list[tuple[int, bytes, bytes]]) -> None:
 def run_all(
     txn: Transaction,
     given_names: list[str],
-    attempts: Sequence[Callable[[], Outcome]],
+    attempts: Sequence[Callable[[], ItemChange]],
     claim: Claim | None,
     occasion: Occasion,
-) -> list[Outcome]:
+) -> list[ItemChange]:
     """Run every member of a transaction, and hold its items if transactions stay in flight.
 
     `given_names` are the names of the members' tables, for the bill of a transaction that is cancelled.
@@ -252,8 +252,8 @@ def run_all(
     return outcomes
 
 
-def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], ItemChange]]) -> list[ItemChange]:
+    outcomes: list[ItemChange] = []
     reasons: list[dict[str, Any]] = []
     units: list[int] = []
     is_billed = False
@@ -296,7 +296,7 @@ def _reason(error: ServiceError) -> dict[str, Any]:
     raise error
 
 
-def _check_size(outcomes: list[Outcome]) -> None:
+def _check_size(outcomes: list[ItemChange]) -> None:
     total = sum(
         records.size_of(outcome.new) if outcome.new is not None else item_size(outcome.old_item or {})
         for outcome in outcomes
@@ -305,7 +305,7 @@ def _check_size(outcomes: list[Outcome]) -> None:
         raise ValidationException(TOO_LARGE)
 
 
-def bill_of(given_names: list[str], outcomes: list[Outcome]) -> capacity.Bill:
+def bill_of(given_names: list[str], outcomes: list[ItemChange]) -> capacity.Bill:
     """The bill of a transaction's writes."""
     totals: dict[str, capacity.Consumed] = {}
     for given, outcome in zip(given_names, outcomes, strict=True):
@@ -316,6 +316,6 @@ def bill_of(given_names: list[str], outcomes: list[Outcome]) -> capacity.Bill:
     return tuple(totals.values())
 
 
-def _size(outcome: Outcome) -> int:
+def _size(outcome: ItemChange) -> int:
     """The size from which the cost of a write is computed."""
     return max(records.size_of(record) if record else 0 for record in (outcome.old, outcome.new))

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from hashrange.operations.context import BilledWriteBody, Context, Request
 from hashrange.operations.writes import single_write
 from hashrange.tables.data import records
-from hashrange.tables.data.writes import Outcome, Update
+from hashrange.tables.data.item_change import ItemChange
+from hashrange.tables.data.writes import Update
 
 
 def prepare(request: Request, context: Context) -> BilledWriteBody:
@@ -19,7 +20,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     return single_write.run(request, context, write, _attributes(request, write.update))
 
 
-def _attributes(request: Request, update: Update | None) -> Callable[[Outcome], object | None]:
+def _attributes(request: Request, update: Update | None) -> Callable[[ItemChange], object | None]:
     wanted = request.get("ReturnValues") or "NONE"
     if wanted == "ALL_OLD":
         return single_write.old_attributes
@@ -32,5 +33,5 @@ def _attributes(request: Request, update: Update | None) -> Callable[[Outcome], 
     return lambda outcome: update.changed_paths(outcome.new_item or {}) or None
 
 
-def _new_attributes(outcome: Outcome) -> object | None:
+def _new_attributes(outcome: ItemChange) -> object | None:
     return records.fragment_of(outcome.new) if outcome.new is not None else None

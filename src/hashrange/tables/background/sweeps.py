@@ -19,7 +19,7 @@ from hashrange.tables.background import backfill, builds, expiry, lag
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Unit
 from hashrange.tables.data import holds, records, tokens, writes
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table, TimeToLive
 from hashrange.tables.inspection import overview
@@ -209,7 +209,7 @@ def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     now = bite.occasion.now
     if engine.read(lambda reader: next(iter(expiry.due(reader, ttl, now)), None)) is None:
         return False
-    occasion = msgspec.structs.replace(bite.occasion, by_expiry=True)
+    occasion = Occasion(bite.occasion.now, bite.occasion.settings, by_expiry=True)
 
     def expired(limit: Limit) -> Callable[[Transaction], Done]:
         return partial(_expire_bite, name=name, ttl=ttl, occasion=occasion, limit=limit)

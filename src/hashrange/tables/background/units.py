@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeVar
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitError, Engine, StorageError, Transaction
 from hashrange.tables.background.bites import Damage, Limit
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import Occasion
 
 T = TypeVar("T")
 

@@ -23,8 +23,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from hashrange.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from hashrange.tables.definitions.table import Table
 
@@ -33,11 +31,17 @@ TRANSACTION_FACTOR: Final = 2
 NO_INDEXES: Final[dict[str, int]] = {}
 
 
-class WriteUnits(msgspec.Struct, frozen=True):
+class WriteUnits:
     """The cost of a write: units on the table, and on each index that it changed."""
 
-    table: int
-    indexes: dict[str, int]
+    __slots__ = ("indexes", "table")
+
+    def __init__(self, table: int, indexes: dict[str, int]) -> None:
+        self.table = table
+        self.indexes = indexes
+
+
+NOTHING_WRITTEN: Final = WriteUnits(0, NO_INDEXES)
 
 
 def write_units(size: int) -> int:

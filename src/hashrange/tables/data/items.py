@@ -9,56 +9,36 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from hashrange import pace
 from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, ValidationException
 from hashrange.limits import ITEM_BYTES_MAX
-from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag
 from hashrange.tables.data import indexes, records
 from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.streams import changes
-from hashrange.values import Item, equal
+from hashrange.values import equal
 
 _COLLECTION_TOO_LARGE = "Collection size exceeded."
 
 
-class Occasion(msgspec.Struct, frozen=True):
-    """The circumstances of a change: the time (epoch seconds), the settings, and whether expiry makes it."""
+def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
+    """Make a change, and say in it what it costs.
 
-    now: float
-    settings: Settings
-    by_expiry: bool = False
-
-
-def apply(
-    txn: Transaction,
-    table: Table,
-    partition: bytes,
-    sort: bytes,
-    old: bytes | None,
-    old_item: Item | None,
-    new: bytes | None,
-    new_item: Item | None,
-    occasion: Occasion,
-) -> WriteUnits:
-    """Change the item at `(partition, sort)` from the stored record `old` to `new` (None: absent).
-
-    `old_item` and `new_item` are the decoded records; `old_item` may be None for a plain table, which does
-    not need it. Returns the write units. Raises `ValidationException` if the item with its local index
-    entries is too large, and `ItemCollectionSizeLimitExceededException`; nothing is written then.
+    Raises `ValidationException` if the item with its local index entries is too large, and
+    `ItemCollectionSizeLimitExceededException`; nothing is written then.
     """
-    old_size = records.size_of(old) if old is not None else 0
-    new_size = records.size_of(new) if new is not None else 0
+    table, partition, sort = change.table, change.partition, change.sort
+    old, new = change.old, change.new
+    old_size, new_size = change.old_size, change.new_size
     moves: list[_Move] = []
     if table.indexes:
-        moves = _moves(table, partition, sort, old, old_item, new, new_item)
+        moves = _moves(change)
         if table.has_local_indexes:
             # Refuse before the first write, because a batch of statements goes on after a refused statement.
-            _fit_collection(txn, table, partition, old_size, new_size, moves, occasion)
+            _fit_collection(txn, change, moves, occasion)
     if new is not None:
         txn.put(table.space, partition, sort, new)
     elif old is not None:
@@ -67,7 +47,8 @@ def apply(
         txn.count(table.space, (new is not None) - (old is not None), new_size - old_size)
     units = write_units(max(old_size, new_size))
     if table.is_plain:
-        return WriteUnits(units, NO_INDEXES)
+        change.units = WriteUnits(units, NO_INDEXES)
+        return
 
     index_units: dict[str, int] = {}
     for move in moves:
@@ -75,23 +56,10 @@ def apply(
         if cost:
             index_units[move.target.name] = cost
     if table.ttl is not None:
-        expiry.requeue(txn, table.ttl, partition, sort, old_item, new_item)
+        expiry.requeue(txn, table.ttl, partition, sort, change.old_item, change.new_item)
     if table.stream is not None:
-        changes.record(
-            txn,
-            table.stream,
-            table.key_names,
-            partition,
-            old[records.HEADER_BYTES :] if old is not None else None,
-            old_item,
-            old_size,
-            new[records.HEADER_BYTES :] if new is not None else None,
-            new_item,
-            new_size,
-            occasion.now,
-            by_expiry=occasion.by_expiry,
-        )
-    return WriteUnits(units, index_units)
+        changes.record(txn, table.stream, change, occasion)
+    change.units = WriteUnits(units, index_units)
 
 
 class _Move(NamedTuple):
@@ -102,15 +70,9 @@ class _Move(NamedTuple):
     after: indexes.Entry | None
 
 
-def _moves(
-    table: Table,
-    partition: bytes,
-    sort: bytes,
-    old: bytes | None,
-    old_item: Item | None,
-    new: bytes | None,
-    new_item: Item | None,
-) -> list[_Move]:
+def _moves(change: ItemChange) -> list[_Move]:
+    table, partition, sort = change.table, change.partition, change.sort
+    old, old_item, new, new_item = change.old, change.old_item, change.new, change.new_item
     moves: list[_Move] = []
     for index in table.indexes:
         pace.point()
@@ -121,22 +83,16 @@ def _moves(
 
 
 def _fit_collection(
-    txn: Transaction,
-    table: Table,
-    partition: bytes,
-    old_size: int,
-    new_size: int,
-    moves: list[_Move],
-    occasion: Occasion,
+    txn: Transaction, change: ItemChange, moves: list[_Move], occasion: Occasion
 ) -> None:
     """Add the growth of an item and its local entries to the size of its collection; refuse what is too
     large."""
     before = sum(move.before.size for move in moves if move.before and not move.target.is_global)
     after = sum(move.after.size for move in moves if move.after and not move.target.is_global)
-    if new_size + after > ITEM_BYTES_MAX:
+    if change.new_size + after > ITEM_BYTES_MAX:
         raise ValidationException(f"{INVALID}Item size has exceeded the maximum allowed size")
-    growth = new_size + after - old_size - before
-    _grow_collection(txn, table, partition, growth, occasion.settings.item_collection_bytes_max)
+    growth = change.new_size + after - change.old_size - before
+    _grow_collection(txn, change.table, change.partition, growth, occasion.settings.item_collection_bytes_max)
 
 
 def _move_entry(

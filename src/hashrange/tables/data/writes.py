@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-import msgspec
-
 from hashrange.errors import (
     CONDITION_FAILED,
     INVALID,
@@ -23,7 +21,7 @@ from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import holds, indexes, items, keys, records
 from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
-from hashrange.tables.data.items import Occasion
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Table
 from hashrange.values import Item, item_size, size_within
 
@@ -54,7 +52,7 @@ class Update(Protocol):
         ...
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write:
     """One write of a request.
 
     `key` is the request's Key; for a put it is the whole item, and `record` is its stored form. `condition`
@@ -64,32 +62,42 @@ class Write(msgspec.Struct, frozen=True):
     uses a value that nests deeper than an item may.
     """
 
-    action: Literal["put", "update", "delete", "check"]
-    table_name: str
-    key: Item
-    record: bytes | None = None
-    condition: Callable[[Item], bool] | None = None
-    update: Update | None = None
-    return_item_on_failure: bool = False
-    nested: frozenset[str] = frozenset()
-    is_charged: bool = False
-    is_too_deep: bool = False
+    __slots__ = (
+        "action",
+        "condition",
+        "is_charged",
+        "is_too_deep",
+        "key",
+        "nested",
+        "record",
+        "return_item_on_failure",
+        "table_name",
+        "update",
+    )
 
-
-class Outcome(msgspec.Struct, frozen=True):
-    """The result of one write: the item before and after (None: absent), and its cost.
-
-    `old` is the stored record; `old_item` is decoded only if the write needed it.
-    """
-
-    table: Table
-    partition: bytes
-    sort: bytes
-    old: bytes | None
-    old_item: Item | None
-    new: bytes | None
-    new_item: Item | None
-    units: WriteUnits
+    def __init__(
+        self,
+        action: Literal["put", "update", "delete", "check"],
+        table_name: str,
+        key: Item,
+        record: bytes | None = None,
+        condition: Callable[[Item], bool] | None = None,
+        update: Update | None = None,
+        return_item_on_failure: bool = False,
+        nested: frozenset[str] = frozenset(),
+        is_charged: bool = False,
+        is_too_deep: bool = False,
+    ) -> None:
+        self.action = action
+        self.table_name = table_name
+        self.key = key
+        self.record = record
+        self.condition = condition
+        self.update = update
+        self.return_item_on_failure = return_item_on_failure
+        self.nested = nested
+        self.is_charged = is_charged
+        self.is_too_deep = is_too_deep
 
 
 def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
@@ -117,7 +125,7 @@ def perform(
     write: Write,
     occasion: Occasion,
     address: tuple[bytes, bytes] | None = None,
-) -> Outcome:
+) -> ItemChange:
     """Run `write` on `table`. `address` is the address of its item, if the caller knows it already.
 
     Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
@@ -143,8 +151,9 @@ def perform(
     if write.condition is not None and not write.condition(old_item or {}):
         raise _refused(write, old)
     if write.action == "check":
-        units = WriteUnits(write_units(records.size_of(old) if old else 0), NO_INDEXES)
-        return Outcome(table, partition, sort, old, old_item, old, old_item, units)
+        checked = ItemChange(table, partition, sort, old, old_item, old, old_item)
+        checked.units = WriteUnits(write_units(checked.old_size), NO_INDEXES)
+        return checked
 
     new: bytes | None = write.record
     new_item: Item | None = write.key
@@ -154,18 +163,9 @@ def perform(
             indexes.check_update(table, old_item or {}, new_item)
     if write.action == "delete":
         new, new_item = None, None
-    units = items.apply(
-        txn,
-        table,
-        partition,
-        sort,
-        old,
-        old_item,
-        new,
-        new_item,
-        occasion,
-    )
-    return Outcome(table, partition, sort, old, old_item, new, new_item, units)
+    change = ItemChange(table, partition, sort, old, old_item, new, new_item)
+    items.apply(txn, change, occasion)
+    return change
 
 
 def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException:
@@ -182,7 +182,8 @@ def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasi
     """Delete the item at an address, without condition: for the expiry sweep."""
     old = txn.get(table.space, partition, sort)
     if old is not None:
-        items.apply(txn, table, partition, sort, old, records.item_of(old), None, None, occasion)
+        change = ItemChange(table, partition, sort, old, records.item_of(old), None, None)
+        items.apply(txn, change, occasion)
 
 
 def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes | None, Item | None]:

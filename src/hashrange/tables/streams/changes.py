@@ -11,6 +11,8 @@ import msgspec
 import orjson
 
 from hashrange.storage.api import Transaction
+from hashrange.tables.data import records
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.streams.logs import TIME_AT, Change, Stream
 from hashrange.values import Item, equal, item_size
 
@@ -20,37 +22,26 @@ _SET = b'S":["'
 _ENCODE = msgspec.msgpack.Encoder()
 
 
-def record(
-    txn: Transaction,
-    stream: Stream,
-    key_names: frozenset[str],
-    partition: bytes,
-    old: bytes | None,
-    old_item: Item | None,
-    old_size: int,
-    new: bytes | None,
-    new_item: Item | None,
-    new_size: int,
-    now: float,
-    *,
-    by_expiry: bool,
-) -> None:
-    """Append the change of an item, whose JSON is `old` and `new`; nothing if it did not change."""
-    item = new_item if new_item is not None else old_item
+def record(txn: Transaction, stream: Stream, made: ItemChange, occasion: Occasion) -> None:
+    """Append the change of an item; nothing if the item did not change."""
+    item = made.new_item if made.new_item is not None else made.old_item
     if item is None:
         return
-    if old_size == new_size and _unchanged(old, old_item, new, new_item):
+    old = made.old[records.HEADER_BYTES :] if made.old is not None else None
+    new = made.new[records.HEADER_BYTES :] if made.new is not None else None
+    if made.old_size == made.new_size and _unchanged(old, made.old_item, new, made.new_item):
         return
+    key_names = made.table.key_names
     keys = {name: item[name] for name in item if name in key_names}
     view = stream.view_type
     size, shown_new, shown_old = item_size(keys), None, None
     if new is not None and view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES"):
-        shown_new, size = new, size + new_size
+        shown_new, size = new, size + made.new_size
     if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
-        shown_old, size = old, size + old_size
+        shown_old, size = old, size + made.old_size
     event = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
-    change = Change(event, float(now), size, orjson.dumps(keys), shown_new, shown_old, by_expiry)
-    hashed = int.from_bytes(partition[:2])
+    change = Change(event, occasion.now, size, orjson.dumps(keys), shown_new, shown_old, occasion.by_expiry)
+    hashed = int.from_bytes(made.partition[:2])
     for high, shard in stream.open_shards:
         if hashed < high:
             txn.append(stream.space, shard, _ENCODE.encode(change), TIME_AT)

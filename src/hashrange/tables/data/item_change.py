@@ -1,0 +1,66 @@
+"""The change of an item: the form in which a write goes from its operation to the indexes and the stream.
+
+A compiled class, because every write makes one.
+"""
+
+from __future__ import annotations
+
+from hashrange.settings import Settings
+from hashrange.tables.data import records
+from hashrange.tables.data.capacity import NOTHING_WRITTEN, WriteUnits
+from hashrange.tables.definitions.table import Table
+from hashrange.values import Item
+
+
+class Occasion:
+    """The circumstances of a change: the time (epoch seconds), the settings, and whether expiry makes it."""
+
+    __slots__ = ("by_expiry", "now", "settings")
+
+    def __init__(self, now: float, settings: Settings, by_expiry: bool = False) -> None:
+        self.now = now
+        self.settings = settings
+        self.by_expiry = by_expiry
+
+
+class ItemChange:
+    """The change of the item at `(partition, sort)` in `table`.
+
+    `old` and `new` are its stored records before and after (None: absent), `old_size` and `new_size` their
+    sizes in bytes, `old_item` and `new_item` the decoded records. `old_item` may be None for a plain table,
+    which does not need it. `units` is what the change costs; `items.apply` says it.
+    """
+
+    __slots__ = (
+        "new",
+        "new_item",
+        "new_size",
+        "old",
+        "old_item",
+        "old_size",
+        "partition",
+        "sort",
+        "table",
+        "units",
+    )
+
+    def __init__(
+        self,
+        table: Table,
+        partition: bytes,
+        sort: bytes,
+        old: bytes | None,
+        old_item: Item | None,
+        new: bytes | None,
+        new_item: Item | None,
+    ) -> None:
+        self.table = table
+        self.partition = partition
+        self.sort = sort
+        self.old = old
+        self.old_item = old_item
+        self.old_size = records.size_of(old) if old is not None else 0
+        self.new = new
+        self.new_item = new_item
+        self.new_size = records.size_of(new) if new is not None else 0
+        self.units: WriteUnits = NOTHING_WRITTEN
