@@ -38,6 +38,10 @@ class Connection:
     ) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """The socket's descriptor, for a selector."""
+        return self._socket.fileno()
+
     def set_timeout(self, seconds: float) -> None:
         self._socket.settimeout(max(0.001, seconds))
 

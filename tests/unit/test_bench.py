@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command_line
-from bench import install, large, profiling, report, servers, small_tests, workloads
+from bench import install, instructions, large, profiling, report, servers, small_tests, workloads
 from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, write_requests
 from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
@@ -385,3 +385,26 @@ def test_the_table_of_small_tests_compares_with_the_run_in_process() -> None:
         "| moto | 7.00 | 3.5 |",
         "| hashrange in process | 2.00 | 1.0 |",
     ]
+
+
+ANNOTATED = """\
+ 2,000 (100.0%)  PROGRAM TOTALS
+ 1,800 (90.00%)  /build/__native_1.c:CPyDef_http___Connection___data_received [/site/hashrange.so]
+   900 (45.00%)  Objects/object.c:PyObject_GetAttr [/lib/libpython.so]
+   600 (30.00%)  /build/__native_1.c:CPyDef_plane___Exchange___start [/site/hashrange.so]
+   100 ( 5.00%)  /include/object.h:CPyDef_plane___Exchange___start [/site/hashrange.so]
+"""
+
+
+def test_instructions_are_those_of_compiled_functions_with_their_callees() -> None:
+    found = instructions.parse_functions(ANNOTATED, 10)
+    assert found == {"http___Connection___data_received": 180, "plane___Exchange___start": 60}
+
+
+def test_instructions_of_two_builds_are_shown_beside_each_other() -> None:
+    builds = [instructions.Counted(90, {"start": 60}), instructions.Counted(100, {"start": 75, "gone": 5})]
+    shown = instructions.render_totals({"get": builds}).splitlines()
+    assert [cell.strip() for cell in shown[-1].split("|")[1:-1]] == ["get", "90", "100", "0.900"]
+    shown = instructions.render_functions(builds, 5).splitlines()
+    assert [cell.strip() for cell in shown[-1].split("|")[1:-1]] == ["start", "60", "75"]
+    assert instructions.render_totals({"get": builds[:1]}).splitlines()[-1].count("|") == 3

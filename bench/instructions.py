@@ -1,0 +1,221 @@
+"""`python -m bench.instructions WORKLOAD`: how many machine instructions the server takes for a request.
+
+Requests per second differ by half from run to run on a machine that others share; the number of instructions
+does not differ by one in a hundred. So this shows small losses that `bench` cannot see. With `--against`
+another build takes the same load, and the ratio is printed; with `--functions` the dearest functions of both.
+
+The server runs under valgrind's callgrind (Debian, Ubuntu: apt-get install valgrind), which makes it some
+fifty times slower. So the clock that measures turns and latencies stands still meanwhile: else every request
+would look like one that takes too long. Counted are all threads, so the work of timers is counted as well,
+and grows with the time that the run takes: where two totals differ by a few percent, compare the functions.
+Not counted are the kernel's instructions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from bench.connection import Connection
+from bench.report import table
+from bench.servers import COMPILED
+from bench.wire import Request, call, render
+from bench.workloads import TABLES, WORKLOADS, loading
+
+CONNECTIONS = 64
+WARM_UP_REQUESTS = 400
+START_SECONDS_MAX = 120
+ANSWER_SECONDS_MAX = 120
+DISTINCT_REQUESTS = 500
+
+_SERVE = (
+    "import itertools, runpy, sys, time; time.perf_counter = itertools.repeat(1.0).__next__; "
+    "sys.argv[0] = 'hashrange'; runpy.run_module('hashrange', run_name='__main__')"
+)
+_TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
+_FUNCTION = re.compile(r"^ *([\d,]+) \([ \d.]+%\) .*?\bCPyDef_(\w+) \[")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The instructions of one request, in all and by function with its callees."""
+
+    in_all: float
+    by_function: dict[str, float]
+
+
+def count(python: Path, workload: str, requests: int) -> Counted:
+    """Run the server of an interpreter under a load, and count. Raises FileNotFoundError, TimeoutError."""
+    with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
+        out = Path(folder) / "callgrind"
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
+        command += ["serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
+        # Equal hashes, so that dicts take equally long in each run.
+        environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
+        )
+        try:
+            port = _port(server)
+            encoded = _prepared(workload, port)
+            _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
+            _control(server, "--zero")
+            _send(port, islice(cycle(encoded), requests))
+            _control(server, "--dump")
+        finally:
+            server.kill()
+            server.wait()
+        dump = max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
+        found = _TOTALS.findall(dump.read_text(errors="replace"))
+        return Counted(max(map(int, found)) / requests, _functions(dump, requests))
+
+
+def _port(server: subprocess.Popen[bytes]) -> int:
+    assert server.stdout is not None
+    log: list[str] = []
+    ended = threading.Timer(START_SECONDS_MAX, server.kill)
+    ended.start()
+    try:
+        for line in server.stdout:
+            log.append(line.decode(errors="replace"))
+            match = re.search(r"http://127\.0\.0\.1:(\d+)", log[-1])
+            if match:
+                # Read on, so that the server never waits for a reader of its log.
+                threading.Thread(target=server.stdout.read, daemon=True).start()
+                return int(match[1])
+    finally:
+        ended.cancel()
+    raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
+
+
+def _prepared(name: str, port: int) -> list[bytes]:
+    """Make and fill the tables of a workload; return its requests as bytes."""
+    workload = WORKLOADS[name]
+    for one in workload.tables:
+        call(port, TABLES[one].create)
+        for request in loading(one):
+            call(port, request)
+
+    def ask(request: Request) -> dict[str, object]:
+        return call(port, request).body
+
+    requests: Iterable[Request] = workload.asked(ask) if workload.asked else workload.requests()
+    return [render(request, port) for request in islice(requests, DISTINCT_REQUESTS)]
+
+
+def _send(port: int, requests: Iterator[bytes]) -> None:
+    """Send requests over many connections, one under way on each, as wrk does."""
+    opened = [Connection(port, ANSWER_SECONDS_MAX) for _ in range(CONNECTIONS)]
+    with selectors.DefaultSelector() as ready:
+        under_way = 0
+        for connection in opened:
+            ready.register(connection, selectors.EVENT_READ, connection)
+            request = next(requests, None)
+            if request is not None:
+                connection.send(request)
+                under_way += 1
+        while under_way:
+            for key, _ in ready.select(ANSWER_SECONDS_MAX):
+                connection = key.data
+                status, _, body = connection.answer()
+                if status != 200:
+                    raise ValueError(f"expected a 200, got {status} {body[:300]!r}")
+                under_way -= 1
+                request = next(requests, None)
+                if request is not None:
+                    connection.send(request)
+                    under_way += 1
+    for connection in opened:
+        connection.close()
+
+
+def _control(server: subprocess.Popen[bytes], action: str) -> None:
+    subprocess.run(["callgrind_control", action, str(server.pid)], check=True, capture_output=True)
+
+
+def _functions(dump: Path, requests: int) -> dict[str, float]:
+    command = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", str(dump)]
+    return parse_functions(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout, requests
+    )
+
+
+def parse_functions(text: str, requests: int) -> dict[str, float]:
+    """The compiled functions of callgrind_annotate's list, with the instructions of one of `requests`."""
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        match = _FUNCTION.match(line)
+        if match and match[2] not in found:
+            found[match[2]] = int(match[1].replace(",", "")) / requests
+    return found
+
+
+def render_totals(counted: dict[str, list[Counted]]) -> str:
+    """A row for each workload: the instructions of a request; beside another build, the ratio to it."""
+    rows = []
+    for name, builds in counted.items():
+        row = [name, *(f"{build.in_all:,.0f}" for build in builds)]
+        if len(builds) == 2:
+            row.append(f"{builds[0].in_all / builds[1].in_all:.3f}")
+        rows.append(row)
+    heads = ["workload", "instructions a request"]
+    if any(len(builds) == 2 for builds in counted.values()):
+        heads += ["against", "ratio"]
+    return "\n".join(table(heads, rows))
+
+
+def render_functions(builds: list[Counted], rows: int) -> str:
+    """The compiled functions with most instructions, their callees included; beside those of the other
+    build."""
+    names = sorted(builds[0].by_function, key=lambda name: -builds[0].by_function[name])[:rows]
+    shown = [[name, *(f"{build.by_function.get(name, 0):,.0f}" for build in builds)] for name in names]
+    return "\n".join(table(["function", "with callees", "against"][: 1 + len(builds)], shown))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("workloads", nargs="+", metavar="WORKLOAD", choices=sorted(WORKLOADS))
+    parser.add_argument(
+        "--python",
+        type=Path,
+        default=COMPILED / "bin" / "python",
+        help="an interpreter with hashrange installed (the one that `make compile` made)",
+    )
+    parser.add_argument("--against", type=Path, help="the interpreter of another build, to compare with")
+    parser.add_argument("--requests", type=int, default=2000, help="how many are counted (2000)")
+    parser.add_argument(
+        "--functions", type=int, default=0, metavar="ROWS", help="show the dearest compiled functions"
+    )
+    given = parser.parse_args(arguments)
+    if shutil.which("valgrind") is None:
+        print("valgrind is not installed (Debian, Ubuntu: apt-get install valgrind)", file=sys.stderr)
+        return 2
+    pythons = [given.python, *([given.against] if given.against else [])]
+    for python in pythons:
+        if not python.exists():
+            print(f"{python} does not exist; `make compile` makes .venv/compiled/bin/python", file=sys.stderr)
+            return 2
+    counted: dict[str, list[Counted]] = {}
+    for name in given.workloads:
+        print(f"counting {name} ...", file=sys.stderr)
+        counted[name] = [count(python, name, given.requests) for python in pythons]
+        if given.functions:
+            print(render_functions(counted[name], given.functions))
+    print(render_totals(counted))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
