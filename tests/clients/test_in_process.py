@@ -37,6 +37,7 @@ PRINTED: dict[str, dict[str, Any]] = {
         },
         "counted": ["1", "2", "1", "3"],
     },
+    "cachelib_tests.py": {"status": 0, "outcomes": {"passed": 11}},
     "tasks.py": {
         "value": 5,
         "state": "SUCCESS",
