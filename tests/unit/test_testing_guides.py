@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from guides import blocks_of, run
 from hashrange.testing import scopes
+from plugin_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMPARED = {"testing": 5, "from-moto": 0, "from-dynamodb-local": 1}
@@ -49,14 +48,4 @@ def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
         + "\ndef test_seeded(dynamodb_client):\n"
         + "    assert dynamodb_client.describe_table(TableName='orders')['Table']['ItemCount'] == 10_000\n"
     )
-    given = ("-p", "hashrange.testing.plugin", "-p", "no:cacheprovider", "-k", "not asynchronously")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *given, str(tmp_path)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed, 1 deselected" in done.stdout
+    assert "4 passed, 1 deselected" in run_pytest(tmp_path, "-k", "not asynchronously")

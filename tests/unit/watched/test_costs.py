@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from hashrange.faults import latency, lose_answer, throttle, unprocessed
 from hashrange.server import running
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
+from plugin_runs import run_pytest
 from unit.test_bills import REQUESTS, made
 from watched import Clients, create
 
@@ -353,23 +352,12 @@ SUITE = """
 )
 def test_pytest_prints_the_dearest_tests(tmp_path: Path, options: list[str], tests: list[str]) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "hashrange.testing.plugin",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]
-    finished = subprocess.run([*command, *options, "."], cwd=tmp_path, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "3 passed" in finished.stdout
-    table = [line.split() for line in finished.stdout.splitlines() if "test_suite.py::" in line]
+    shown = run_pytest(tmp_path, *options)
+    assert "3 passed" in shown
+    table = [line.split() for line in shown.splitlines() if "test_suite.py::" in line]
     assert [row[-1].rpartition("::")[2] for row in table] == tests
     if tests:
-        assert "DynamoDB: the dearest of 2 tests" in finished.stdout
+        assert "DynamoDB: the dearest of 2 tests" in shown
         assert table[0][:-1] == ["0.5", "3", "5", "1", "3", "3", "0", "0"]
 
 
@@ -399,7 +387,4 @@ FIXTURES = """
 def test_the_fixtures_of_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(FIXTURES), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\ndynamodb_scope = module\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "hashrange.testing.plugin", "-q", "-W", "error"]
-    finished = subprocess.run([*command, "."], cwd=tmp_path, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "3 passed" in finished.stdout
+    assert "3 passed" in run_pytest(tmp_path, "-W", "error")

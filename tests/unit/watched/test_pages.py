@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from guides import blocks_of, run
+from plugin_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -51,7 +50,4 @@ def test_the_tests_of_the_pages_pass(tmp_path: Path) -> None:
     blocks = [block for page in pages for block in re.findall(r"^```py\n(.*?)^```", page, re.M | re.S)]
     assert len(blocks) == 2
     (tmp_path / "test_page.py").write_text(textwrap.dedent(PREAMBLE) + "\n\n".join(blocks), "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "hashrange.testing.plugin", "."]
-    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stdout
-    assert "2 passed" in finished.stdout
+    assert "2 passed" in run_pytest(tmp_path)
