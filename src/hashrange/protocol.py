@@ -224,7 +224,7 @@ _ATTEMPT: Final = re.compile(rb"\battempt=([0-9]{1,4})\b")
 def attempted(caller: Caller, headers: Headers) -> Caller:
     """The caller with the attempt that its SDK counts in the header amz-sdk-request."""
     found = _ATTEMPT.search(headers.get(b"amz-sdk-request", b""))
-    return caller if found is None else msgspec.structs.replace(caller, attempt=int(found[1]))
+    return caller if found is None else caller._replace(attempt=int(found[1]))
 
 
 # -- Signature Version 4: only the parts that name the caller ---------------------------------------------

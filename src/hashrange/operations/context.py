@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from hashrange.errors import AccessDeniedException, ValidationException
 from hashrange.settings import Settings
@@ -26,7 +24,7 @@ Answer = dict[str, Any]
 NONE_LEFT: frozenset[int] = frozenset()
 
 
-class Caller(msgspec.Struct, frozen=True):
+class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and name the caller's tables where accounts or regions
     are separate (`scope_of`). The access key is not used yet. `attempt` is which attempt of its SDK the
     request is, if somebody wants to know."""
