@@ -49,10 +49,12 @@ class ServiceError(Exception):
     """An error answer.
 
     `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
-    `members` are further members of the error's shape, in wire form. `bill` is what the refused request
-    consumed (`tables.data.capacity`); None: nothing.
+    `members` are further members of the error's shape, in wire form. `units` are the write units that a
+    refused write consumed, and `bill` is what a refused request consumed (`tables.data.capacity`); None:
+    nothing.
     """
 
+    units: int = 0
     bill: Any = None
     status: ClassVar[int] = 400
     namespace: ClassVar[str] = _DYNAMODB
@@ -144,9 +146,7 @@ class AccessDeniedException(ServiceError):
 
 
 class ConditionalCheckFailedException(ServiceError):
-    """`units` are the write units that the refused write consumed."""
-
-    units: int = 0
+    pass
 
 
 class TransactionCanceledException(ServiceError):
@@ -191,9 +191,7 @@ class LimitExceededException(ServiceError):
 
 
 class DuplicateItemException(ServiceError):
-    """`units` are as in `ConditionalCheckFailedException`."""
-
-    units: int = 0
+    pass
 
 
 class ItemCollectionSizeLimitExceededException(ServiceError):

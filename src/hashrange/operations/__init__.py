@@ -19,6 +19,7 @@ that needs no storage; the engine runs the body.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -53,11 +54,12 @@ def _of_statements(module: str, function: str) -> Callable[..., Any]:
     PartiQL is a sixth of what the database imports, and most programs have no use for it.
     """
 
-    def call(*given: Any) -> Any:
-        found = import_module(f"{__name__}.statements.{module}")
-        return getattr(found, function)(*given)
+    @cache
+    def find() -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(import_module(f"{__name__}.statements.{module}"), function)
+        return found
 
-    return call
+    return lambda *given: find()(*given)
 
 
 def load() -> None:

@@ -53,9 +53,10 @@ def _run(
             keys.check_scalars(table, project.nested)
         asked, skipped = table_request["Keys"], []
         if left:
-            skipped = [key for position, key in enumerate(asked, members) if position in left]
-            members += len(asked)
-            asked = [key for position, key in enumerate(asked, members - len(asked)) if position not in left]
+            placed = list(enumerate(asked, members))
+            asked = [key for position, key in placed if position not in left]
+            skipped = [key for position, key in placed if position in left]
+            members += len(placed)
         addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in asked]
         found = reader.get_many(addresses)
         kept, units, used = _within(budget, found, consistent=table_request.get("ConsistentRead") is True)

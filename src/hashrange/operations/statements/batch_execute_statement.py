@@ -13,13 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hashrange import pace, partiql
-from hashrange.errors import (
-    DUPLICATE_KEYS,
-    ConditionalCheckFailedException,
-    DuplicateItemException,
-    ServiceError,
-    ValidationException,
-)
+from hashrange.errors import DUPLICATE_KEYS, ServiceError, ValidationException
 from hashrange.operations.context import Answer, Billed, Context, Request
 from hashrange.operations.statements.execute_statement import ONLY_IN_TRANSACTIONS
 from hashrange.partiql import changes, reads
@@ -76,18 +70,14 @@ class _Ready(NamedTuple):
 
 
 class _Totals:
-    """The capacity that the batch consumes: by table, in the order of the statements, and by its members
-    whose condition failed. The answer does not show the latter ([report] local)."""
+    """The capacity that the batch consumes: `shown` is in the answer, `refused` is not. The latter is the bill
+    of the members whose condition failed ([report] local)."""
 
-    __slots__ = ("by_table", "refused", "writes")
+    __slots__ = ("refused", "shown")
 
     def __init__(self, *, writes: bool) -> None:
-        self.by_table: dict[str, capacity.Consumed] = {}
+        self.shown = capacity.TableTotals(writes=writes)
         self.refused: capacity.Bill = capacity.NO_BILL
-        self.writes = writes
-
-    def of(self, table_name: str) -> capacity.Consumed:
-        return self.by_table.setdefault(table_name, capacity.Consumed(table_name, writes=self.writes))
 
 
 def reads_only(request: Request) -> bool:
@@ -113,7 +103,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     def body(txn: Transaction) -> Billed:
         totals = _Totals(writes=not reads)
         answer: Answer = {"Responses": run(txn, members, occasion, totals, context.scope)}
-        bill = tuple(totals.by_table.values())
+        bill = totals.shown.bill()
         if mode:
             answer["ConsumedCapacity"] = capacity.wires(bill, mode)
         return answer, bill + totals.refused
@@ -156,7 +146,7 @@ def _reads(
         record = reader.get(*address)
         consistent = member.request.get("ConsistentRead") is True
         size = records.size_of(record) if record is not None else 0
-        totals.of(name).add(capacity.read_units(size, consistent=consistent))
+        totals.shown.of(name).add(capacity.read_units(size, consistent=consistent))
         answer: Answer = {"TableName": name}
         if record is not None:
             answer["Item"] = reads.shown_single(record, bound.prepared.projection)
@@ -196,10 +186,10 @@ def _writes(
             outcome = changes.perform(txn, one.table, one.bound, one.write, occasion)
         except ServiceError as error:
             answers.append(_failure(error, name))
-            if isinstance(error, ConditionalCheckFailedException | DuplicateItemException):
+            if error.units:
                 totals.refused += capacity.refused(name, error.units)
             continue
-        totals.of(name).add_write(one.table, outcome.units)
+        totals.shown.of(name).add_write(one.table, outcome.units)
         item = changes.returned(one.bound, one.write, outcome)
         answers.append({"TableName": name} if item is None else {"TableName": name, "Item": item})
     return answers

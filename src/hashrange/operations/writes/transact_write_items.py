@@ -265,10 +265,8 @@ def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], ItemChange
             units.append(outcomes[-1].units.table)
         except ServiceError as error:
             reasons.append(_reason(error))
-            units.append(0)
-            if isinstance(error, ConditionalCheckFailedException | DuplicateItemException):
-                units[-1] = error.units
-                is_billed = True
+            units.append(error.units)
+            is_billed |= error.units > 0
     if len(outcomes) != len(attempts):
         raise _canceled(reasons, capacity.canceled(given_names, units) if is_billed else None)
     return outcomes
@@ -307,13 +305,10 @@ def _check_size(outcomes: list[ItemChange]) -> None:
 
 def bill_of(given_names: list[str], outcomes: list[ItemChange]) -> capacity.Bill:
     """The bill of a transaction's writes."""
-    totals: dict[str, capacity.Consumed] = {}
+    totals = capacity.TableTotals(writes=True)
     for given, outcome in zip(given_names, outcomes, strict=True):
-        total = totals.get(given)
-        if total is None:
-            total = totals[given] = capacity.Consumed(given, writes=True)
-        total.add_write(outcome.table, outcome.units, capacity.TRANSACTION_FACTOR)
-    return tuple(totals.values())
+        totals.of(given).add_write(outcome.table, outcome.units, capacity.TRANSACTION_FACTOR)
+    return totals.bill()
 
 
 def _size(outcome: ItemChange) -> int:

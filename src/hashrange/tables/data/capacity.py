@@ -121,6 +121,29 @@ Bill = tuple[Consumed, ...]
 
 NO_BILL: Final[Bill] = ()
 
+
+class TableTotals:
+    """Adds up what one request consumes on its tables, in the order in which it names them: of writing if
+    `writes`, else of reading."""
+
+    __slots__ = ("_by_name", "_writes")
+
+    def __init__(self, *, writes: bool) -> None:
+        self._by_name: dict[str, Consumed] = {}
+        self._writes = writes
+
+    def of(self, table_name: str) -> Consumed:
+        """The total of a table, by the name or ARN that the request gives."""
+        total = self._by_name.get(table_name)
+        if total is None:
+            total = self._by_name[table_name] = Consumed(table_name, writes=self._writes)
+        return total
+
+    def bill(self) -> Bill:
+        """The totals so far."""
+        return tuple(self._by_name.values())
+
+
 SILENT: Final = ""
 
 
@@ -135,13 +158,10 @@ def wanted(request: dict[str, Any], *, billed: bool) -> str | None:
 
 def transaction_reads(given_names: list[str], sizes: list[int]) -> Bill:
     """The bill of a transaction that reads an item of each of the tables, of those sizes."""
-    totals: dict[str, Consumed] = {}
+    totals = TableTotals(writes=False)
     for given, size in zip(given_names, sizes, strict=True):
-        total = totals.get(given)
-        if total is None:
-            total = totals[given] = Consumed(given, writes=False)
-        total.add(read_units(size, consistent=True) * TRANSACTION_FACTOR)
-    return tuple(totals.values())
+        totals.of(given).add(read_units(size, consistent=True) * TRANSACTION_FACTOR)
+    return totals.bill()
 
 
 def refused(table_name: str, units: int) -> Bill:
@@ -153,13 +173,10 @@ def refused(table_name: str, units: int) -> Bill:
 
 def canceled(given_names: list[str], units: list[int]) -> Bill:
     """The bill of a transaction that a failed condition cancelled; `units` are those of its members."""
-    totals: dict[str, Consumed] = {}
+    totals = TableTotals(writes=True)
     for given, one in zip(given_names, units, strict=True):
-        total = totals.get(given)
-        if total is None:
-            total = totals[given] = Consumed(given, writes=True)
-        total.add(one * TRANSACTION_FACTOR)
-    return tuple(totals.values())
+        totals.of(given).add(one * TRANSACTION_FACTOR)
+    return totals.bill()
 
 
 def stream_read(table_name: str) -> Bill:
