@@ -70,8 +70,10 @@ class _Ready(NamedTuple):
 
 
 class _Totals:
-    """The capacity that the batch consumes: `shown` is in the answer, `refused` is not. The latter is the bill
-    of the members whose condition failed ([report] local)."""
+    """The capacity that the batch consumes.
+
+    `shown` is in the answer. `refused`, the bill of members whose condition failed, is not ([report] local).
+    """
 
     __slots__ = ("refused", "shown")
 
