@@ -276,14 +276,15 @@ class Database:
         except Exception as error:
             done(None, self.translated(operation, request, error))
             return None
-        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode, passage)
+        told = _Told(self, entry, operation, caller, done, passage)
+        asked = _Asked(request, body, is_write, encode, told)
         turn = self._turn
         turn.begin(self.turn_seconds)
         try:
             if is_write:
-                self.engine.submit(asked.run, asked.finish)
+                self.engine.submit(asked.run, told.finish)
             else:
-                self.engine.submit_read(asked.run, asked.finish)
+                self.engine.submit_read(asked.run, told.finish)
         except TurnOver:
             return self._workers.start(asked.run_aside)
         finally:
@@ -316,15 +317,15 @@ class Database:
         except Exception as error:
             self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             return
-        asked = _Asked(self, entry, operation, request, caller, body, is_write, done, encode, passage)
-        asked.run_aside()
+        told = _Told(self, entry, operation, caller, done, passage)
+        _Asked(request, body, is_write, encode, told).run_aside()
 
     def go_on_aside(self, asked: _Asked) -> None:
         """Run a stopped request again on a worker thread; if the database was closed meanwhile, end it."""
         try:
             self._workers.start(asked.run_aside)
         except RuntimeError:
-            asked.finish(None, StoreClosed())
+            asked.told.finish(None, StoreClosed())
 
     def works_aside(self) -> bool:
         """Whether requests are at work on the threads for those that take long."""
@@ -460,37 +461,74 @@ class Database:
 
 
 class _Asked:
-    """One prepared request of `submit`, which delivers its own outcome.
+    """One prepared request of `submit`: the body that the engine runs. Its outcome is `told`.
 
     It is a class, because compiled functions inside `submit` would refer to each other in a cycle, which
     only the garbage collector could free.
     """
 
-    __slots__ = (
-        "body",
-        "caller",
-        "charges",
-        "consumes",
-        "database",
-        "done",
-        "encode",
-        "is_write",
-        "operation",
-        "passage",
-        "request",
-    )
+    __slots__ = ("body", "encode", "is_write", "request", "told")
+
+    def __init__(
+        self,
+        request: Request,
+        body: Callable[[Any], Any],
+        is_write: bool,
+        encode: Encode,
+        told: _Told,
+    ) -> None:
+        self.request = request
+        self.body = body
+        self.is_write = is_write
+        self.encode = encode
+        self.told = told
+
+    def run(self, reader: Any) -> Any:
+        """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
+        returned beside the answer, so that it is that of the run that counts."""
+        told = self.told
+        told.asked = self
+        result = self.body(reader)
+        if told.consumes:
+            answer = self.encode(result[0])
+            result = (answer, result[1]) if told.charges else answer
+        else:
+            result = self.encode(result)
+        told.asked = None
+        return result
+
+    def run_aside(self) -> None:
+        """Run the body on this thread, however long it takes, and deliver the outcome."""
+        told = self.told
+        database = told.database
+        engine = database.engine
+        try:
+            answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
+        except Exception as error:
+            told.asked = None
+            failure = database.translated(told.operation, self.request, error)
+            database.deliver(partial(told.failed, bare(failure)))
+            return
+        database.deliver(partial(told.answered, answer))
+
+
+class _Told:
+    """The outcome of a request of `submit`: tells it to `done`, and charges for it.
+
+    It has the request (`asked`) only from the beginning of the body to its success. So the request of a
+    write, which has to wait until it is durable, is freed at once, while it is in the processor's cache:
+    freeing it after the commit took a quarter of a small write's time.
+    """
+
+    __slots__ = ("asked", "caller", "charges", "consumes", "database", "done", "operation", "passage")
 
     def __init__(
         self,
         database: Database,
         entry: Operation,
         operation: str,
-        request: Request,
         caller: Caller,
-        body: Callable[[Any], Any],
-        is_write: bool,
         done: Done,
-        encode: Encode,
         passage: Passage | None,
     ) -> None:
         self.database = database
@@ -499,20 +537,20 @@ class _Asked:
         self.passage = passage
         self.caller = caller
         self.operation = operation
-        self.request = request
-        self.body = body
-        self.is_write = is_write
         self.done = done
-        self.encode = encode
+        self.asked: _Asked | None = None
 
-    def run(self, reader: Any) -> Any:
-        """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
-        returned beside the answer, so that it is that of the run that counts."""
-        result = self.body(reader)
-        if not self.consumes:
-            return self.encode(result)
-        encoded = self.encode(result[0])
-        return (encoded, result[1]) if self.charges else encoded
+    def finish(self, answer: Any, error: Exception | None) -> None:
+        """Deliver the outcome; or, if the body was stopped, run it again on a worker thread."""
+        if error is None:
+            self.answered(answer)
+            return
+        asked, self.asked = self.asked, None
+        if asked is not None and isinstance(error, Stopped):
+            self.database.go_on_aside(asked)
+        else:
+            request = asked.request if asked is not None else {}
+            self.failed(self.database.translated(self.operation, request, error))
 
     def answered(self, result: Any) -> None:
         """Tell the answer, and charge for it."""
@@ -525,33 +563,12 @@ class _Asked:
                 self.passage.bill = bill
         self.done(result, None)
 
-    def finish(self, answer: Any, error: Exception | None) -> None:
-        """Deliver the outcome; or, if the body was stopped, run it again on a worker thread."""
-        if error is None:
-            self.answered(answer)
-        elif isinstance(error, Stopped):
-            self.database.go_on_aside(self)
-        else:
-            self.failed(self.database.translated(self.operation, self.request, error))
-
     def failed(self, error: Exception) -> None:
         """Tell the error, and charge for what the refused request consumed."""
         charge = self.database.charge
         if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
             charge(self.operation, self.caller, error.bill)
         self.done(None, error)
-
-    def run_aside(self) -> None:
-        """Run the body on this thread, however long it takes, and deliver the outcome."""
-        database = self.database
-        engine = database.engine
-        try:
-            answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
-        except Exception as error:
-            told = database.translated(self.operation, self.request, error)
-            database.deliver(partial(self.failed, bare(told)))
-            return
-        database.deliver(partial(self.answered, answer))
 
 
 def _call(callback: Callable[[], None]) -> None:

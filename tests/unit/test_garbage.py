@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Queue
 from threading import Event
 from typing import Any
 
@@ -147,3 +150,41 @@ def test_a_request_leaves_no_cycles(database: Database, operation: str, request_
         gc.garbage.clear()
         gc.enable()
     assert not left
+
+
+@pytest.mark.parametrize("engine", ["memory", "embedded"])
+def test_a_request_is_freed_before_its_write_is_durable(engine: str, tmp_path: Path) -> None:
+    """Freed only after the commit, the requests of a batch have left the processor's cache."""
+    database = Database.in_memory() if engine == "memory" else Database.open(tmp_path)
+    with database:
+        database.execute(
+            "CreateTable",
+            TABLE
+            | {"KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}
+            | {"AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}]}
+            | {"BillingMode": "PAY_PER_REQUEST"},
+        )
+        rounds: list[Callable[[], None]] = []
+        came: Queue[Callable[[], None]] = Queue()
+        database.deliver_on(came.put, rounds.append)
+        outcomes: list[Any] = []
+        item = {"p": {"S": "a"}, "n": ONE}
+        requests = (
+            ("PutItem", TABLE | {"Item": item}),
+            ("UpdateItem", TABLE | {"Key": {"p": {"S": "b"}}, "AttributeUpdates": {"n": {"Value": ONE}}}),
+            ("DeleteItem", TABLE | {"Key": {"p": {"S": "a"}}}),
+            ("TransactWriteItems", {"TransactItems": [{"Put": TABLE | {"Item": item}}]}),
+        )
+        for operation, request in requests:
+            references = sys.getrefcount(request)
+            database.submit(
+                operation, request, Caller(), lambda answer, error: outcomes.append(error), lambda answer: b""
+            )
+            if engine == "embedded":
+                assert not outcomes  # the commit has not begun
+            assert sys.getrefcount(request) == references, operation
+        while len(outcomes) < len(requests):
+            while rounds:
+                rounds.pop()()
+            came.get(timeout=60)()
+        assert outcomes == [None] * len(requests)

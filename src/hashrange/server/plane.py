@@ -17,7 +17,7 @@ from hashrange.database import Caller
 from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
 from hashrange.pace import Task
-from hashrange.protocol import Call, Response, Wire
+from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
 from hashrange.server.frames import Frames
@@ -150,13 +150,26 @@ class Plane:
 
 
 class Exchange:
-    """One request and its answer. `task` is set while the request runs on a thread; `large` is a large
-    request that is not read yet.
+    """One request and its answer. `call` is set until it is started, and longer if its log line needs it;
+    `task` while the request runs on a thread. `large` is a large request that is not read yet.
 
-    `answer` is the bytes to be written, without the `pieces` of the body, which are written after it.
+    `operation` and `form` are those of the call. `answer` is the bytes to be written, without the `pieces` of
+    the body, which are written after it.
     """
 
-    __slots__ = ("answer", "call", "close", "connection", "large", "linger", "pieces", "started", "task")
+    __slots__ = (
+        "answer",
+        "call",
+        "close",
+        "connection",
+        "form",
+        "large",
+        "linger",
+        "operation",
+        "pieces",
+        "started",
+        "task",
+    )
 
     def __init__(self, connection: Connection, close: bool) -> None:
         self.connection = connection
@@ -164,6 +177,8 @@ class Exchange:
         self.linger = False
         self.started = 0.0
         self.call: Call | None = None
+        self.operation = ""
+        self.form: Form | None = None
         self.large: Large | None = None
         self.task: Task | None = None
         self.answer: bytes | None = None
@@ -175,6 +190,7 @@ class Exchange:
         call = self.call
         try:
             if call is not None:
+                self.take(call)
                 self.task = plane.database.submit(
                     call.operation, call.request, call.caller, self.done, protocol.encode_result
                 )
@@ -185,6 +201,13 @@ class Exchange:
         seconds = latency_now() - self.started
         self.connection.dear = seconds > DEAR_SECONDS
         plane.spent_seconds += seconds
+
+    def take(self, call: Call) -> None:
+        """Keep of a call that is being started only what its answer needs: so a write's request, which the
+        database has performed before it is durable, is freed while it is still in the processor's cache."""
+        self.operation = call.operation
+        self.form = call.form
+        self.call = call if self.connection.plane.log_requests else None
 
     def read_large(self) -> None:
         """Read and run a large request; on a thread."""
@@ -199,7 +222,7 @@ class Exchange:
             database.deliver(lambda: self.done(None, failure))
             return
         if type(outcome) is Call:
-            self.call = outcome
+            self.take(outcome)
             database.run_aside(
                 outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
             )
@@ -217,9 +240,7 @@ class Exchange:
         connection = self.connection
         plane = connection.plane
         frames = plane.frames
-        call = self.call
-        form = call.form if call is not None else None
-        self.call = None
+        form = self.form
         if type(body) is Pieces:
             self.pieces = body
         if error is None and form is None and not self.close:
@@ -230,12 +251,13 @@ class Exchange:
             self.close = True
             self.answer = b""
         else:
-            operation = call.operation if call is not None else ""
-            self.answer = frames.response(protocol.encode_error(error, form, operation), close=self.close)
-        if call is not None:
+            failure = protocol.encode_error(error, form, self.operation)
+            self.answer = frames.response(failure, close=self.close)
+        if self.operation:
             seconds = latency_now() - self.started
-            plane.metrics.answered(call.operation, seconds, error)
-            if plane.log_requests:
+            plane.metrics.answered(self.operation, seconds, error)
+            call, self.call = self.call, None
+            if call is not None:
                 trace.request(call, body, error, seconds, self.answer)
         self.end()
 
