@@ -60,16 +60,22 @@ class Form(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class Call:
     """One call of an API operation: `request` is its parameters, in wire form.
 
-    `form` is the form of the answer; None is the usual form.
+    `form` is the form of the answer; None is the usual form. A compiled class, because each request makes
+    one.
     """
 
-    operation: str
-    request: dict[str, Any]
-    caller: Caller
-    form: Form | None = None
+    __slots__ = ("caller", "form", "operation", "request")
+
+    def __init__(
+        self, operation: str, request: dict[str, Any], caller: Caller, form: Form | None = None
+    ) -> None:
+        self.operation = operation
+        self.request = request
+        self.caller = caller
+        self.form = form
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
