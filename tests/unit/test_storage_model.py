@@ -27,6 +27,7 @@ pytestmark = pytest.mark.once
 SPACES = (1, 2)
 DOOMED = (3, 4)  # may be deleted, and are then left alone
 LOG = 9
+KEPT = 1
 PARTITIONS = (b"\x00\x00", b"a\x00", b"a\xff", b"\xff\xff")
 SORTS = (b"", b"\x00", b"\x00\xff", b"k", b"k\x00", b"\xff", b"\xff\xff")
 
@@ -37,6 +38,7 @@ actions = st.one_of(
     st.tuples(st.just("count"), st.sampled_from(SPACES + DOOMED), st.integers(-5, 5)),
     st.tuples(st.just("append"), st.binary(max_size=2)),
     st.tuples(st.just("stamp"), st.sampled_from(PARTITIONS[1:3]), st.sampled_from((0, 1, 255, 256, 2**63))),
+    st.tuples(st.just("keep"), st.sampled_from(SORTS), st.binary(max_size=2), st.sampled_from((0, 9, 2**40))),
     st.tuples(st.just("look")),
     st.tuples(st.just("delete_space"), st.sampled_from(DOOMED)),
 )
@@ -63,6 +65,7 @@ class State:
         self.records: dict[tuple[int, bytes, bytes], bytes] = {}
         self.totals: dict[int, int] = {}
         self.deleted: set[int] = set()
+        self.stamp = 0
 
     def log(self) -> list[tuple[tuple[int, bytes, bytes], bytes]]:
         return [(address, value) for address, value in self.records.items() if address[0] == LOG]
@@ -105,6 +108,7 @@ def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction
     """A body that does what `plan` says, to the store and to `state`, and compares."""
 
     def body(txn: Transaction) -> None:
+        before = state.stamp
         for action, *arguments in plan:
             if action == "put" and arguments[0][0] not in state.deleted:
                 space, partition, sort = arguments[0]
@@ -124,6 +128,14 @@ def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction
                 txn.append(LOG, log, b"at %b." % stamp.to_bytes(8), 3)
                 stamps = [int.from_bytes(v[3:11]) for (_, partition, _), v in state.log() if partition == log]
                 appended(txn, state, log, b"at %b." % max(stamp, *stamps, 0).to_bytes(8))
+            elif action == "keep":
+                sort, value, moment = arguments
+                txn.keep(KEPT, PARTITIONS[1], sort, value, moment)
+                # Above all stamps before: also above those of commits that failed, which it need not be.
+                stamp = txn.stamp(0)
+                assert stamp > before and (state.stamp in (before, stamp))
+                state.stamp = stamp
+                state.records.setdefault((KEPT, PARTITIONS[1], sort + stamp.to_bytes(8)), value)
             elif action == "look":
                 assert seen_by(txn) == state.seen()
             elif action == "delete_space":

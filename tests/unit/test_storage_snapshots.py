@@ -25,6 +25,7 @@ steps = st.one_of(
     st.tuples(st.just("delete"), addresses),
     st.tuples(st.just("delete_space"), st.sampled_from(SPACES)),
     st.tuples(st.just("append"), st.sampled_from(SPACES), st.sampled_from(PARTITIONS)),
+    st.tuples(st.just("keep"), addresses),
     st.tuples(st.just("fail"), addresses),
     st.tuples(st.just("snapshot")),
     st.tuples(st.just("restore"), st.integers(0, 3)),
@@ -65,6 +66,8 @@ def change(step: tuple[Any, ...]) -> Callable[[Transaction], None]:
                 txn.delete_space(space)
             case "append", space, partition:
                 txn.append(space, partition, b"\xff" * 8, 0)
+            case "keep", (space, partition, sort):
+                txn.keep(space, partition, sort, b"kept", 7)
             case "fail", (space, partition, sort):
                 txn.delete(space, partition, sort)
                 txn.put(space, partition, b"new", b"")

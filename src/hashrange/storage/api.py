@@ -31,9 +31,10 @@ What every engine promises (and `storage.contract` tests):
   leaves it so.
 - `read` sees committed records only, all from one moment.
 - The numbers of a log's records increase in commit order, and their stamps never decrease.
+- The stamps of bodies (`Transaction.stamp`) increase in commit order.
 - Partitions and sorts are ordered as unsigned bytes.
 
-A time that orders records has to be a stamp (`Transaction.append`). A body is given its time before it runs,
+A time that orders records has to be a stamp (`Transaction.append`, `Transaction.stamp`). A body is given its time before it runs,
 and bodies do not commit in the order of their times, the less so on several servers. Only numbers and stamps
 never go back in commit order. Code that stores a time elsewhere, as tokens do, must be right in whatever
 order the times come.
@@ -152,6 +153,21 @@ class Transaction(Reader, Protocol):
     def position(self, space: int) -> int:
         """A sequence number that no record of the space has. It is above the numbers of all records appended
         before, also by this body, and below those of all records appended later."""
+        ...
+
+    def stamp(self, moment: int) -> int:
+        """The body's stamp (unsigned 64-bit): `moment`, or a greater number if the store's last stamp is not
+        below `moment`.
+
+        A body has one stamp, whatever moments it gives; the first one counts. Stamps strictly increase in
+        commit order, across all spaces and restarts: every body that commits later gets a greater one.
+        """
+        ...
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        """Set the record at `sort` followed by the body's stamp (8 bytes big-endian), which is that of
+        `stamp(moment)`. The engine decides the stamp at the commit at the latest. If the body keeps two
+        values at one address, the first one stays."""
         ...
 
     def count(self, space: int, records: int, bytes_: int) -> None:

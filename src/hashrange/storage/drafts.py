@@ -35,7 +35,7 @@ class _Overtaken(Exception):
 class Draft:
     """A `Transaction` over a reader. Its writes are kept here until `commit`."""
 
-    __slots__ = ("_appended", "_counted", "_own", "_read", "_reader")
+    __slots__ = ("_appended", "_counted", "_kept", "_own", "_read", "_reader")
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Reader | None = reader
@@ -43,6 +43,7 @@ class Draft:
         self._own: dict[tuple[int, bytes, bytes], bytes | None] = {}
         self._appended: list[tuple[int, bytes, bytes, int | None]] = []
         self._counted: list[tuple[int, int, int]] = []
+        self._kept: list[tuple[int, bytes, bytes, bytes, int]] = []
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         address = (space, partition, sort)
@@ -86,6 +87,9 @@ class Draft:
     def position(self, space: int) -> int:
         _not_by_gets()
 
+    def stamp(self, moment: int) -> int:
+        _not_by_gets()
+
     def delete_space(self, space: int) -> None:
         _not_by_gets()
 
@@ -98,12 +102,15 @@ class Draft:
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
         self._appended.append((space, partition, value, stamp_at))
 
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        self._kept.append((space, partition, sort, value, moment))
+
     def count(self, space: int, records: int, bytes_: int) -> None:
         self._counted.append((space, records, bytes_))
 
     def wrote(self) -> bool:
         """Whether the body wrote anything."""
-        return bool(self._own or self._appended or self._counted)
+        return bool(self._own or self._appended or self._counted or self._kept)
 
     def end(self) -> None:
         """Drop the reader, because it is valid only while its own body runs."""
@@ -123,6 +130,8 @@ class Draft:
         # The engine numbers and stamps these records now, after all that were committed in the meantime.
         for space, partition, content, stamp_at in self._appended:
             txn.append(space, partition, content, stamp_at)
+        for space, partition, sort, content, moment in self._kept:
+            txn.keep(space, partition, sort, content, moment)
         for space, records, bytes_ in self._counted:
             txn.count(space, records, bytes_)
 

@@ -58,7 +58,7 @@ _NO_TOTALS = Totals(0, 0)
 class MemorySnapshot(Snapshot):
     """All that the engine held at one moment. Nothing changes it, so an engine may go back to it often."""
 
-    __slots__ = ("sequence", "spaces", "stamps", "totals")
+    __slots__ = ("last_stamp", "sequence", "spaces", "stamps", "totals")
 
     def __init__(
         self,
@@ -66,8 +66,10 @@ class MemorySnapshot(Snapshot):
         totals: dict[int, Totals],
         stamps: dict[tuple[int, bytes], bytes],
         sequence: int,
+        last_stamp: int,
     ) -> None:
         self.spaces = spaces
+        self.last_stamp = last_stamp
         self.totals = totals
         self.stamps = stamps
         self.sequence = sequence
@@ -86,6 +88,7 @@ class MemoryEngine:
         self._totals: dict[int, Totals] = {}
         self._sequence = 0
         self._stamps: dict[tuple[int, bytes], bytes] = {}  # the last stamp of each log
+        self._last_stamp = 0  # of a body
         self._closed = False
         self._reader = _Reader(self)
         self._moments: list[_Moment] = []
@@ -118,7 +121,7 @@ class MemoryEngine:
         try:
             self._check_open()
             transaction = _Transaction(self)
-            sequence = self._sequence
+            sequence, last_stamp = self._sequence, self._last_stamp
             unknown: CommitUnknown | None = None
             try:
                 result = body(transaction)
@@ -130,7 +133,7 @@ class MemoryEngine:
                         unknown = error
             except BaseException:
                 transaction.undo()
-                self._sequence = sequence
+                self._sequence, self._last_stamp = sequence, last_stamp
                 raise
             if unknown is not None:
                 raise unknown
@@ -170,7 +173,8 @@ class MemoryEngine:
                 for space, records in self._spaces.items()
             }
             self._stand_on(spaces)
-            return MemorySnapshot(spaces, self._totals.copy(), self._stamps.copy(), self._sequence)
+            stamps = self._stamps.copy()
+            return MemorySnapshot(spaces, self._totals.copy(), stamps, self._sequence, self._last_stamp)
 
     def restore(self, snapshot: Snapshot) -> None:
         if not isinstance(snapshot, MemorySnapshot):
@@ -185,6 +189,7 @@ class MemoryEngine:
             self._stamps.clear()
             self._stamps.update(snapshot.stamps)
             self._sequence = snapshot.sequence
+            self._last_stamp = snapshot.last_stamp
 
     def _stand_on(self, spaces: dict[int, Any]) -> None:
         """Go on with these records, and leave them as they are."""
@@ -369,10 +374,11 @@ class _Moment(_Reader):
 
 
 class _Transaction(_Reader):
-    __slots__ = ("_undo",)
+    __slots__ = ("_stamp", "_undo")
 
     def __init__(self, engine: MemoryEngine) -> None:
         super().__init__(engine)
+        self._stamp = 0
         self._undo: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
     def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
@@ -422,6 +428,18 @@ class _Transaction(_Reader):
     def position(self, space: int) -> int:
         self._engine._sequence += 1
         return self._engine._sequence
+
+    def stamp(self, moment: int) -> int:
+        if not self._stamp:
+            self._stamp = self._engine._last_stamp = max(moment, self._engine._last_stamp + 1)
+        return self._stamp
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        sort += self.stamp(moment).to_bytes(STAMP_BYTES, "big")
+        records = self._spaces.get(space)
+        # No other body has this stamp, so a record here is this body's own.
+        if records is None or (partition, sort) not in records:
+            self.put(space, partition, sort, value)
 
     def count(self, space: int, records: int, bytes_: int) -> None:
         totals = self._engine._totals

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import commits, loops, records
+from hashrange.storage.contract import commits, loops, records, stamps
 from hashrange.storage.contract.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "Check", "Opener"]
@@ -53,11 +53,16 @@ CHECKS: Final[tuple[Check, ...]] = (
     commits.check_an_unknown_commit_is_whole_or_nothing,
     commits.check_an_interrupted_body_leaves_nothing,
     commits.check_a_failed_commit_stamps_nothing,
+    stamps.check_stamps_of_bodies_increase,
+    stamps.check_a_body_has_one_stamp,
+    stamps.check_a_failing_body_keeps_nothing,
+    stamps.check_stamps_of_many_threads_increase,
 )
 
 DURABLE_CHECKS: Final[tuple[Check, ...]] = (
     commits.check_records_survive_closing,
     commits.check_stamps_survive_closing,
+    stamps.check_stamps_of_bodies_survive_closing,
     commits.check_failed_commits_survive_no_closing,
     loops.check_queued_bodies_survive_closing,
 )

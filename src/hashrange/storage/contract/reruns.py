@@ -251,6 +251,15 @@ class _Watched:
         self.written.append(("append", space, partition, value, stamp_at))
         self._inner.append(space, partition, value, stamp_at)
 
+    def stamp(self, moment: int) -> int:
+        self._runs.look(("stamp",))
+        self.written.append(("stamp", moment))
+        return self._inner.stamp(moment)  # type: ignore[no-any-return]
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        self.written.append(("keep", space, partition, sort, value, moment))
+        self._inner.keep(space, partition, sort, value, moment)
+
     def count(self, space: int, records: int, bytes_: int) -> None:
         self.written.append(("count", space, records, bytes_))
         self._inner.count(space, records, bytes_)

@@ -35,6 +35,7 @@ from hashrange.storage.api import (
 from hashrange.storage.embedded.keys import (
     ENGINE_SPACE,
     HEAD_BYTES,
+    STAMP_KEY,
     after,
     clearing_key,
     pack,
@@ -197,20 +198,22 @@ class Recent:
 class LayeredTransaction:
     """The `Transaction` of a write body.
 
-    `sequence` is the last sequence number given, and `known` has the last stamps of logs, by space and
-    partition.
+    `sequence` is the last sequence number given, `last_stamp` the last stamp of a body, and `known` has the
+    last stamps of logs, by space and partition. `own_stamp` is the stamp of this body, 0 if it has none.
     """
 
     __slots__ = (
         "_cleared",
         "_db",
         "_known",
+        "_last_stamp",
         "_lower",
         "_recent",
         "_stamps",
         "_view",
         "bytes",
         "own",
+        "own_stamp",
         "sequence",
     )
     __deletable__ = ("_db", "_lower", "_view")
@@ -222,6 +225,7 @@ class LayeredTransaction:
         recent: Recent,
         cleared: AbstractSet[int],
         sequence: int,
+        last_stamp: int,
         known: Stamps,
     ) -> None:
         self._view = view
@@ -231,6 +235,8 @@ class LayeredTransaction:
         self._cleared = cleared
         self.own = Layer()
         self.sequence = sequence
+        self._last_stamp = last_stamp
+        self.own_stamp = 0
         self._known = known
         self._stamps: Stamps = {}
         self.bytes = 0
@@ -355,6 +361,19 @@ class LayeredTransaction:
     def position(self, space: int) -> int:
         self.sequence += 1
         return self.sequence
+
+    def stamp(self, moment: int) -> int:
+        stamp = self.own_stamp
+        if not stamp:
+            stamp = self.own_stamp = max(moment, self._last_stamp + 1)
+            self.own.records[STAMP_KEY] = stamp.to_bytes(STAMP_BYTES, "big")
+        return stamp
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        sort += self.stamp(moment).to_bytes(STAMP_BYTES, "big")
+        # No other body has this stamp, so a record here is this body's own.
+        if pack(space, partition, sort) not in self.own.records:
+            self.put(space, partition, sort, value)
 
     def count(self, space: int, records: int, bytes_: int) -> None:
         self.own.count(space, records, bytes_)

@@ -30,6 +30,7 @@ from typing import Any, Final
 from hashrange.storage.api import CommitFault, Done, StoreClosed, Transaction
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
 from hashrange.storage.embedded.gathering import Gathering
+from hashrange.storage.embedded.keys import STAMP_KEY
 from hashrange.storage.embedded.outcomes import Batch, call, commit_failed, tell
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.view import View
@@ -77,6 +78,8 @@ class Commits:
         self._recent = Recent(recent_bytes)
         self.view: View | None
         self.view, self._sequence = store.begin(store.db)
+        stored = self.view.get(STAMP_KEY)
+        self._last_stamp = 0 if stored is None else int.from_bytes(stored, "big")
         self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
         self._committer.start()
 
@@ -124,7 +127,9 @@ class Commits:
             lower = (collecting, committing)
             if committing.cleared:
                 cleared = cleared | committing.cleared
-        return LayeredTransaction(view, lower, self._recent, cleared, self._sequence, self._stamps)
+        return LayeredTransaction(
+            view, lower, self._recent, cleared, self._sequence, self._last_stamp, self._stamps
+        )
 
     def collect(self, transaction: LayeredTransaction) -> Batch | None:
         """Add a body's writes to the collecting batch; return the batch that its outcome waits for."""
@@ -133,6 +138,7 @@ class Commits:
         if not own.wrote():
             return self.under_way()
         transaction.keep_stamps()
+        self._last_stamp = max(transaction.own_stamp, self._last_stamp)
         batch = self.collecting
         batch.absorb(own)
         batch.bodies += 1

@@ -16,6 +16,7 @@ Space 0xFFFFFFFF is the engine's own:
 
     partition    sort       value
     "batch"      -          number of the last batch, last sequence number given: 8 bytes big-endian each
+    "stamp"      -          the last stamp of a body, 8 bytes big-endian; absent before the first
     "totals"     a space    records, bytes: 8 bytes big-endian each, signed
     "clearing"   a space    empty; the space was deleted, its records are still to be dropped or their files
                             to be compacted
@@ -72,6 +73,7 @@ def space_bound(space: int, partition: bytes, sort: bytes, partition_bytes: int)
 
 
 BATCH_KEY: Final = pack(ENGINE_SPACE, b"batch", b"")
+STAMP_KEY: Final = pack(ENGINE_SPACE, b"stamp", b"")
 TOTALS: Final = b"totals"
 _TOTALS_PREFIX: Final = pack(ENGINE_SPACE, TOTALS, b"")
 CLEARING: Final = pack(ENGINE_SPACE, b"clearing", b"")

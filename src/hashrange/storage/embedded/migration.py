@@ -47,6 +47,7 @@ from hashrange.storage.embedded.directory import (
 from hashrange.storage.embedded.keys import (
     BATCH_KEY,
     ENGINE_SPACE,
+    STAMP_KEY,
     TOTALS,
     pack,
     pack_batch,
@@ -319,8 +320,9 @@ class _Copy:
     ) -> Iterator[tuple[bytes, bytes]]:
         space, partition, sort = unpack(key)
         if space == ENGINE_SPACE:
-            # Of the engine's own records only totals are copied, but not those of spaces that are left out.
-            if partition == TOTALS and int.from_bytes(sort) not in self._left:
+            # Of the engine's own records only totals are copied, but not those of spaces that are left out,
+            # and the last stamp.
+            if key == STAMP_KEY or (partition == TOTALS and int.from_bytes(sort) not in self._left):
                 yield key, value
             return
         if space in self._left:
