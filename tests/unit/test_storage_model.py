@@ -133,7 +133,8 @@ def body_of(plan: list[Any], fails: bool, state: State) -> Callable[[Transaction
                 txn.keep(KEPT, PARTITIONS[1], sort, value, moment)
                 # Above all stamps before: also above those of commits that failed, which it need not be.
                 stamp = txn.stamp(0)
-                assert stamp > before and (state.stamp in (before, stamp))
+                assert stamp > before
+                assert state.stamp in (before, stamp)
                 state.stamp = stamp
                 state.records.setdefault((KEPT, PARTITIONS[1], sort + stamp.to_bytes(8)), value)
             elif action == "look":

@@ -34,10 +34,10 @@ What every engine promises (and `storage.contract` tests):
 - The stamps of bodies (`Transaction.stamp`) increase in commit order.
 - Partitions and sorts are ordered as unsigned bytes.
 
-A time that orders records has to be a stamp (`Transaction.append`, `Transaction.stamp`). A body is given its time before it runs,
-and bodies do not commit in the order of their times, the less so on several servers. Only numbers and stamps
-never go back in commit order. Code that stores a time elsewhere, as tokens do, must be right in whatever
-order the times come.
+A time that orders records has to be a stamp (`Transaction.append`, `Transaction.stamp`). A body is given its
+time before it runs, and bodies do not commit in the order of their times, the less so on several servers.
+Only numbers and stamps never go back in commit order. Code that stores a time elsewhere, as tokens do, must
+be right in whatever order the times come.
 
 Knows nothing of tables, items or time.
 """

@@ -98,7 +98,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     if len(kinds) > 1:
         raise ValidationException(_MIXED)
     mode = capacity.wanted(request, billed=context.billed)
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
     reads = kinds == {True}
     run = _reads if reads else _writes
 

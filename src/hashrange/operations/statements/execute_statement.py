@@ -63,7 +63,7 @@ def _write(
 ) -> BilledWriteBody:
     name = bound.prepared.statement.table
     return_item = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
 
     def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, name, context.scope)

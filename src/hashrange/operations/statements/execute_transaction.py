@@ -67,7 +67,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     if len({bound.prepared.reads for bound in batch}) > 1:
         raise ValidationException(_MIXED)
     mode = capacity.wanted(request, billed=context.billed)
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
     if batch[0].prepared.reads:
         return _read_body(batch, context.scope, occasion, mode)
     owner = context.scope or context.caller.account_id

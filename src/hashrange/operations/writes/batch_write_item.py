@@ -42,7 +42,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     }
     mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
     return partial(_run, scope, wanted, batches, mode, metrics, occasion, context.left)
 
 

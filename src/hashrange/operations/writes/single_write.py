@@ -133,7 +133,7 @@ def run(
     none."""
     mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
     scope = context.scope
 
     def body(txn: Transaction) -> Billed:

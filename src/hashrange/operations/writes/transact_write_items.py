@@ -72,7 +72,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
         given_names.append(given)
     mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"
-    occasion = Occasion(context.now, context.settings)
+    occasion = Occasion(context.now, context.settings, context.caller.access_key)
 
     claim = None if token is None else Claim(scope or context.caller.account_id, token, payload)
 

@@ -22,6 +22,8 @@ from hashrange.tables.data import holds, records, tokens, writes
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table, TimeToLive
+from hashrange.tables.history import recording
+from hashrange.tables.history.spans import History
 from hashrange.tables.inspection import overview
 from hashrange.tables.streams import logs
 
@@ -81,6 +83,8 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
     if table.ttl is not None:
         step = _expire if table.ttl.built else _queue
         yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
+    if table.history is not None:
+        yield Unit(f"history of {name}", partial(_tend_history, engine, name))
 
 
 def _raise(error: Exception, bite: Bite) -> bool:
@@ -359,6 +363,26 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     stream = logs.roll_over(txn, stream, now)
     logs.save(txn, stream)
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
+
+
+def _tend_history(engine: Engine, name: str, bite: Bite) -> bool:
+    """Begin a new span of a table's history once a day, and drop those that are not needed any more."""
+    now = bite.occasion.now
+
+    def history_of(reader: Reader) -> History | None:
+        table = catalog.find_full(reader, name)
+        return table.history if table is not None else None
+
+    history = engine.read(history_of)
+    if history is not None and recording.is_due(history, now):
+        engine.write(partial(_tended, name=name, now=now))
+    return False
+
+
+def _tended(txn: Transaction, name: str, now: float) -> None:
+    table = catalog.find_full(txn, name)
+    if table is not None and table.gone_at is None:
+        catalog.save(txn, recording.tended(txn, table, now))
 
 
 def _let_go(engine: Engine, bite: Bite) -> bool:

@@ -13,13 +13,15 @@ from hashrange.values import Item
 
 
 class Occasion:
-    """The circumstances of a change: the time (epoch seconds), the settings, and whether expiry makes it."""
+    """The circumstances of a change: the time (epoch seconds), the settings, the access key of the request,
+    and whether expiry makes the change."""
 
-    __slots__ = ("by_expiry", "now", "settings")
+    __slots__ = ("by_expiry", "caller", "now", "settings")
 
-    def __init__(self, now: float, settings: Settings, by_expiry: bool = False) -> None:
+    def __init__(self, now: float, settings: Settings, caller: str = "", by_expiry: bool = False) -> None:
         self.now = now
         self.settings = settings
+        self.caller = caller
         self.by_expiry = by_expiry
 
 
@@ -27,8 +29,8 @@ class ItemChange:
     """The change of the item at `(partition, sort)` in `table`.
 
     `old` and `new` are its stored records before and after (None: absent), `old_size` and `new_size` their
-    sizes in bytes, `old_item` and `new_item` the decoded records. `old_item` may be None for a plain table,
-    which does not need it. `units` is what the change costs; `items.apply` says it.
+    sizes in bytes, `old_item` and `new_item` the decoded records. `old_item` may be None for a table whose
+    writes do not need it (`Table.needs_old_item`). `units` is what the change costs; `items.apply` says it.
     """
 
     __slots__ = (

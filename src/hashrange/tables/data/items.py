@@ -1,8 +1,9 @@
 """The only way an item changes.
 
-`apply` writes the item, its index entries, its place in the expiry queue, its stream record, the totals
-and the size of its item collection, all in one engine transaction. Put, Update, Delete, BatchWrite,
-TransactWrite and the expiry sweep all end here. Conditions, updates and answers are the caller's business.
+`apply` writes the item, its index entries, its place in the expiry queue, its stream record, its image for
+the history, the totals and the size of its item collection, all in one engine transaction. Put, Update,
+Delete, BatchWrite, TransactWrite and the expiry sweep all end here. Conditions, updates and answers are the
+caller's business.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hashrange.tables.data import indexes, records
 from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.history import images
 from hashrange.tables.streams import changes
 from hashrange.values import equal
 
@@ -59,6 +61,8 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
         expiry.requeue(txn, table.ttl, partition, sort, change.old_item, change.new_item)
     if table.stream is not None:
         changes.record(txn, table.stream, change, occasion)
+    if table.history is not None:
+        images.keep(txn, table.history, change, occasion)
     change.units = WriteUnits(units, index_units)
 
 

@@ -200,12 +200,15 @@ def new_space(txn: Transaction) -> int:
 
 
 def spaces_of(table: Table) -> list[int]:
-    """The spaces that hold the records of a table: items, index entries, collections, the expiry queue."""
+    """The spaces that hold the records of a table: items, index entries, collections, the expiry queue, the
+    spans of its history."""
     spaces = [table.space, *[index.space for index in table.indexes]]
     if table.collection_space:
         spaces.append(table.collection_space)
     if table.ttl is not None:
         spaces.append(table.ttl.space)
+    if table.history is not None:
+        spaces += [span.space for span in table.history.spans]
     return spaces
 
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from hashrange.tables.history.spans import History
 from hashrange.tables.streams.logs import Stream
 
 _DAY_SECONDS = 24 * 3600
@@ -138,7 +139,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
     including that of the first region; it is empty if the table is not global. `left_regions` are the
     regions whose replica was deleted. See the module `replicas`. `scope` says whose table it is
-    (`catalog`).
+    (`catalog`). `history` is there while somebody needs the table's past.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     left_regions: tuple[str, ...] = ()
     settings_replication: str | None = None
     scope: str = ""
+    history: History | None = None
 
     @property
     def full_name(self) -> str:
@@ -203,9 +205,14 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         return any(not index.is_global for index in self.indexes)
 
     @cached_property
+    def needs_old_item(self) -> bool:
+        """Whether a write needs the attributes of the item before it: for an index, a stream or expiry."""
+        return bool(self.indexes) or self.ttl is not None or self.stream is not None
+
+    @cached_property
     def is_plain(self) -> bool:
-        """Whether a write touches nothing but the item: no index, stream or expiry."""
-        return not self.indexes and self.ttl is None and self.stream is None
+        """Whether a write touches nothing but the item: no index, stream, expiry or history."""
+        return not self.needs_old_item and self.history is None
 
     def index(self, name: str) -> Index | None:
         """The index called `name`, or None."""

@@ -6,6 +6,7 @@ for each thing that is wrong:
 - a definition or record that does not decode, a size that is not its header's, an item at the wrong address;
 - an item without its index entry, an entry without its item, an entry with other content than the item's;
 - totals, sizes of item collections and places in the expiry queue that do not agree with the items;
+- an image of a table's history that cannot be read, or lies where no reader looks for it;
 - two tables that share a space, and records in a space that no table or stream owns.
 
 Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so a problem
@@ -37,6 +38,8 @@ from hashrange.tables.data import indexes, items, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.history import images
+from hashrange.tables.history.spans import STAMP_MAX, History, Span
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
@@ -193,6 +196,8 @@ def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[P
         yield from _check_collections(engine, table)
     if table.ttl is not None:
         yield from _check_queue(engine, table)
+    if table.history is not None:
+        yield from _check_history(engine, table, table.history)
 
 
 class _Bite(NamedTuple):
@@ -506,6 +511,51 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
         if last is None:
             return
         after = last
+
+
+def _check_history(engine: Readable, table: Table, history: History) -> Iterator[Problem]:
+    """The images of a table's history. None of them can be put right: nothing else knows the past."""
+    ends = [*(span.after for span in history.spans[1:]), STAMP_MAX]
+    for span, end in zip(history.spans, ends, strict=True):
+        low: tuple[bytes, bytes] | None = (b"", b"")
+        while low is not None:
+            problems, low = engine.read(partial(_span_bite, table=table, span=span, end=end, low=low))
+            yield from problems
+
+
+def _span_bite(
+    reader: Reader, table: Table, span: Span, end: int, low: tuple[bytes, bytes]
+) -> tuple[list[Problem], tuple[bytes, bytes] | None]:
+    """The problems of some images of a span, and where to go on (None: there are no more)."""
+    problems: list[Problem] = []
+    following: tuple[bytes, bytes] | None = None
+    for partition, sort, image in islice(reader.scan_space(span.space, low), BITE_RECORDS):
+        following = partition, sort + b"\x00"
+        message = _wrong_image(table, partition, sort, image, span.after, end)
+        if message is not None:
+            problems.append(Problem(table.full_name, message, None, partition, sort))
+    return problems, following
+
+
+def _wrong_image(
+    table: Table, partition: bytes, sort: bytes, image: bytes, after: int, end: int
+) -> str | None:
+    """What is wrong with an image of a span whose stamps are above `after`, and at most `end`."""
+    place = images.split(sort)
+    if place is None or not images.is_image(image):
+        return "this is no image of an item"
+    if not after < place[1] <= end:
+        return f"the image has the stamp {place[1]}, but lies among those above {after} and up to {end}"
+    record = images.record_of(image)
+    if record is None:
+        return None
+    try:
+        item = decoded(record)
+    except ValueError as error:
+        return f"in an image of the history, {error}"
+    if _address_of(table, item) != (partition, images.sort_of(place[0])):
+        return "the key of the image belongs to another address"
+    return None
 
 
 def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) -> Iterator[Problem]:

@@ -1,0 +1,235 @@
+"""`Past`: a reader that shows the items of one table as they were at a stamp.
+
+It is a `storage.api.Reader`, so all code that reads tables reads the past by it: a Query, a page of a scan, a
+build. Of the table's own space it shows the state at the stamp; all other spaces, such as indexes, are shown
+as they are now.
+
+A scan merges the table with the images of each span above the stamp, and takes for each address the record of
+the oldest span that has one. It holds one record of each span, so its memory does not depend on the size of
+the table or of the history. An item with many images is not walked over image by image: after a few of them
+the scan seeks what it needs.
+
+What was true at a stamp never changes later, provided that no transaction gets a stamp up to it any more:
+`settle` sees to this. So a reader may stop at any address and go on from there in a later body, on another
+view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from typing import Final
+
+from hashrange import pace
+from hashrange.encoding import escape
+from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, Totals
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.history import images
+from hashrange.tables.history.spans import History, Span
+
+_Found = tuple[bytes, bytes, int, bytes]
+"""An address, the rank of the span in which it was found, and the image or the record. Of the same address, a
+merge gives the oldest span first and the table last. No address comes twice from one span, so a comparison of
+two of these never gets to the last member."""
+
+# So many images of one item are walked over before the scan seeks the next one that it needs.
+_WALKED_MAX: Final = 8
+
+
+def settle(engine: Engine, stamp: int) -> None:
+    """Make sure that what is true at a stamp stays true: no later transaction gets a stamp up to it."""
+    engine.write(lambda txn: txn.stamp(stamp))
+
+
+class Past:
+    """The `Reader` of a table's items at `stamp`.
+
+    `reader` shows the store as it is, and `table` is the table's present definition, whose history must reach
+    back to the stamp.
+    """
+
+    __slots__ = ("_reader", "_space", "_spans", "_stamp")
+
+    def __init__(self, reader: Reader, table: Table, stamp: int) -> None:
+        history: History | None = table.history
+        self._reader = reader
+        self._space = table.space
+        self._stamp = stamp
+        self._spans: tuple[Span, ...] = () if history is None else history.above(stamp)
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        """The record's value, or None."""
+        if space == self._space:
+            place = images.place_of(sort)
+            low, high = images.stamped(place, self._stamp + 1), images.behind(place)
+            for span in self._spans:
+                for _, image in self._reader.scan(span.space, partition, low, high, likely=1):
+                    return images.record_of(image)
+        return self._reader.get(space, partition, sort)
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        """The values at `addresses`."""
+        found: list[bytes | None] = []
+        for space, partition, sort in addresses:
+            pace.point()
+            found.append(self.get(space, partition, sort))
+        return found
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The records of one partition."""
+        if space != self._space:
+            return self._reader.scan(space, partition, low, high, reverse=reverse, likely=likely)
+        return self._scan(partition, low, high, reverse, likely)
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """The records of a space."""
+        if space != self._space:
+            return self._reader.scan_space(space, low, high, likely=likely)
+        return self._scan_space(low, high, likely)
+
+    def totals(self, space: int) -> Totals:
+        """The present totals of a space."""
+        return self._reader.totals(space)
+
+    def _scan(
+        self, partition: bytes, low: bytes, high: bytes | None, reverse: bool, likely: int | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        parts: list[Iterator[_Found]] = []
+        count = len(self._spans)
+        start, end = escape(low), None if high is None else escape(high)
+        for number, span in enumerate(self._spans):
+            if reverse:
+                rank = count - number
+                parts.append(
+                    _first_images_reversed(self._reader, span.space, self._stamp, rank, partition, start, end)
+                )
+            else:
+                bounds = (partition, start), (partition + b"\x00", b"") if end is None else (partition, end)
+                parts.append(first_images(self._reader, span.space, self._stamp, number, *bounds))
+        rows = self._reader.scan(self._space, partition, low, high, reverse=reverse, likely=likely)
+        items = 0 if reverse else count
+        parts.append(_items_of_partition(rows, partition, items))
+        for _, sort, record in _merged(parts, reverse, items):
+            yield sort, record
+
+    def _scan_space(
+        self, low: tuple[bytes, bytes], high: tuple[bytes, bytes] | None, likely: int | None
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        parts: list[Iterator[_Found]] = []
+        start = low[0], escape(low[1])
+        end = None if high is None else (high[0], escape(high[1]))
+        for rank, span in enumerate(self._spans):
+            parts.append(first_images(self._reader, span.space, self._stamp, rank, start, end))
+        rows = self._reader.scan_space(self._space, low, high, likely=likely)
+        items = len(parts)
+        parts.append(_items(rows, items))
+        yield from _merged(parts, False, items)
+
+
+def _items(rows: Iterator[tuple[bytes, bytes, bytes]], rank: int) -> Iterator[_Found]:
+    for partition, sort, record in rows:
+        yield partition, sort, rank, record
+
+
+def _items_of_partition(
+    rows: Iterator[tuple[bytes, bytes]], partition: bytes, rank: int
+) -> Iterator[_Found]:
+    for sort, record in rows:
+        yield partition, sort, rank, record
+
+
+def _merged(
+    parts: list[Iterator[_Found]], reverse: bool, items: int
+) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Of each address the first that is found; items that were absent are left out. `items` is the rank of
+    the table."""
+    partition, sort = b"", b"\xff"
+    first = True
+    for found in merge(*parts, reverse=reverse):
+        if not first and found[1] == sort and found[0] == partition:
+            continue
+        first = False
+        partition, sort = found[0], found[1]
+        record = found[3] if found[2] == items else images.record_of(found[3])
+        if record is not None:
+            yield partition, sort, record
+
+
+def first_images(
+    reader: Reader,
+    space: int,
+    stamp: int,
+    rank: int,
+    low: tuple[bytes, bytes],
+    high: tuple[bytes, bytes] | None,
+) -> Iterator[_Found]:
+    """Of each item between two places, its first image above `stamp` in one span."""
+    above = stamp.to_bytes(STAMP_BYTES, "big")
+    start: tuple[bytes, bytes] | None = low
+    while start is not None:
+        again: tuple[bytes, bytes] | None = None
+        done_partition, done, walked = b"", b"", 0
+        for partition, sort, image in reader.scan_space(space, start, high):
+            pace.step()
+            place = sort[:-STAMP_BYTES]
+            if place == done and partition == done_partition:
+                # An image after the one that was found.
+                walked += 1
+                if walked >= _WALKED_MAX:
+                    again = partition, images.behind(place)
+                    break
+            elif sort[-STAMP_BYTES:] > above:
+                yield partition, images.sort_of(place), rank, image
+                done_partition, done, walked = partition, place, 0
+            else:
+                walked += 1
+                if walked >= _WALKED_MAX:
+                    again = partition, images.stamped(place, stamp + 1)
+                    break
+        start = again
+
+
+def _first_images_reversed(
+    reader: Reader, space: int, stamp: int, rank: int, partition: bytes, low: bytes, high: bytes | None
+) -> Iterator[_Found]:
+    """As `first_images`, for the places of one partition, from the highest down."""
+    bound = high
+    going = True
+    while going:
+        going = False
+        place, found, walked = b"", b"", 0
+        for sort, image in reader.scan(space, partition, low, bound, reverse=True):
+            pace.step()
+            if sort[:-STAMP_BYTES] != place:
+                if found:
+                    # The first image of the item above, counted down from its last one.
+                    yield partition, images.sort_of(place), rank, found
+                place, found, walked = sort[:-STAMP_BYTES], b"", 0
+            walked += 1
+            if int.from_bytes(sort[-STAMP_BYTES:], "big") > stamp:
+                found = image
+            if walked >= _WALKED_MAX:
+                seek = images.stamped(place, stamp + 1)
+                for _, image in reader.scan(space, partition, seek, images.behind(place), likely=1):
+                    yield partition, images.sort_of(place), rank, image
+                    break
+                bound, going, found = place, True, b""
+                break
+        if found:
+            yield partition, images.sort_of(place), rank, found

@@ -1,0 +1,110 @@
+"""Begins and ends the history of a table, and gives it a new span once a day.
+
+Whoever needs a table's past holds its history by a name (`hold`), until it lets go (`release`). The first
+hold begins the history, with the stamp of its own transaction: the states from there on can be read. The last
+release ends it and deletes all spans.
+
+Each day the sweep begins a new span (`tended`), and drops those at the front that nobody needs any more, each
+by one deletion of a space. A span that is begun gets a stamp, so all images of the span before it are below.
+
+The functions return the changed definition; the caller saves it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from hashrange.clock import BEHIND_SECONDS_MAX
+from hashrange.storage.api import Transaction
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.history.spans import History, Hold, Span, stamp_at
+
+SPAN_SECONDS: Final = 24 * 3600.0
+
+
+def hold(txn: Transaction, table: Table, name: str, now: float, seconds: float | None = None) -> Table:
+    """Hold the history of `table`, which is begun if there is none.
+
+    The states from this transaction on can be read then, until `release`; with `seconds`, those of the last
+    so many seconds. A hold that exists already goes on with these `seconds`.
+    """
+    history = table.history
+    if history is None:
+        since = txn.stamp(stamp_at(now))
+        history = History((Span(catalog.new_space(txn), since, now),), (Hold(name, since, seconds),))
+    else:
+        known = history.hold(name)
+        since = known.since if known is not None else txn.stamp(stamp_at(now))
+        others = tuple(one for one in history.holds if one.name != name)
+        history = msgspec.structs.replace(history, holds=(*others, Hold(name, since, seconds)))
+    return msgspec.structs.replace(table, history=history)
+
+
+def release(txn: Transaction, table: Table, name: str, now: float) -> Table:
+    """Let go of the history of `table`, and drop what nobody else needs of it."""
+    history = table.history
+    if history is None or history.hold(name) is None:
+        return table
+    holds = tuple(one for one in history.holds if one.name != name)
+    if not holds:
+        for span in history.spans:
+            txn.delete_space(span.space)
+        return msgspec.structs.replace(table, history=None)
+    history = _trimmed(txn, msgspec.structs.replace(history, holds=holds), now)
+    return msgspec.structs.replace(table, history=history)
+
+
+def is_due(history: History, now: float) -> bool:
+    """Whether `tended` has something to do."""
+    return (
+        now - history.spans[-1].made >= SPAN_SECONDS
+        or any(_is_ahead(span, now) for span in history.spans)
+        or _unneeded(history, now) > 0
+    )
+
+
+def tended(txn: Transaction, table: Table, now: float) -> Table:
+    """The table with a new span, if the last one is a day old, and without spans that nobody needs.
+
+    If the clock was set back, spans seem to be made in the future. They count as made now then, or they would
+    stay until the clock has come there again.
+    """
+    history = table.history
+    if history is None or not is_due(history, now):
+        return table
+    spans = history.spans
+    if now - spans[-1].made >= SPAN_SECONDS or _is_ahead(spans[-1], now):
+        after = txn.stamp(stamp_at(now))
+        spans = (*spans, Span(catalog.new_space(txn), after, now))
+    spans = tuple(
+        msgspec.structs.replace(span, made=now) if _is_ahead(span, now) else span for span in spans
+    )
+    history = _trimmed(txn, msgspec.structs.replace(history, spans=spans), now)
+    return msgspec.structs.replace(table, history=history)
+
+
+def _is_ahead(span: Span, now: float) -> bool:
+    return span.made > now + BEHIND_SECONDS_MAX
+
+
+def _trimmed(txn: Transaction, history: History, now: float) -> History:
+    count = _unneeded(history, now)
+    for span in history.spans[:count]:
+        txn.delete_space(span.space)
+    return msgspec.structs.replace(history, spans=history.spans[count:])
+
+
+def _unneeded(history: History, now: float) -> int:
+    """How many spans at the front nobody needs. All images of a span are at or below the `after` of the next
+    one, and that stamp was given when the next one was made."""
+    count = 0
+    for following in history.spans[1:]:
+        for one in history.holds:
+            is_past = one.seconds is not None and following.made + one.seconds <= now
+            if not is_past and one.since < following.after:
+                return count
+        count += 1
+    return count
