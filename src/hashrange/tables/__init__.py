@@ -3,6 +3,7 @@
     definitions  a table's definition, the catalog of all definitions, their states, their replicas
     data         keys, records, index entries: `items.apply` changes items, `ranges.read_page` reads pages
     background   queues by time, builds, and the sweeps that do the background work
+    history      what each item was before each change, while somebody needs a table's past
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has
     inspection   the integrity checker, and the tables' sizes and states for operators

@@ -14,5 +14,5 @@ under the stamp of its transaction:
 The place is the item's sort, escaped and terminated, so images are in the order of the table: by partition,
 then by sort, then by stamp. The state of an item at a stamp is its first image above that stamp, or the item
 itself if there is none. So reading a table as of a moment is one merge of ordered scans, and what was true at
-a moment never changes later. See decision 17.
+a moment never changes later. See decision 14.
 """
