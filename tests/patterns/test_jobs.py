@@ -164,6 +164,36 @@ def test_a_lost_answer_costs_no_attempt(client: Any, table: Table) -> None:
     assert jobs.take() is None
 
 
+def test_no_worker_gets_a_job_whose_lease_is_over(client: Any, table: Table) -> None:
+    hand = Hand()
+
+    class Slow(Intercepted):
+        """Performs updates, loses the first answer of each, and takes 11 seconds for it."""
+
+        is_slow = True
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if operation == "update_item" and self.is_slow:
+                self.is_slow = False
+                hand.time += 11
+                raise ReadTimeoutError(endpoint_url="https://dynamodb.invalid")
+            return answer
+
+    slow = Slow(client)
+    jobs = Jobs(cast(Any, slow), table, "mail", lease_seconds=10, runtime=hand.runtime())
+    jobs.put("hello")
+    assert jobs.take() is None
+    job = jobs.take()
+    assert job is not None
+    assert job.attempts == 2
+    slow.is_slow = True
+    assert not jobs.extend(job)
+    again = jobs.take()
+    assert again is not None
+    assert again.attempts == 3
+
+
 def test_a_worker_that_comes_back_at_the_last_moment_keeps_its_job(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", attempts_max=1, lease_seconds=10, runtime=hand.runtime())

@@ -122,7 +122,8 @@ class JobFlows:
 
         Costs 1 write unit.
         """
-        return (yield from self._set_until(job, self.lease_seconds))
+        until = self._lease_end()
+        return (yield from self._set_until(job, until)) and not self._is_over(until)
 
     def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
         """Give a job back, due again in `delay_seconds`; put it aside if that was its last attempt.
@@ -132,7 +133,7 @@ class JobFlows:
         if job.attempts >= self.attempts_max:
             yield from self._bury(job, reason)
         else:
-            yield from self._set_until(job, delay_seconds)
+            yield from self._set_until(job, int((self.runtime.now() + delay_seconds) * _MILLIS))
 
     def dead(self, *, limit: int = 100) -> Flow[list[DeadJob]]:
         """The jobs that were put aside, the oldest first."""
@@ -251,15 +252,18 @@ class JobFlows:
                 # Choose at random, because workers that read at the same moment would all try to take the
                 # first.
                 item = waiting.pop(int(self.runtime.chance() * len(waiting)))
-                job = yield from self._claim(item, now)
+                job = yield from self._claim(item)
                 if job is not None:
                     return job
             if "LastEvaluatedKey" not in answer:
                 return None
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def _claim(self, item: Item, now: int) -> Flow[Job | None]:
-        """The job in `item`, if nobody was faster. One that had its attempts is put aside instead."""
+    def _claim(self, item: Item) -> Flow[Job | None]:
+        """The job in `item`, if nobody was faster. One that had its attempts is put aside instead.
+
+        A job whose lease ran out while the claim was repeated is left to others, who may have it by now.
+        """
         attempts = int(item["attempts"]["N"])
         job = Job(
             self.table.address(item).sort.partition("#")[2],
@@ -270,6 +274,7 @@ class JobFlows:
         if attempts >= self.attempts_max:
             yield from self._bury(job, "its worker ended without a word", until=item["until"])
             return None
+        until = self._lease_end()
         parameters = {
             "TableName": self.table.name,
             "Key": self.table.key(job.address),
@@ -278,18 +283,25 @@ class JobFlows:
             "ConditionExpression": "(#attempts = :attempts AND #until = :seen) OR #claim = :claim",
             "ExpressionAttributeNames": {"#until": "until", "#attempts": "attempts", "#claim": "claim"},
             "ExpressionAttributeValues": {
-                ":until": number(now + self.lease_seconds * _MILLIS),
+                ":until": number(until),
                 ":next": number(attempts + 1),
                 ":attempts": number(attempts),
                 ":seen": item["until"],
                 ":claim": {"S": self.runtime.token()},
             },
         }
-        if not (yield from self._conditionally("update_item", parameters)):
+        if not (yield from self._conditionally("update_item", parameters)) or self._is_over(until):
             return None
         return Job(job.id, job.payload, attempts + 1, job.address)
 
-    def _set_until(self, job: Job, seconds: float) -> Flow[bool]:
+    def _lease_end(self) -> int:
+        """When a lease that begins now runs out, in milliseconds."""
+        return int((self.runtime.now() + self.lease_seconds) * _MILLIS)
+
+    def _is_over(self, until: int) -> bool:
+        return self.runtime.now() * _MILLIS >= until
+
+    def _set_until(self, job: Job, until: int) -> Flow[bool]:
         held = _held(job)
         parameters = {
             "TableName": self.table.name,
@@ -299,7 +311,7 @@ class JobFlows:
             "ExpressionAttributeNames": {**held["ExpressionAttributeNames"], "#until": "until"},
             "ExpressionAttributeValues": {
                 **held["ExpressionAttributeValues"],
-                ":until": number((self.runtime.now() + seconds) * _MILLIS),
+                ":until": number(until),
             },
         }
         return (yield from self._conditionally("update_item", parameters))
