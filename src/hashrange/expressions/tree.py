@@ -9,34 +9,31 @@ Knows nothing of items, of values, or of the purpose of an expression.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Path:
+
+class Path(msgspec.Struct, frozen=True):
     """A document path: names (`#n` where a placeholder was written) and list indexes."""
 
     elements: tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A value placeholder, with its colon."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A function and its arguments."""
 
     function: str
     arguments: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(msgspec.Struct, frozen=True):
     """`left + right` or `left - right`, in a SET action."""
 
     operator: str
@@ -44,8 +41,7 @@ class Arithmetic:
     right: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """`left operator right`; the operator is one of = <> < <= > >=."""
 
     operator: str
@@ -53,8 +49,7 @@ class Comparison:
     right: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(msgspec.Struct, frozen=True):
     """`operand BETWEEN low AND high`."""
 
     operand: Operand
@@ -62,71 +57,61 @@ class Between:
     high: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(msgspec.Struct, frozen=True):
     """`operand IN (choices)`."""
 
     operand: Operand
     choices: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(msgspec.Struct, frozen=True):
     condition: ConditionTree
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(msgspec.Struct, frozen=True):
     left: ConditionTree
     right: ConditionTree
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(msgspec.Struct, frozen=True):
     left: ConditionTree
     right: ConditionTree
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True):
     """`path = value`."""
 
     path: Path
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True):
     """`path`, in a REMOVE clause."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(msgspec.Struct, frozen=True):
     """`path value`, in an ADD clause."""
 
     path: Path
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """`path value`, in a DELETE clause."""
 
     path: Path
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateTree:
+class UpdateTree(msgspec.Struct, frozen=True):
     """The actions in the order written; the actions of one clause stand together."""
 
     actions: tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectionTree:
+class ProjectionTree(msgspec.Struct, frozen=True):
     paths: tuple[Path, ...]
 
 

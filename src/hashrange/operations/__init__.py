@@ -23,20 +23,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from hashrange.operations import describe_service
 from hashrange.operations.context import Operation
 from hashrange.operations.reads import batch_get_item, get_item, query, scan, transact_get_items
-from hashrange.operations.streams import describe_stream, get_records, get_shard_iterator, list_streams
-from hashrange.operations.tables import (
-    continuous_backups,
-    create_table,
-    delete_table,
-    describe_table,
-    list_tables,
-    tags,
-    time_to_live,
-    update_table,
-)
+from hashrange.operations.tables import create_table, delete_table, describe_table, list_tables
 from hashrange.operations.writes import (
     batch_write_item,
     delete_item,
@@ -45,73 +34,75 @@ from hashrange.operations.writes import (
     update_item,
 )
 
-_STATEMENTS: Final = ("batch_execute_statement", "execute_statement", "execute_transaction")
+_late: Final[list[Callable[[], Callable[..., Any]]]] = []
 
 
-def _of_statements(module: str, function: str) -> Callable[..., Any]:
-    """A function of a module of `statements`, which is imported when it is called for the first time.
+def _late_import(module: str, function: str = "prepare") -> Callable[..., Any]:
+    """A function of a module of this package, which is imported when it is called for the first time.
 
-    PartiQL is a sixth of what the database imports, and most programs have no use for it.
+    A test run pays for each import, and most programs have no use for these modules: PartiQL alone is a sixth
+    of what the database would import.
     """
 
     @cache
     def find() -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"{__name__}.statements.{module}"), function)
+        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{module}"), function)
         return found
 
+    _late.append(find)
     return lambda *given: find()(*given)
 
 
 def load() -> None:
     """Import what is imported late otherwise: for a server, whose requests are not to wait for it."""
-    for module in _STATEMENTS:
-        import_module(f"{__name__}.statements.{module}")
+    for find in _late:
+        find()
 
 
 REGISTRY: Final[dict[str, Operation]] = {
     "BatchExecuteStatement": Operation(
-        _of_statements("batch_execute_statement", "prepare"),
+        _late_import("statements.batch_execute_statement"),
         writes=True,
         consumes=True,
-        reads_only=_of_statements("batch_execute_statement", "reads_only"),
+        reads_only=_late_import("statements.batch_execute_statement", "reads_only"),
     ),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False, consumes=True),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True, consumes=True),
     "CreateTable": Operation(create_table.prepare, writes=True),
     "DeleteItem": Operation(delete_item.prepare, writes=True, consumes=True),
     "DeleteTable": Operation(delete_table.prepare, writes=True),
-    "DescribeContinuousBackups": Operation(continuous_backups.prepare, writes=False),
-    "DescribeEndpoints": Operation(describe_service.prepare_endpoints, writes=False),
-    "DescribeLimits": Operation(describe_service.prepare_limits, writes=False),
-    "DescribeStream": Operation(describe_stream.prepare, writes=False),
+    "DescribeContinuousBackups": Operation(_late_import("tables.continuous_backups"), writes=False),
+    "DescribeEndpoints": Operation(_late_import("describe_service", "prepare_endpoints"), writes=False),
+    "DescribeLimits": Operation(_late_import("describe_service", "prepare_limits"), writes=False),
+    "DescribeStream": Operation(_late_import("streams.describe_stream"), writes=False),
     "DescribeTable": Operation(describe_table.prepare, writes=False),
-    "DescribeTimeToLive": Operation(time_to_live.prepare_describe, writes=False),
+    "DescribeTimeToLive": Operation(_late_import("tables.time_to_live", "prepare_describe"), writes=False),
     "ExecuteStatement": Operation(
-        _of_statements("execute_statement", "prepare"),
+        _late_import("statements.execute_statement"),
         writes=True,
         consumes=True,
-        reads_only=_of_statements("execute_statement", "reads_only"),
+        reads_only=_late_import("statements.execute_statement", "reads_only"),
     ),
     "ExecuteTransaction": Operation(
-        _of_statements("execute_transaction", "prepare"),
+        _late_import("statements.execute_transaction"),
         writes=True,
         consumes=True,
-        reads_only=_of_statements("execute_transaction", "reads_only"),
+        reads_only=_late_import("statements.execute_transaction", "reads_only"),
     ),
     "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
-    "GetRecords": Operation(get_records.prepare, writes=False, consumes=True),
-    "GetShardIterator": Operation(get_shard_iterator.prepare, writes=False),
-    "ListStreams": Operation(list_streams.prepare, writes=False),
+    "GetRecords": Operation(_late_import("streams.get_records"), writes=False, consumes=True),
+    "GetShardIterator": Operation(_late_import("streams.get_shard_iterator"), writes=False),
+    "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),
-    "ListTagsOfResource": Operation(tags.prepare_list, writes=False),
+    "ListTagsOfResource": Operation(_late_import("tables.tags", "prepare_list"), writes=False),
     "PutItem": Operation(put_item.prepare, writes=True, consumes=True),
     "Query": Operation(query.prepare, writes=False, consumes=True),
     "Scan": Operation(scan.prepare, writes=False, consumes=True),
-    "TagResource": Operation(tags.prepare_tag, writes=True),
+    "TagResource": Operation(_late_import("tables.tags", "prepare_tag"), writes=True),
     "TransactGetItems": Operation(transact_get_items.prepare, writes=False, consumes=True),
     "TransactWriteItems": Operation(transact_write_items.prepare, writes=True, consumes=True),
-    "UntagResource": Operation(tags.prepare_untag, writes=True),
+    "UntagResource": Operation(_late_import("tables.tags", "prepare_untag"), writes=True),
     "UpdateItem": Operation(update_item.prepare, writes=True, consumes=True),
-    "UpdateTable": Operation(update_table.prepare, writes=True),
-    "UpdateTimeToLive": Operation(time_to_live.prepare_update, writes=True),
+    "UpdateTable": Operation(_late_import("tables.update_table"), writes=True),
+    "UpdateTimeToLive": Operation(_late_import("tables.time_to_live", "prepare_update"), writes=True),
 }

@@ -15,8 +15,9 @@ The shape of attribute values is recursive, so it has only a name: `ATTRIBUTE_VA
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+import msgspec
 
 from hashrange import java
 
@@ -33,8 +34,7 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda word: (java.hash_code(word) & 31, -words.index(word))))
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(msgspec.Struct, frozen=True):
     """Text; `minimum` and `maximum` count characters, `words` is the closed set of an enum.
 
     `names_table`: an ARN or the name of a table; a name must also keep the narrower rules of names, as must
@@ -51,8 +51,7 @@ class String:
     length_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """`kind` is the Java type named in messages: Integer, Long or Double."""
 
     kind: str
@@ -60,35 +59,29 @@ class Number:
     maximum: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(msgspec.Struct, frozen=True):
     """Base64 text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timestamp:
+class Timestamp(msgspec.Struct, frozen=True):
     """Seconds since the epoch, with or without a fraction."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeValue:
+class AttributeValue(msgspec.Struct, frozen=True):
     """One attribute value; its own rules belong to `values`."""
 
 
-@dataclass(frozen=True, slots=True)
-class List:
+class List(msgspec.Struct, frozen=True):
     member: Shape
     minimum: int | None = None
     maximum: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(msgspec.Struct, frozen=True):
     """`whole`: a bad size of a list in the map is reported for the map itself, as DynamoDB does for
     BatchWriteItem."""
 
@@ -99,27 +92,24 @@ class Map:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A member of a structure that must be present; `required` makes one."""
 
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
 class Structure:
-    """`name` is the shape's name in the API model. `members` and `needed` are derived."""
+    """`name` is the shape's name in the API model. `members` are the shapes of `table`, `needed` the names
+    of those that it requires."""
 
-    name: str
-    table: Mapping[str, Shape | Member]
-    members: dict[str, Shape] = field(init=False)
-    needed: frozenset[str] = field(init=False)
+    __slots__ = ("members", "name", "needed")
 
-    def __post_init__(self) -> None:
-        members = {name: one.shape if isinstance(one, Member) else one for name, one in self.table.items()}
-        needed = frozenset(name for name, one in self.table.items() if isinstance(one, Member))
-        object.__setattr__(self, "members", members)
-        object.__setattr__(self, "needed", needed)
+    def __init__(self, name: str, table: Mapping[str, Shape | Member]) -> None:
+        self.name: Final = name
+        self.members: Final = {
+            name: one.shape if isinstance(one, Member) else one for name, one in table.items()
+        }
+        self.needed: Final = frozenset(name for name, one in table.items() if isinstance(one, Member))
 
 
 Shape: TypeAlias = String | Number | Boolean | Blob | Timestamp | AttributeValue | List | Map | Structure
