@@ -127,6 +127,25 @@ def test_sequence_numbers_and_totals_come_back() -> None:
     assert engine.read(lambda reader: reader.totals(64)) == Totals(0, 0)
 
 
+def test_a_restore_frees_no_record_and_the_writes_after_it_free_what_is_left() -> None:
+    engine = MemoryEngine()
+    for n in range(100):
+        engine.write(change(("put", (64, PARTITIONS[0], bytes([n])), b"x")))
+    snapshot, before = engine.snapshot(), everything(engine)
+    left = []
+    for _ in range(4):
+        for n in range(100):
+            engine.write(change(("delete", (64, PARTITIONS[0], bytes([n])))))
+            engine.write(change(("put", (65, PARTITIONS[0], bytes([n])), b"y")))
+        written = len(engine._leavings)
+        engine.restore(snapshot)
+        left.append((written, len(engine._leavings)))
+        assert everything(engine) == before
+    assert left == [(0, 200)] * 4
+    engine.close()
+    assert len(engine._leavings) == 0
+
+
 def test_a_reader_of_another_thread_keeps_its_moment_over_a_restore() -> None:
     from hashrange import pace
     from hashrange.pace import Task

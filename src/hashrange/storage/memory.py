@@ -11,6 +11,8 @@ Rules:
   use, every write first copies the record that it replaces into it.
 - A snapshot takes the records as they are, and lets the engine go on with `layered.Layered` records over
   them. So neither making one nor going back to one copies a record.
+- Going back to a snapshot frees no record either. Each write after it frees twice as many of the records that
+  were left behind as it has written, so they never become more.
 
 Refuses to know: durability, formats, files.
 """
@@ -43,7 +45,7 @@ from hashrange.storage.api import (
     Transaction,
     Unsupported,
 )
-from hashrange.storage.layered import Layered
+from hashrange.storage.layered import Layered, Leavings
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
@@ -92,6 +94,7 @@ class MemoryEngine:
         self._closed = False
         self._reader = _Reader(self)
         self._moments: list[_Moment] = []
+        self._leavings = Leavings()
 
     def read(self, body: Callable[[Reader], T]) -> T:
         if pace.is_aside():
@@ -125,7 +128,7 @@ class MemoryEngine:
             unknown: CommitUnknown | None = None
             try:
                 result = body(transaction)
-                if self.commit_fault is not None and transaction.wrote():
+                if self.commit_fault is not None and transaction.writes() > 0:
                     self._meet(self.commit_fault, "before")
                     try:
                         self._meet(self.commit_fault, "after")
@@ -135,6 +138,7 @@ class MemoryEngine:
                 transaction.undo()
                 self._sequence, self._last_stamp = sequence, last_stamp
                 raise
+            self._leavings.free(2 * transaction.writes())
             if unknown is not None:
                 raise unknown
             return result
@@ -181,6 +185,9 @@ class MemoryEngine:
             raise Unsupported("The memory engine restores snapshots of memory engines only.")
         with self._lock:
             self._check_open()
+            if not self._moments:
+                for records in self._spaces.values():
+                    self._leavings.add(records)
             # No write changes the records of these moments any more: they need no copies of what it replaces.
             self._moments.clear()
             self._stand_on(snapshot.spaces)
@@ -204,6 +211,7 @@ class MemoryEngine:
         with self._lock:
             self._closed = True
             self._spaces.clear()
+            self._leavings.clear()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -448,8 +456,9 @@ class _Transaction(_Reader):
         now = before or _NO_TOTALS
         totals[space] = Totals(now.records + records, now.bytes + bytes_)
 
-    def wrote(self) -> bool:
-        return bool(self._undo)
+    def writes(self) -> int:
+        """How many writes an `undo` would take back."""
+        return len(self._undo)
 
     def undo(self) -> None:
         while self._undo:
