@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -101,9 +102,14 @@ def _call(
     sender = Sender(_access_key(request_signer), context.get("client_region") or "us-east-1")
     if scope_of(url, sender) is None:
         return
-    named = f"{sender.access_key}/{sender.region}".encode("latin-1", "replace")
-    params["headers"]["Authorization"] = _SCHEME + named
+    params["headers"]["Authorization"] = _note(sender)
     context[_CONTEXT] = True
+
+
+@lru_cache
+def _note(sender: Sender) -> bytes:
+    """The header that names the sender of an unsigned request."""
+    return _SCHEME + f"{sender.access_key}/{sender.region}".encode("latin-1", "replace")
 
 
 def _access_key(signer: Any) -> str:
@@ -142,7 +148,12 @@ def _send(request: AWSPreparedRequest, **_: Any) -> transport.Answer | None:
 def _sender(request: AWSPreparedRequest) -> Sender | None:
     """Who sends a request: as `_call` noted, or as its signature says, if it was signed before."""
     noted: str | bytes = request.headers.get("Authorization") or b""
-    text = noted.encode("latin-1") if isinstance(noted, str) else noted
+    return _read_sender(noted.encode("latin-1") if isinstance(noted, str) else noted)
+
+
+@lru_cache
+def _read_sender(text: bytes) -> Sender | None:
+    """The sender that a header names; None where it names none."""
     if text.startswith(_SCHEME):
         access_key, _, region = text.removeprefix(_SCHEME).decode("latin-1").rpartition("/")
         return Sender(access_key, region)

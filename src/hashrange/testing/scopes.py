@@ -98,13 +98,13 @@ class Scope:
         if self.account_id is not None and self.account_id != self.caller(sender).account_id:
             return False
         if self.endpoint_url is None:
-            return not url.startswith(tuple(_served))
+            return not url.startswith(_served)
         return url == self.endpoint_url or url.startswith(self.endpoint_url + "/")
 
 
 _entered: tuple[Scope, ...] = ()
 _changing: Final = threading.Lock()
-_served: set[str] = set()
+_served: tuple[str, ...] = ()
 
 
 def scope_of(url: str, sender: Sender) -> Scope | None:
@@ -147,11 +147,14 @@ def leave(scope: Scope) -> None:
 @contextmanager
 def served(endpoint_url: str) -> Iterator[None]:
     """Let requests to the server at `endpoint_url`, which this process runs, pass all scopes by."""
-    _served.add(endpoint_url)
+    global _served
+    with _changing:
+        _served = (*_served, endpoint_url)
     try:
         yield
     finally:
-        _served.discard(endpoint_url)
+        with _changing:
+            _served = tuple(one for one in _served if one != endpoint_url)
 
 
 class _Environment:
