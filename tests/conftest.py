@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
@@ -20,7 +21,7 @@ pytest.register_assert_rewrite("hashrange.storage.contract")
 
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
-from hashrange.database import Database  # noqa: E402
+from hashrange.database import Database, Settings  # noqa: E402
 from hashrange.storage.contract.reruns import Reruns  # noqa: E402
 from hashrange.storage.memory import MemoryEngine  # noqa: E402
 from reruns_everywhere import rerun_everywhere  # noqa: E402
@@ -51,14 +52,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def buckets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory whose folders are the buckets of the databases under test."""
+    return tmp_path_factory.mktemp("buckets")
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory: pytest.TempPathFactory, buckets: Path) -> Iterator[str]:
     """The URL of the DynamoDB under test."""
     if ON_AWS:
         yield f"https://dynamodb.{os.environ['AWS_DEFAULT_REGION']}.amazonaws.com"
     elif OTHER_ENDPOINT:
         yield OTHER_ENDPOINT
     else:
-        with serving("--data-dir", str(tmp_path_factory.mktemp("data"))) as server:
+        data = tmp_path_factory.mktemp("data")
+        with serving("--data-dir", str(data), "--s3-dir", str(buckets)) as server:
             yield server.endpoint
 
 
@@ -101,9 +109,9 @@ def http_streams(endpoint: str) -> Iterator[DynamoDBStreamsClient]:
 
 
 @pytest.fixture(scope="session")
-def in_process_database() -> Iterator[Database]:
+def in_process_database(buckets: Path) -> Iterator[Database]:
     """A database in this process, in memory, on which every body runs several times."""
-    database = Database(Reruns(MemoryEngine()))
+    database = Database(Reruns(MemoryEngine()), settings=Settings(s3_dir=str(buckets)))
     yield database
     database.close()
 

@@ -25,7 +25,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hashrange import pace, shapes
+from hashrange import buckets, pace, shapes
 from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.errors import (
     INTERNAL,
@@ -38,7 +38,7 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.interest import Interest
-from hashrange.operations import REGISTRY
+from hashrange.operations import REGISTRY, imports
 from hashrange.operations.context import (
     NONE_LEFT,
     Answer,
@@ -66,6 +66,7 @@ from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
+from hashrange.tables.imports.work import Importer
 from hashrange.tables.inspection import overview
 from hashrange.workers import Workers
 
@@ -117,6 +118,7 @@ class Database:
         self.settings = settings
         self.clock = clock
         self.background = Background()
+        self.importer = Importer(partial(buckets.of, settings.s3_dir, settings.s3_endpoint), imports.arn_of)
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -142,7 +144,7 @@ class Database:
         # Imported here, because RocksDB's library takes a while to load, and a database in memory needs none.
         from hashrange.storage.embedded import EmbeddedEngine
 
-        return Database(EmbeddedEngine(path), settings=settings, clock=clock)
+        return Database(EmbeddedEngine(path), settings=settings.with_data_dir(str(path)), clock=clock)
 
     @staticmethod
     def in_memory(
@@ -400,7 +402,7 @@ class Database:
             lambda: states.end(self.engine, tables, occasion.now, self.settings),
             self.settings.sweep_seconds,
         )
-        return min(wait, sweeps.sweep(self.engine, occasion, self.background))
+        return min(wait, sweeps.sweep(self.engine, occasion, self.background, self.importer.units))
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -422,6 +424,7 @@ class Database:
         """
         self._rewinding().restore(snapshot)
         self.background.forget()
+        self.importer.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -432,6 +435,14 @@ class Database:
             f"The {engine.name} engine keeps no snapshots. A database in memory does: use "
             "hashrange.Database.in_memory() or hashrange.local(), or copy the data directory."
         )
+
+    def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[dict[str, Any]]:
+        """The errors of the items of an import, from number `first` on, in the form in which the service logs
+        them. Of more than 10,000 errors the first were kept. An import that is not there has none.
+
+        `arn` is the ARN of the import, or its id.
+        """
+        return self.engine.read(lambda reader: imports.errors_of(reader, arn, first, errors_max))
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
         """The tables for operators: their states, sizes, and the progress of builds.
@@ -457,6 +468,7 @@ class Database:
         """
         self._workers.close()
         self.engine.close()
+        self.importer.forget()
         self.clients.clear()
 
 

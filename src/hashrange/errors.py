@@ -20,6 +20,7 @@
     ├── ProvisionedThroughputExceededException
     ├── RequestLimitExceeded                 ThrottlingException
     ├── ExpiredIteratorException             TrimmedDataAccessException
+    ├── ImportConflictException              ImportNotFoundException
     ├── InternalServerError                       500
     ├── ServiceUnavailable                        503
     └── AnswerLost                                no answer: a fault closed the connection
@@ -215,6 +216,14 @@ class ExpiredIteratorException(ServiceError):
 
 
 class TrimmedDataAccessException(ServiceError):
+    pass
+
+
+class ImportConflictException(ServiceError):
+    pass
+
+
+class ImportNotFoundException(ServiceError):
     pass
 
 

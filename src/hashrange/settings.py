@@ -5,7 +5,8 @@ The settings of sockets are in `server.settings`. Times are in seconds, sizes in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 
@@ -35,6 +36,9 @@ class Settings:
     separate_regions: give each region tables of its own, those of an account with --separate-accounts.
         Global tables need shared regions, and cannot be made then.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
+    s3_dir: the directory whose folders are the buckets of imports.
+    s3_endpoint: a real store for these buckets in place of folders: `aws`, or the URL of one that speaks S3's
+        protocol. Credentials come from where boto3 finds them.
     older_words: answer wrong requests in the words that the service had everywhere before June 2026, and in
         few regions since; programs that compare texts may need one or the other.
     """
@@ -51,4 +55,11 @@ class Settings:
     separate_accounts: bool = False
     separate_regions: bool = False
     ttl_changes_limited: bool = False
+    s3_dir: str = ""
+    s3_endpoint: str = ""
     older_words: bool = False
+
+    def with_data_dir(self, path: str) -> Settings:
+        """The settings of a database in the directory `path`: its buckets are in `s3` there, if nothing else
+        is said."""
+        return self if self.s3_dir else replace(self, s3_dir=os.path.join(path, "s3"))

@@ -131,3 +131,34 @@ def test_streams_and_time_to_live(
     assert [record["dynamodb"]["NewImage"] for record in json.loads(records.stdout)["Records"]] == [
         {"Artist": {"S": "Acme Band"}}
     ]
+
+
+def test_an_import(
+    aws: Aws, http_client: DynamoDBClient, name_table: Callable[..., str], buckets: Path
+) -> None:
+    """The guide's commands: `import-table`, `describe-import`, `list-imports`, with its shorthand."""
+    music = name_table("Imported", http_client)
+    bucket = buckets / "cli-bucket"
+    bucket.mkdir()
+    (bucket / "import-test.csv").write_text("pk,title,year\nALB25,The Dark Side of the Moon,1973\n")
+    parameters = {
+        "TableName": music,
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    arn = aws(
+        "dynamodb", "import-table", "--s3-bucket-source", "S3Bucket=cli-bucket,S3KeyPrefix=import-test.csv",
+        "--input-format", "CSV", "--table-creation-parameters", json.dumps(parameters),
+        "--query", "ImportTableDescription.ImportArn", "--output", "text",
+    ).stdout.strip()  # fmt: skip
+    aws("dynamodb", "wait", "table-exists", "--table-name", music)
+    waited = http_client.get_waiter("import_completed")
+    waited.wait(ImportArn=arn, WaiterConfig={"Delay": 1})
+    shown = json.loads(aws("dynamodb", "describe-import", "--import-arn", arn).stdout)
+    assert shown["ImportTableDescription"]["ImportStatus"] == "COMPLETED"
+    item = aws("dynamodb", "scan", "--table-name", music, "--query", "Items[0].title.S", "--output", "text")
+    assert item.stdout.strip() == "The Dark Side of the Moon"
+    table_arn = shown["ImportTableDescription"]["TableArn"]
+    listed = json.loads(aws("dynamodb", "list-imports", "--table-arn", table_arn).stdout)
+    assert [one["ImportArn"] for one in listed["ImportSummaryList"]] == [arn]

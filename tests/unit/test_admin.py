@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any, Never, cast
 from unittest.mock import Mock
 from urllib.parse import urlsplit
@@ -21,10 +22,11 @@ from uvicorn.server import ServerState
 from hashrange import __version__, form
 from hashrange.cli.admin import bind_admin, load
 from hashrange.clock import VirtualClock
-from hashrange.database import Database
+from hashrange.database import Database, Settings
 from hashrange.protocol import Wire
 from hashrange.server import ServerSettings, running
 from hashrange.server.admin import application, port
+from hashrange.server.admin import status as status_pages
 from hashrange.server.admin.port import Admin, Subject
 from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange.server.frames import Frames
@@ -504,3 +506,27 @@ def test_a_request_may_take_its_time_and_the_next_has_a_deadline(database: Datab
 
     with asyncio.Runner() as runner:
         runner.run(run())
+
+
+def test_the_items_that_an_import_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_pages, "ERRORS_PER_PAGE", 2)
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "a.json").write_bytes(b'{"Item":{"other":{"S":"x"}}}\n' * 3)
+    database = Database(MemoryEngine(), settings=Settings(s3_dir=str(tmp_path)))
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        request = {
+            "S3BucketSource": {"S3Bucket": "bucket"},
+            "InputFormat": "DYNAMODB_JSON",
+            "TableCreationParameters": CREATE,
+        }
+        arn = database.execute("ImportTable", request)["ImportTableDescription"]["ImportArn"]
+        path = f"/imports/{arn.rpartition('/')[2]}/errors"
+        database.settle()
+        _, first = ask(listening.url, path)
+        assert [one["itemS3Pointer"]["itemIndex"] for one in first["errors"]] == [0, 1]
+        _, rest = ask(listening.url, f"{path}?after={first['after']}")
+        assert [one["itemS3Pointer"]["itemIndex"] for one in rest["errors"]] == [2]
+        assert "after" not in rest
+        assert ask(listening.url, "/imports/0-0/errors") == (200, {"errors": []})
+    database.close()

@@ -126,8 +126,9 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             ["AttributeName", "AttributeType"],
             "[report] ack-api-quirks DDB-TABLE-457",
         )
-        for place in ("CreateTable", "UpdateTable")
+        for place in ("CreateTable", "UpdateTable", "ImportTable.TableCreationParameters")
     },
+    ("ImportTable.TableCreationParameters.KeySchema", "maximum"): (2, None, "[assumed] as for CreateTable"),
     **{
         (place, "members"): (
             ["WriteCapacityUnits", "ReadCapacityUnits"],
@@ -140,6 +141,8 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             "UpdateTable.ProvisionedThroughput",
             "UpdateTable.GlobalSecondaryIndexUpdates[].Create.ProvisionedThroughput",
             "UpdateTable.GlobalSecondaryIndexUpdates[].Update.ProvisionedThroughput",
+            "ImportTable.TableCreationParameters.ProvisionedThroughput",
+            "ImportTable.TableCreationParameters.GlobalSecondaryIndexes[].ProvisionedThroughput",
         )
     },
 }

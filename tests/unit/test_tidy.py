@@ -42,8 +42,8 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "click": {"cli"},
     "json": set(),
     "pickle": set(),
-    "boto3": {"client", "triggers", "testing"},
-    "botocore": {"client", "transport", "triggers", "patterns", "testing"},
+    "boto3": {"client", "triggers", "testing", "buckets"},
+    "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets"},
     "rocksdict": {"storage"},
     "google_crc32c": {"storage"},
 }

@@ -59,6 +59,9 @@ tables, the clock) answers programs of this machine only; GET / on it lists its 
 # Shorter names of some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
+# What texts are where they are not given.
+_DEFAULTS: Final = {"s3_dir": "s3 in the data directory; none in memory", "s3_endpoint": "none"}
+
 # The names of settings end in their unit, which becomes the metavar.
 _UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
 
@@ -83,7 +86,7 @@ def field_texts(settings: type) -> dict[str, str]:
     texts: dict[str, str] = {}
     names: list[str] = []
     for line in inspect.cleandoc(settings.__doc__ or "").splitlines()[1:]:
-        match = re.match(r"([a-z_]+(?:, [a-z_]+)*): (.+)", line)
+        match = re.match(r"([a-z0-9_]+(?:, [a-z0-9_]+)*): (.+)", line)
         if match is not None:
             names = match[1].split(", ")
             texts |= dict.fromkeys(names, match[2][0].upper() + match[2][1:])
@@ -106,6 +109,9 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
             text = texts.get(field.name, "")
             if isinstance(field.default, bool):
                 attributes = {"is_flag": True}
+            elif isinstance(field.default, str):
+                attributes = {"metavar": field.name.rpartition("_")[2].upper()}
+                text += f"  [default: {_DEFAULTS[field.name]}]"
             elif isinstance(field.default, tuple):
                 attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
                 text += "  [default: none]"
@@ -274,7 +280,7 @@ def command(
         engine = _open(memory, data_dir or DEFAULT_DATA_DIR)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
-    database = _over(engine, _pick(Settings, limits), clock)
+    database = _over(engine, _pick(Settings, limits), clock, None if memory else where)
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
@@ -358,7 +364,9 @@ def _open(memory: bool, data_dir: Path) -> Engine:
     return EmbeddedEngine(data_dir)
 
 
-def _over(engine: Engine, settings: Settings, clock: Clock) -> Database:
+def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: str | None) -> Database:
+    if data_dir is not None:
+        settings = settings.with_data_dir(data_dir)
     database = Database(engine, settings=settings, clock=clock)
     warn_of_hidden_tables(database)
     return database

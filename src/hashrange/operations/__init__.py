@@ -5,6 +5,7 @@
     statements         PartiQL
     tables             create, describe, change and delete tables; tags, time to live
     replicas           the members of a global table
+    imports            tables from the objects of a bucket
     streams            read the changes of a table
     describe_service   the service's endpoints and limits
     context            the surroundings of a call, and an entry of the registry
@@ -73,6 +74,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DeleteTable": Operation(delete_table.prepare, writes=True),
     "DescribeContinuousBackups": Operation(_late_import("tables.continuous_backups"), writes=False),
     "DescribeEndpoints": Operation(_late_import("describe_service", "prepare_endpoints"), writes=False),
+    "DescribeImport": Operation(_late_import("imports.describe_import"), writes=False),
     "DescribeLimits": Operation(_late_import("describe_service", "prepare_limits"), writes=False),
     "DescribeStream": Operation(_late_import("streams.describe_stream"), writes=False),
     "DescribeTable": Operation(describe_table.prepare, writes=False),
@@ -92,6 +94,8 @@ REGISTRY: Final[dict[str, Operation]] = {
     "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
     "GetRecords": Operation(_late_import("streams.get_records"), writes=False, consumes=True),
     "GetShardIterator": Operation(_late_import("streams.get_shard_iterator"), writes=False),
+    "ImportTable": Operation(_late_import("imports.import_table"), writes=True),
+    "ListImports": Operation(_late_import("imports.list_imports"), writes=False),
     "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),
     "ListTagsOfResource": Operation(_late_import("tables.tags", "prepare_list"), writes=False),

@@ -7,9 +7,9 @@ The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad ta
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
 ignored. Null means absent; `check` removes nulls, so that no other module meets one.
 
-The declarations, by family: `items`, `control` and its `replicas`, `statements`, `streams`. `members` and
-`table_parts` hold their common parts, `vocabulary` the types that they are written with. Each shape belongs
-to an operation that exists: an unknown operation is refused before any shape is used.
+The declarations, by family: `items`, `control` and its `replicas`, `imports`, `statements`, `streams`.
+`members` and `table_parts` hold their common parts, `vocabulary` the types that they are written with. Each
+shape belongs to an operation that exists: an unknown operation is refused before any shape is used.
 
 Good requests never reach the exact walk: `quick` accepts them in a microsecond or two, without checking
 attribute values. `values` checks these later, and `check_types` makes errors of types come before its errors.
@@ -26,6 +26,7 @@ from hashrange.errors import ValidationException
 from hashrange.shapes import (
     constraints,
     control,
+    imports,
     items,
     quick,
     statements,
@@ -40,6 +41,7 @@ __all__ = ["OPERATIONS", "check", "check_types", "spoken"]
 OPERATIONS: Final[dict[str, Structure]] = {
     **items.OPERATIONS,
     **control.OPERATIONS,
+    **imports.OPERATIONS,
     **statements.OPERATIONS,
     **streams.OPERATIONS,
 }

@@ -21,7 +21,7 @@ from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
     name, request = table_name(request["TableName"], context.scope), throughput.with_billing_mode(request)
-    build = _definition(request, context)
+    build = check(request, context)
     view_type = stream_changes.view_type(request.get("StreamSpecification"))
     now = context.now
 
@@ -56,8 +56,9 @@ def _leave_out_warm(shown: Answer, request: Request) -> None:
         del index["WarmThroughput"]
 
 
-def _definition(request: Request, context: Context) -> Callable[[Callable[[], int]], Table]:
-    """Check the request. Returns a function that makes the table, given a source of spaces."""
+def check(request: Request, context: Context) -> Callable[[Callable[[], int]], Table]:
+    """Check a request that makes a table. Returns a function that makes the table, given a source of
+    spaces."""
     billing_mode: Any = request.get("BillingMode") or "PROVISIONED"
     given, warm = request.get("ProvisionedThroughput"), request.get("WarmThroughput")
     throughput.check_bounds(given)

@@ -3,6 +3,7 @@
     GET  /health    whether the server serves, and takes writes; which background work fails
     GET  /tables    state and size of each table, and the progress of builds under way
     GET  /metrics   for Prometheus
+    GET  /imports/{id}/errors  the items that an import left out
 
 Work that grows with the number of tables is done in pages, because it runs on the data plane's event loop.
 """
@@ -24,6 +25,8 @@ from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
+
+ERRORS_PER_PAGE: Final = 500
 
 
 async def _health(request: Request) -> Response:
@@ -64,6 +67,16 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
         await asyncio.sleep(0)
 
 
+async def _import_errors(request: Request) -> Response:
+    after = request.query_params.get("after", "0")
+    first = int(after) if after.isdecimal() else 0
+    errors = subject_of(request).database.import_errors(request.path_params["id"], first, ERRORS_PER_PAGE)
+    shown: dict[str, Any] = {"errors": errors}
+    if len(errors) == ERRORS_PER_PAGE:
+        shown["after"] = first + ERRORS_PER_PAGE
+    return json(shown)
+
+
 async def _metrics(request: Request) -> Response:
     subject = subject_of(request)
     tables = TableSamples(subject.plane.settings.metrics_tables_max)
@@ -90,6 +103,12 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "GET", "/tables", "State and size of each table, and the progress of builds under way.", _tables
+    ),
+    Endpoint(
+        "GET",
+        "/imports/{id}/errors",
+        "The items that the import with this id left out, and why: 500 to a page, `?after=` gives the next.",
+        _import_errors,
     ),
     Endpoint("GET", "/metrics", "Metrics in Prometheus' text format.", _metrics),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -42,11 +43,19 @@ _PROGRESS_STEPS = 10
 _log = logging.getLogger("hashrange")
 
 
-def sweep(engine: Engine, occasion: Occasion, background: Background) -> float:
-    """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due."""
+def sweep(
+    engine: Engine,
+    occasion: Occasion,
+    background: Background,
+    more: Callable[[Engine], Iterator[Unit]] = lambda engine: iter(()),
+) -> float:
+    """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due.
+
+    `more` are the units of those who keep more than the store does, as imports keep open objects.
+    """
     settings = occasion.settings
     wait = settings.sweep_seconds
-    if background.run(partial(units, engine), occasion, BITE_ITEMS):
+    if background.run(lambda: chain(units(engine), more(engine)), occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)

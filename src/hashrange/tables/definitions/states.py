@@ -27,7 +27,7 @@ def is_gone(table: Table, now: float, settings: Settings) -> bool:
 
 def settled(table: Table, now: float, settings: Settings) -> Table:
     """The table after all its states ended whose time has come. It must not be DELETING."""
-    if table.creating_until and has_come(table.creating_until, now, settings.create_seconds):
+    if table.creating_until > 0 and has_come(table.creating_until, now, settings.create_seconds):
         table = msgspec.structs.replace(table, creating_until=0.0)
     # Deleting a replica takes as long as deleting a table where DeleteTable asks for it.
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
@@ -71,7 +71,7 @@ def _ends(table: Table) -> list[float]:
     found = [table.creating_until, table.updating_until]
     for member in members:
         found += [member.creating_until, member.gone_at or 0.0]
-    return [moment for moment in found if moment]
+    return [moment for moment in found if moment > 0]
 
 
 def _replace(txn: Transaction, before: Table, after: Table) -> None:

@@ -17,6 +17,9 @@ from hashrange.tables.streams.logs import Stream
 
 _DAY_SECONDS = 24 * 3600
 
+UNTIL_FILLED = -1.0
+"""As `Table.creating_until`: the table is CREATING until the work that fills it ends."""
+
 KeyType = Literal["S", "N", "B"]
 
 
@@ -134,7 +137,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
-    states; a state lasts until it is ended, whichever way the clock moves. `collection_space` holds the size
+    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by
+    an import has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space` holds the size
     of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is
     switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
     including that of the first region; it is empty if the table is not global. `left_regions` are the

@@ -11,7 +11,14 @@ from hashrange.storage.api import Reader, StorageError
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, HOLD_SPACE, LAG_SPACE, TOKEN_SPACE
+from hashrange.tables.spaces import (
+    BACKFILL_SPACE,
+    CATALOG_SPACE,
+    HOLD_SPACE,
+    IMPORT_SPACE,
+    LAG_SPACE,
+    TOKEN_SPACE,
+)
 from hashrange.tables.streams import logs
 
 
@@ -23,6 +30,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (LAG_SPACE, "the changes that wait for lagging indexes"),
         (BACKFILL_SPACE, "the progress of index builds"),
         (HOLD_SPACE, "the holds on items"),
+        (IMPORT_SPACE, "the imports"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -1,0 +1,96 @@
+"""Buckets of objects: where imports read from, and exports write to.
+
+    folders   a bucket is a folder, its objects are the files beneath
+    s3        the buckets of S3, or of a store that speaks its protocol, through boto3
+
+Both list, read and write the objects of a bucket as streams, in constant memory. An error that will come
+again is a `BucketError`, with the code that the service shows as FailureCode. Any other error, such as a lost
+connection, may pass: whoever meets one tries again.
+
+Refuses to know what the objects hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Final, NamedTuple, Protocol
+
+CHUNK_BYTES: Final = 256 * 1024
+"""How much of an object is read or written at once."""
+
+NO_SUCH_BUCKET: Final = "S3NoSuchBucket"
+ACCESS_DENIED: Final = "S3AccessDenied"
+NO_SUCH_KEY: Final = "S3NoSuchKey"
+INVALID_KEY: Final = "S3InvalidObjectKey"
+CHANGED: Final = "S3PreconditionFailed"
+
+
+class BucketError(Exception):
+    """A bucket or an object cannot be used, and trying again will not help."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Object(NamedTuple):
+    """An object of a bucket. `etag` is another one when the object was replaced."""
+
+    key: str
+    bytes: int
+    etag: str
+
+
+class Source(Protocol):
+    """An object that is being read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; b"" at the end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Sink(Protocol):
+    """An object that is being written. It appears when its context ends without an error, whole."""
+
+    etag: str
+    """The ETag of the object; known when it was written."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Buckets(Protocol):
+    """The buckets of a database."""
+
+    def check(self, bucket: str) -> None:
+        """Raise `BucketError` if there is no such bucket, or if it may not be listed."""
+        ...
+
+    def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
+        """The objects whose keys begin with `prefix` and are above `after`, in the order of their keys."""
+        ...
+
+    def open(self, bucket: str, found: Object, offset: int = 0) -> Source:
+        """Read an object that was listed, from the byte `offset` on. Raises `BucketError` if it is gone or
+        changed."""
+        ...
+
+    def create(self, bucket: str, key: str) -> AbstractContextManager[Sink]:
+        """Write an object, and replace one that is there."""
+        ...
+
+
+def of(folder: str, endpoint: str) -> Buckets | None:
+    """The buckets at an S3 endpoint, or else in a folder; None if neither is given."""
+    if endpoint:
+        from hashrange.buckets.s3 import S3Buckets
+
+        return S3Buckets(endpoint)
+    if folder:
+        from hashrange.buckets.folders import Folders
+
+        return Folders(folder)
+    return None

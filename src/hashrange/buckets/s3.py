@@ -1,0 +1,215 @@
+"""Buckets of S3, or of a store that speaks its protocol, through boto3.
+
+Credentials and the region come from where boto3 finds them: the environment, the files of the AWS CLI, a
+role. boto3 repeats requests that fail; what fails then is an error that may pass, unless it is among
+`_FINAL`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from hashrange.buckets import (
+    ACCESS_DENIED,
+    CHANGED,
+    NO_SUCH_BUCKET,
+    NO_SUCH_KEY,
+    BucketError,
+    Object,
+    Source,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+    from types_boto3_s3.type_defs import CompletedPartTypeDef
+
+AWS: Final = "aws"
+"""The endpoint that stands for AWS itself."""
+
+_PART_BYTES: Final = 8 * 1024 * 1024
+# S3 takes 10,000 parts: later ones are larger, so that an object may have 580 GB.
+_PARTS_OF_ONE_SIZE: Final = 1_000
+_PART_BYTES_LATER: Final = 64 * 1024 * 1024
+
+_CONNECT_SECONDS: Final = 5
+_READ_SECONDS: Final = 20
+_ATTEMPTS_MAX = 5
+
+_FINAL: Final = {
+    "NoSuchBucket": NO_SUCH_BUCKET,
+    "AccessDenied": ACCESS_DENIED,
+    "403": ACCESS_DENIED,
+    "InvalidAccessKeyId": ACCESS_DENIED,
+    "SignatureDoesNotMatch": ACCESS_DENIED,
+    "NoSuchKey": NO_SUCH_KEY,
+    "PreconditionFailed": CHANGED,
+    "412": CHANGED,
+}
+
+
+class S3Buckets:
+    """The buckets at `endpoint`, a URL, or `AWS`."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._client = _connect(endpoint)
+
+    def check(self, bucket: str) -> None:
+        """As `Buckets.check`."""
+        with _told():
+            self._client.list_objects_v2(Bucket=bucket, MaxKeys=1)
+
+    def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
+        """As `Buckets.list`."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, StartAfter=after
+        )
+        with _told():
+            for page in pages:
+                for one in page.get("Contents", ()):
+                    yield Object(one["Key"], one["Size"], one["ETag"])
+
+    def open(self, bucket: str, found: Object, offset: int = 0) -> Source:
+        """As `Buckets.open`."""
+        if offset >= found.bytes:
+            return _Nothing()
+        with _told():
+            answer = self._client.get_object(
+                Bucket=bucket, Key=found.key, IfMatch=found.etag, Range=f"bytes={offset}-"
+            )
+        return _Body(answer["Body"])
+
+    @contextmanager
+    def create(self, bucket: str, key: str) -> Iterator[_Upload]:
+        """As `Buckets.create`."""
+        with _told():
+            upload = _Upload(self._client, bucket, key)
+            try:
+                yield upload
+                upload.finish()
+            except BaseException:
+                upload.abort()
+                raise
+
+
+def _connect(endpoint: str) -> S3Client:
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise BucketError(
+            ACCESS_DENIED, "Buckets of S3 need boto3: pip install 'hashrange[s3]'."
+        ) from error
+    # Stores other than AWS know neither buckets as host names nor the newer checksums.
+    other: dict[str, Any] = {} if endpoint == AWS else {"s3": {"addressing_style": "path"}}
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        retries={"mode": "standard", "max_attempts": _ATTEMPTS_MAX},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        **other,
+    )
+    region = None if endpoint == AWS else boto3.session.Session().region_name or "us-east-1"
+    return boto3.client(
+        "s3", endpoint_url=None if endpoint == AWS else endpoint, region_name=region, config=config
+    )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn the answers of S3 that will come again into `BucketError`."""
+    from botocore.exceptions import ClientError, NoCredentialsError
+
+    try:
+        yield
+    except NoCredentialsError as error:
+        raise BucketError(ACCESS_DENIED, str(error)) from error
+    except ClientError as error:
+        code = str(error.response["Error"].get("Code", ""))
+        if code not in _FINAL:
+            raise
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        text = error.response["Error"].get("Message", "")
+        message = f"{text} (Service: Amazon S3; Status Code: {status}; Error Code: {code})"
+        raise BucketError(_FINAL[code], message) from error
+
+
+class _Body:
+    """The body of an answer."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int, /) -> bytes:
+        return self._body.read(size)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        self._body.close()
+
+
+class _Nothing:
+    """The end of an object, of which S3 refuses to send a range."""
+
+    def read(self, size: int, /) -> bytes:
+        return b""
+
+    def close(self) -> None:
+        pass
+
+
+class _Upload:
+    """An object that is being written: in one request if it is small, else in parts."""
+
+    def __init__(self, client: S3Client, bucket: str, key: str) -> None:
+        self._client, self._bucket, self._key = client, bucket, key
+        self._held = bytearray()
+        self._upload_id: str | None = None
+        self._parts: list[CompletedPartTypeDef] = []
+        self.etag = ""
+
+    def write(self, data: bytes, /) -> None:
+        self._held += data
+        limit = _PART_BYTES if len(self._parts) < _PARTS_OF_ONE_SIZE else _PART_BYTES_LATER
+        if len(self._held) >= limit:
+            self._send_part()
+
+    def _send_part(self) -> None:
+        if self._upload_id is None:
+            made = self._client.create_multipart_upload(Bucket=self._bucket, Key=self._key)
+            self._upload_id = made["UploadId"]
+        number = len(self._parts) + 1
+        sent = self._client.upload_part(
+            Bucket=self._bucket,
+            Key=self._key,
+            UploadId=self._upload_id,
+            PartNumber=number,
+            Body=bytes(self._held),
+        )
+        self._parts.append({"PartNumber": number, "ETag": sent["ETag"]})
+        self._held.clear()
+
+    def finish(self) -> None:
+        if self._upload_id is None:
+            body = bytes(self._held)
+            digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
+            answer = self._client.put_object(Bucket=self._bucket, Key=self._key, Body=body)
+            self.etag = answer.get("ETag", digest).strip('"')
+            return
+        if self._held:
+            self._send_part()
+        done = self._client.complete_multipart_upload(
+            Bucket=self._bucket,
+            Key=self._key,
+            UploadId=self._upload_id,
+            MultipartUpload={"Parts": self._parts},
+        )
+        self.etag = done["ETag"].strip('"')
+
+    def abort(self) -> None:
+        if self._upload_id is not None:
+            self._client.abort_multipart_upload(
+                Bucket=self._bucket, Key=self._key, UploadId=self._upload_id
+            )

@@ -1,0 +1,100 @@
+"""CSV: an item a line. The columns have the names of the header, or those of the request's HeaderList.
+
+The key attributes of the table and of its indexes have the types that the table gives them; all others are
+texts. Fields may be quoted, and then hold delimiters, line ends and doubled quotes (RFC 4180). An empty field
+is an empty text, except in a column of an index's key, where the item lacks the attribute, because the key of
+an index cannot be empty [assumed].
+
+Source: Developer Guide, "Amazon S3 import formats for DynamoDB", CSV; API reference, CsvOptions.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from hashrange.interchange.lines import LINE_BYTES_MAX
+from hashrange.interchange.rows import Bad
+from hashrange.values import Item
+
+_TOO_LONG: Final = f"The row has more than {LINE_BYTES_MAX} bytes, or a quote that is never closed"
+_NO_TEXT: Final = "The row is not UTF-8"
+_BOM: Final = b"\xef\xbb\xbf"
+
+csv.field_size_limit(LINE_BYTES_MAX)
+
+
+class Columns(NamedTuple):
+    """How the rows of the files of an import are read.
+
+    `header` are the names of the columns, or None if each object begins with them. `types` are those of key
+    attributes; `optional` are the key attributes that an item may lack.
+    """
+
+    delimiter: str
+    header: tuple[str, ...] | None
+    types: Mapping[str, str]
+    optional: frozenset[str]
+
+
+def joined(found: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | None, int]]:
+    """Lines put together to rows: a quoted field goes on over the end of its line."""
+    held: list[bytes] = []
+    held_bytes = 0
+    place = 0
+    for line, place in found:
+        if line is None:
+            held, held_bytes = [], 0
+            yield None, place
+        elif not held and line.count(b'"') % 2 == 0:
+            yield line, place
+        else:
+            is_end = bool(held) and line.count(b'"') % 2 == 1
+            held.append(line)
+            held_bytes += len(line) + 1
+            if is_end:
+                yield b"\n".join(held), place
+                held, held_bytes = [], 0
+            elif held_bytes > LINE_BYTES_MAX:
+                yield None, place
+                held, held_bytes = [], 0
+    if held:
+        yield b"\n".join(held), place
+
+
+def fields(row: bytes, delimiter: str) -> list[str] | Bad:
+    """The fields of a row."""
+    try:
+        text = row.removesuffix(b"\r").decode()
+    except UnicodeDecodeError:
+        return Bad(_NO_TEXT)
+    try:
+        return next(csv.reader((text,), delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        return Bad(f"The row cannot be read: {error}")
+
+
+def header_of(row: bytes, delimiter: str) -> tuple[str, ...] | Bad:
+    """The names of the columns in the first row of an object."""
+    found = fields(row.removeprefix(_BOM), delimiter)
+    if isinstance(found, Bad):
+        return Bad(found.message, is_end=True)
+    if len(set(found)) < len(found) or "" in found:
+        return Bad("The header has an empty name, or a name twice", is_end=True)
+    return tuple(found)
+
+
+def read(row: bytes, header: tuple[str, ...], columns: Columns) -> Item | Bad:
+    """The item of a row."""
+    found = fields(row, columns.delimiter)
+    if isinstance(found, Bad):
+        return found
+    if len(found) != len(header):
+        return Bad(f"The row has {len(found)} fields, and the header {len(header)}")
+    types, optional = columns.types, columns.optional
+    item: Item = {}
+    for name, field in zip(header, found, strict=True):
+        if field or name not in optional:
+            item[name] = {types.get(name, "S"): field}
+    return item

@@ -1,0 +1,269 @@
+"""The text form of Amazon Ion, as far as a value of DynamoDB can have it.
+
+    null  null.string    the null value
+    true  false
+    1  1.5  2d3  1e0     numbers: ints, decimals and floats, with `_` between digits; 0x and 0b for ints
+    "text"  '''text'''   texts, the long ones in several parts
+    {{aGVsbG8=}}         a blob
+    [1, 2]  {a: 1}       lists and structs; the name of a field is a symbol or a text
+    note::value          a value with annotations
+    // and /* */         comments
+
+Timestamps, symbols, clobs and S-expressions are read by no type of DynamoDB, and refused.
+
+Source: the Amazon Ion specification, "Text encoding". Amazon's own library judges this module in the tests.
+It is no dependency, because it has no wheels for Python 3.14 (decision 15).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from hashrange.limits import READABLE_LEVELS_MAX
+
+_SPACE: Final = re.compile(r"(?:[\s\x00]|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<number>-?(?:0|[1-9](?:_?[0-9])*)(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:[dDeE][+-]?[0-9]+)?
+         (?=[\s,\[\]{}()"'/:]|\Z))
+    | (?P<text>"[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*")
+    | (?P<long>'''[^\\']*(?:(?:\\.|'(?!''))[^\\']*)*''')
+    | (?P<quoted>'[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*')
+    | (?P<time>[0-9]{4}(?:T|-[0-9]{2}[0-9TZ:+.-]*))
+    | (?P<blob>\{\{[^{}]*\}\})
+    | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*(?:\.[a-z]+)?)
+    | (?P<radix>-?0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*|-?0[bB][01](?:_?[01])*)
+    | (?P<mark>::|[\[\]{},:])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE: Final = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\r\n|.))", re.DOTALL
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_PLAIN: Final = {
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "n": "\n",
+    "f": "\f",
+    "r": "\r",
+    "v": "\v",
+    '"': '"',
+    "'": "'",
+    "?": "?",
+    "\\": "\\",
+    "/": "/",
+    "\n": "",
+    "\r": "",
+    "\r\n": "",
+}
+_VERSION: Final = "$ion_1_0"
+_AFTER_VERSION: Final = frozenset(("", " ", "\t", "\n", "\r", "{", "[", '"', "'", "/"))
+
+
+class IonError(ValueError):
+    """A text that is no Ion, or Ion that DynamoDB has no type for (`is_ion`)."""
+
+    def __init__(self, message: str, *, is_ion: bool = False) -> None:
+        super().__init__(message)
+        self.is_ion = is_ion
+
+
+class Number(str):
+    """A number, as it is written, in the words of DynamoDB: with `E` for the exponent."""
+
+    __slots__ = ()
+
+
+class Blob(str):
+    """The base64 of a blob."""
+
+    __slots__ = ()
+
+
+class Noted:
+    """A value with annotations."""
+
+    __slots__ = ("notes", "value")
+
+    def __init__(self, notes: tuple[str, ...], value: Any) -> None:
+        self.notes = notes
+        self.value = value
+
+
+def read(text: str) -> Any:
+    """The one value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `Noted`. A version marker may
+    stand before it. Raises `IonError`."""
+    reader = _Reader(text)
+    reader.skip_version()
+    value = reader.value(0)
+    if not reader.at_end():
+        raise IonError("there is more than one value in the line")
+    return value
+
+
+class _Reader:
+    """Goes over the tokens of a text."""
+
+    __slots__ = ("place", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.place = _SPACE.match(text).end()  # type: ignore[union-attr]
+
+    def at_end(self) -> bool:
+        return self.place == len(self.text)
+
+    def skip_version(self) -> None:
+        end = self.place + len(_VERSION)
+        if self.text.startswith(_VERSION, self.place) and self.text[end : end + 1] in _AFTER_VERSION:
+            self.place = _SPACE.match(self.text, end).end()  # type: ignore[union-attr]
+
+    def token(self) -> tuple[str, str]:
+        """The kind and the text of the next token, which is passed."""
+        found = _TOKEN.match(self.text, self.place)
+        if found is None or found.lastgroup is None:
+            where = self.text[self.place : self.place + 20]
+            raise IonError(f"there is no value at {where!r}" if where else "the value is cut off")
+        self.place = _SPACE.match(self.text, found.end()).end()  # type: ignore[union-attr]
+        return found.lastgroup, found.group()
+
+    def passes(self, mark: str) -> bool:
+        """Whether `mark` comes next; it is passed then."""
+        if not self.text.startswith(mark, self.place):
+            return False
+        self.place = _SPACE.match(self.text, self.place + len(mark)).end()  # type: ignore[union-attr]
+        return True
+
+    def value(self, level: int) -> Any:
+        kind, token = self.token()
+        if kind in ("word", "quoted") and self.passes("::"):
+            notes = [_symbol(kind, token)]
+            kind, token = self.token()
+            while kind in ("word", "quoted") and self.passes("::"):
+                notes.append(_symbol(kind, token))
+                kind, token = self.token()
+            return Noted(tuple(notes), self._bare(kind, token, level))
+        return self._bare(kind, token, level)
+
+    def _bare(self, kind: str, token: str, level: int) -> Any:
+        """The value that begins with a token, and has no annotations."""
+        if kind == "number":
+            return _number(token)
+        if kind == "text":
+            return _unescaped(token[1:-1])
+        if kind == "mark":
+            if level > READABLE_LEVELS_MAX:
+                raise IonError("the value is nested too deeply", is_ion=True)
+            if token == "{":
+                return self._struct(level + 1)
+            if token == "[":
+                return self._list(level + 1)
+            raise IonError(f"there is no value at {token!r}")
+        if kind == "word":
+            return _word(token)
+        if kind == "long":
+            return self._long(token)
+        if kind == "blob":
+            return _blob(token[2:-2])
+        if kind == "radix":
+            return Number(int(token.replace("_", ""), 0))
+        what = "timestamp" if kind == "time" else "symbol"
+        raise IonError(f"a {what} is no value of DynamoDB", is_ion=True)
+
+    def _long(self, token: str) -> str:
+        parts = [_unescaped(token[3:-3])]
+        while self.text.startswith("'''", self.place):
+            parts.append(_unescaped(self.token()[1][3:-3]))
+        return "".join(parts)
+
+    def _list(self, level: int) -> list[Any]:
+        members: list[Any] = []
+        while not self.passes("]"):
+            members.append(self.value(level))
+            if not self.passes(","):
+                if not self.passes("]"):
+                    raise IonError("a list is not closed")
+                break
+        return members
+
+    def _struct(self, level: int) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        while not self.passes("}"):
+            name = self._name()
+            if self.text.startswith("::", self.place) or not self.passes(":"):
+                raise IonError(f"the field {name!r} has no value")
+            members[name] = self.value(level)
+            if not self.passes(","):
+                if not self.passes("}"):
+                    raise IonError("a struct is not closed")
+                break
+        return members
+
+    def _name(self) -> str:
+        kind, token = self.token()
+        if kind == "word" and "." not in token and token not in _WORDS:
+            return token
+        if kind in ("text", "quoted"):
+            return _unescaped(token[1:-1])
+        if kind == "long":
+            return self._long(token)
+        raise IonError(f"{token!r} is no name of a field")
+
+
+_WORDS: Final[dict[str, bool | None]] = {"null": None, "true": True, "false": False}
+
+
+def _word(token: str) -> bool | None:
+    if token in _WORDS:
+        return _WORDS[token]
+    if token.startswith("null."):
+        return None
+    raise IonError(f"{token} is no value of DynamoDB", is_ion=True)
+
+
+def _number(token: str) -> Number:
+    if "_" in token:
+        token = token.replace("_", "")
+    return Number(token.translate(_EXPONENT).replace(".E", "E").removesuffix("."))
+
+
+_EXPONENT: Final = {ord("d"): "E", ord("D"): "E", ord("e"): "E"}
+
+
+def _blob(content: str) -> Blob:
+    if '"' in content or "'" in content:
+        raise IonError("a clob is no value of DynamoDB", is_ion=True)
+    return Blob("".join(content.split()))
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    text = _ESCAPE.sub(_escape, text)
+    if _SURROGATE.search(text) is None:
+        return text
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")  # a pair is one character
+    except UnicodeDecodeError:
+        raise IonError("the text has half a character") from None
+
+
+def _symbol(kind: str, token: str) -> str:
+    return token if kind == "word" else _unescaped(token[1:-1])
+
+
+def _escape(found: re.Match[str]) -> str:
+    short, middle, long, plain = found.groups()
+    code = short or middle or long
+    if code is not None:
+        number = int(code, 16)
+        if number > 0x10FFFF:
+            raise IonError(f"there is no character {found.group()}")
+        return chr(number)
+    if plain not in _PLAIN:
+        raise IonError(f"{found.group()!r} is no escape")
+    return _PLAIN[plain]

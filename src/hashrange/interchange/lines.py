@@ -1,0 +1,54 @@
+"""Lines of a stream, each with the place where it ends; a line that is too long is skipped, not held.
+
+A place is a number of bytes from the beginning of the stream. Reading can go on at a place later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hashrange.interchange.compression import Readable
+
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The longest line that is read. An item of 400 KB takes some megabytes as JSON at most: a name or a number
+of one byte takes ten, and some characters six."""
+
+CHUNK_BYTES: Final = 256 * 1024
+
+
+def lines(
+    source: Readable, place: int, bytes_max: int = LINE_BYTES_MAX
+) -> Iterator[tuple[bytes | None, int]]:
+    """The lines of `source`, without their ends, each with the place of the next line.
+
+    `source` stands at `place`. A line of more than `bytes_max` is None. The last line needs no end.
+    """
+    held = b""
+    while True:
+        chunk = source.read(CHUNK_BYTES)
+        if not chunk:
+            break
+        parts = (held + chunk).split(b"\n") if held else chunk.split(b"\n")
+        held = parts.pop()
+        for line in parts:
+            place += len(line) + 1
+            yield (line if len(line) <= bytes_max else None), place
+        if len(held) > bytes_max:
+            place, held, was_ended = _skip(source, place + len(held))
+            yield None, place
+            if not was_ended:
+                return
+    if held:
+        yield (held if len(held) <= bytes_max else None), place + len(held)
+
+
+def _skip(source: Readable, place: int) -> tuple[int, bytes, bool]:
+    """Go to the end of the line that `place` is in. Returns the place of the next line, the part of it that
+    was read, and whether there was an end."""
+    while chunk := source.read(CHUNK_BYTES):
+        before, end, after = chunk.partition(b"\n")
+        place += len(before) + len(end)
+        if end:
+            return place, after, True
+    return place, b"", False

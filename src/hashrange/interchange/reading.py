@@ -1,0 +1,103 @@
+"""The items of an object: decompressed, cut into rows, and read by the format's module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from hashrange.buckets import Source
+from hashrange.interchange import csv_files, dynamodb_json, ion
+from hashrange.interchange.compression import DAMAGED, Readable, reader
+from hashrange.interchange.csv_files import Columns
+from hashrange.interchange.lines import CHUNK_BYTES, LINE_BYTES_MAX, lines
+from hashrange.interchange.rows import Bad
+from hashrange.values import Item
+
+Format = Literal["DYNAMODB_JSON", "ION", "CSV"]
+
+_TOO_LONG: Final = f"The line has more than {LINE_BYTES_MAX} bytes"
+_DAMAGED: Final = "The object cannot be decompressed as {}: {}"
+_NOTHING: Final = b" \t\r"
+
+
+class Rows:
+    """The rows of one object.
+
+    Iterating gives an item, or `Bad`, for each row that is not empty. `place` is the byte, decompressed, at
+    which the next row begins: an object with the same bytes can be read on from there.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        format_: Format,
+        compression: str,
+        columns: Columns | None = None,
+        place: int = 0,
+        is_at_place: bool = False,
+    ) -> None:
+        """Read `source` from `place` on. `is_at_place`: `source` begins there, and not at the beginning."""
+        self._source = source
+        self._format = format_
+        self._compression = compression
+        self._columns = columns or Columns(",", None, {}, frozenset())
+        self._is_at_place = is_at_place
+        self.place = place
+
+    def close(self) -> None:
+        """Release the source."""
+        self._source.close()
+
+    def __iter__(self) -> Iterator[Item | Bad]:
+        try:
+            yield from self._rows()
+        except DAMAGED as error:
+            yield Bad(_DAMAGED.format(self._compression, error), is_end=True)
+
+    def _rows(self) -> Iterator[Item | Bad]:
+        opened = reader(self._source, self._compression)
+        if self._format == "CSV":
+            yield from self._csv(opened)
+            return
+        if not self._is_at_place:
+            skip(opened, self.place)
+        read = ion.read if self._format == "ION" else dynamodb_json.read
+        for line, place in lines(opened, self.place):
+            self.place = place
+            if line is None:
+                yield Bad(_TOO_LONG)
+            elif line.strip(_NOTHING):
+                row = read(line)
+                yield row
+                if type(row) is Bad and row.is_end:
+                    return
+
+    def _csv(self, opened: Readable) -> Iterator[Item | Bad]:
+        """A header is read anew when the reading goes on within an object, which is cheap."""
+        columns, start = self._columns, self.place
+        header = columns.header
+        for row, place in csv_files.joined(lines(opened, 0)):
+            self.place = max(place, start)
+            if row is None:
+                if place > start:
+                    yield Bad(_TOO_LONG, is_end=header is None)
+                if header is None:
+                    return
+            elif row.strip(_NOTHING):
+                if header is None:
+                    found = csv_files.header_of(row, columns.delimiter)
+                    if isinstance(found, Bad):
+                        yield found
+                        return
+                    header = found
+                elif place > start:
+                    yield csv_files.read(row, header, columns)
+
+
+def skip(source: Readable, count: int) -> None:
+    """Pass `count` bytes of a stream."""
+    while count > 0:
+        passed = len(source.read(min(count, CHUNK_BYTES)))
+        if not passed:
+            return
+        count -= passed

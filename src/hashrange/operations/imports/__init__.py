@@ -1,0 +1,16 @@
+"""Tables that are made of the objects of a bucket.
+
+    import_table     begin an import
+    describe_import  how far it is
+    list_imports     the imports of the last 90 days
+    description      an import as answers show it
+
+The work itself is done in the background: `tables.imports`.
+
+Source: API reference; Developer Guide, "DynamoDB data import from Amazon S3"; ack-api-quirks of October 2026,
+DDB-IMPORT-001 to 020.
+"""
+
+from hashrange.operations.imports.description import arn_of, errors_of
+
+__all__ = ["arn_of", "errors_of"]

@@ -1,0 +1,103 @@
+"""An import as answers show it, and its ARN."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any, Final
+
+from hashrange.errors import AccessDeniedException, ImportNotFoundException, ValidationException
+from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.storage.api import Reader
+from hashrange.tables.imports import jobs
+from hashrange.tables.imports.jobs import Import
+
+_ARN: Final = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/import/([0-9a-f]+-[0-9a-f]+)"
+).fullmatch
+
+
+def arn_of(job: Import) -> str:
+    """The ARN of an import, as whoever began it sees it."""
+    return import_arn(job, Caller(job.region, job.account_id))
+
+
+def import_arn(job: Import, caller: Caller) -> str:
+    """The ARN of an import as the caller sees it."""
+    return f"{table_arn(caller, job.table_name)}/import/{job.id}"
+
+
+def find(reader: Reader, arn: str, context: Context) -> Import:
+    """The import with this ARN.
+
+    Raises `ValidationException` for an ARN that is no import's, `AccessDeniedException` for one of another
+    account, `ImportNotFoundException` ([report] ack-api-quirks DDB-IMPORT-010).
+    """
+    found = _ARN(arn)
+    if found is None:
+        raise ValidationException("Invalid Import ARN")
+    region, account_id, id_ = found.groups()
+    scope = context.scope
+    if scope and not is_in_scope(scope, account_id, region):
+        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
+            refused = f"User is not authorized to perform this operation on resource: {arn}"
+            raise AccessDeniedException(refused)
+        raise not_found(arn)
+    job = jobs.find(reader, scope, id_)
+    if job is None or f"/{job.table_name}/" not in arn:
+        raise not_found(arn)
+    return job
+
+
+def errors_of(reader: Reader, arn: str, first: int, errors_max: int | None) -> list[dict[str, Any]]:
+    """The errors of the items of an import, whosever it is, from number `first` on."""
+    id_ = arn.rpartition("/")[2]
+    found = next((job for job in jobs.every(reader) if job.id == id_), None)
+    return list(islice(jobs.errors(reader, found, first), errors_max)) if found is not None else []
+
+
+def not_found(arn: str) -> ImportNotFoundException:
+    """The error for an import that is not there [assumed]."""
+    return ImportNotFoundException(f"Import not found: {arn}")
+
+
+def describe(job: Import, caller: Caller) -> dict[str, Any]:
+    """The ImportTableDescription of an import."""
+    request = job.request
+    shown: dict[str, Any] = {
+        **summary(job, caller),
+        "TableId": job.table_id,
+        "InputCompressionType": job.compression,
+        "TableCreationParameters": request["TableCreationParameters"],
+        "ProcessedSizeBytes": job.processed_bytes,
+        "ProcessedItemCount": job.processed_items,
+        "ImportedItemCount": job.imported_items,
+        "ErrorCount": job.errors,
+    }
+    if job.token is not None:
+        shown["ClientToken"] = job.token
+    if request.get("InputFormatOptions") is not None:
+        shown["InputFormatOptions"] = request["InputFormatOptions"]
+    if job.failure_code is not None:
+        shown["FailureCode"] = job.failure_code
+        shown["FailureMessage"] = job.failure_message
+    return shown
+
+
+def summary(job: Import, caller: Caller) -> dict[str, Any]:
+    """The ImportSummary of an import."""
+    source = job.request["S3BucketSource"]
+    shown: dict[str, Any] = {
+        "ImportArn": import_arn(job, caller),
+        "ImportStatus": job.status,
+        "TableArn": table_arn(caller, job.table_name),
+        "S3BucketSource": {"S3BucketOwner": job.account_id, **source},
+        "CloudWatchLogGroupArn": (
+            f"arn:aws:logs:{caller.region}:{caller.account_id}:log-group:/aws-dynamodb/imports:*"
+        ),
+        "InputFormat": job.format,
+        "StartTime": round(job.started, 3),
+    }
+    if job.ended is not None:
+        shown["EndTime"] = round(job.ended, 3)
+    return shown

@@ -1,0 +1,47 @@
+"""ListImports: the imports of the last 90 days, the newest first, by pages of up to 25.
+
+Source: API reference, ListImports; ack-api-quirks DDB-IMPORT-008, 016.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from hashrange.errors import ValidationException
+from hashrange.limits import LIST_IMPORTS_DEFAULT
+from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
+from hashrange.operations.imports import description
+from hashrange.storage.api import Reader
+from hashrange.tables.imports import jobs
+
+# A token is hex of a multiple of 8 bytes, at least 56.
+_TOKEN_BYTES: Final = 56
+
+
+def prepare(request: Request, context: Context) -> ReadBody:
+    """The body of a ListImports."""
+    only = table_name(request["TableArn"], context.scope) if request.get("TableArn") else None
+    size = request.get("PageSize") or LIST_IMPORTS_DEFAULT
+    token = request.get("NextToken")
+    before = _id_in(token) if token is not None else None
+
+    def body(reader: Reader) -> Answer:
+        found = jobs.newest_first(reader, context.scope, before)
+        wanted = (job for job in found if only is None or job.table_name == only)
+        page = list(islice(wanted, size + 1))
+        answer: Answer = {
+            "ImportSummaryList": [description.summary(job, context.caller) for job in page[:size]]
+        }
+        if len(page) > size:
+            answer["NextToken"] = page[size - 1].id.encode().ljust(_TOKEN_BYTES, b"\0").hex()
+        return answer
+
+    return body
+
+
+def _id_in(token: str) -> str:
+    try:
+        return bytes.fromhex(token).rstrip(b"\0").decode("ascii")
+    except ValueError:
+        raise ValidationException("Invalid NextToken") from None  # [assumed]

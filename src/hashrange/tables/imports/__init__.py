@@ -1,0 +1,9 @@
+"""Imports: tables that are made of the objects of a bucket.
+
+    jobs   what is stored of an import: its request, how far it is, its errors
+    work   the background work: reads a bite of items, and writes it with the import's progress
+
+An import begins as a job without a table. The work makes the table, CREATING, when it has found the bucket; a
+table is ACTIVE when its import has ended. Each bite is one transaction of items, counts, errors and the place
+in the objects. So an import that was interrupted goes on as if it had not been.
+"""

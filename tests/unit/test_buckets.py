@@ -1,0 +1,189 @@
+"""Buckets as folders and in S3: one set of promises, kept by both."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hashrange import buckets
+from hashrange.buckets import BucketError, Buckets
+from hashrange.buckets.folders import Folders
+from hashrange.buckets.s3 import S3Buckets
+
+# Their order is that of the bytes: "a.b" comes before "a/b", and "a/c" is a folder.
+KEYS = ["a.b", "a/b", "a/c/d", "a0", "data/part 1", "data/ä", "z"]
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """A server that speaks S3's protocol."""
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(params=["folders", "s3"])
+def found(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Buckets:
+    """Buckets of which there is one, called `bucket`."""
+    if request.param == "folders":
+        (tmp_path / "bucket").mkdir()
+        return Folders(tmp_path)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    endpoint = request.getfixturevalue("s3_endpoint")
+    import boto3
+
+    s3 = boto3.resource("s3", endpoint_url=endpoint)
+    bucket = s3.Bucket("bucket")
+    bucket.create()
+    bucket.objects.all().delete()
+    return S3Buckets(endpoint)
+
+
+def put(found: Buckets, key: str, data: bytes) -> str:
+    with found.create("bucket", key) as sink:
+        sink.write(data)
+    return sink.etag
+
+
+def content(found: Buckets, key: str, offset: int = 0) -> bytes:
+    one = next(found.list("bucket", key))
+    source = found.open("bucket", one, offset)
+    parts = iter(lambda: source.read(1_000), b"")
+    data = b"".join(parts)
+    source.close()
+    return data
+
+
+def keys(found: Buckets, prefix: str = "", after: str = "") -> list[str]:
+    return [one.key for one in found.list("bucket", prefix, after)]
+
+
+def test_objects_are_listed_by_prefix_in_order(found: Buckets) -> None:
+    for key in reversed(KEYS):
+        put(found, key, key.encode())
+    assert keys(found) == KEYS
+    assert keys(found, "a") == ["a.b", "a/b", "a/c/d", "a0"]
+    assert keys(found, "data/") == ["data/part 1", "data/ä"]
+    assert keys(found, "a/c/d") == ["a/c/d"]
+    assert keys(found, "none") == []
+    for number, key in enumerate(KEYS):
+        assert keys(found, after=key) == KEYS[number + 1 :]
+    assert keys(found, "data", after="data/part 1") == ["data/ä"]
+
+
+def test_what_is_written_is_read_from_any_byte(found: Buckets) -> None:
+    put(found, "data/a", b"0123456789")
+    assert content(found, "data/a") == b"0123456789"
+    assert content(found, "data/a", 4) == b"456789"
+    assert content(found, "data/a", 10) == b""
+    put(found, "data/a", b"other")
+    assert content(found, "data/a") == b"other"
+    put(found, "empty", b"")
+    assert content(found, "empty") == b""
+
+
+def test_a_large_object_is_written_in_parts(found: Buckets) -> None:
+    digest = hashlib.md5(usedforsecurity=False)
+    with found.create("bucket", "large") as sink:
+        for number in range(20):
+            part = bytes([number]) * 1_000_000
+            sink.write(part)
+            digest.update(part)
+    assert next(found.list("bucket", "large")).bytes == 20_000_000
+    assert hashlib.md5(content(found, "large"), usedforsecurity=False).digest() == digest.digest()
+    assert "-" in sink.etag  # that of an object in parts
+
+
+def test_an_object_that_is_not_written_to_its_end_is_not_there(found: Buckets) -> None:
+    put(found, "kept", b"before")
+    for key in ("kept", "new"):
+        with suppress(InterruptedError), found.create("bucket", key) as sink:
+            sink.write(b"x" * 9_000_000)
+            raise InterruptedError
+    assert keys(found) == ["kept"]
+    assert content(found, "kept") == b"before"
+
+
+def test_a_bucket_that_is_not_there(found: Buckets) -> None:
+    found.check("bucket")
+
+    def write() -> None:
+        with found.create("absent", "key"):
+            pass
+
+    attempts: list[Callable[[], object]] = [
+        lambda: found.check("absent"),
+        lambda: list(found.list("absent", "")),
+        write,
+    ]
+    for attempt in attempts:
+        with pytest.raises(BucketError) as caught:
+            attempt()
+        assert caught.value.code == "S3NoSuchBucket"
+        assert "NoSuchBucket" in caught.value.message
+
+
+def test_an_object_that_is_gone_or_was_replaced(found: Buckets) -> None:
+    put(found, "a", b"first")
+    listed = next(found.list("bucket", "a"))
+    put(found, "a", b"second one")
+    with pytest.raises(BucketError) as caught:
+        found.open("bucket", listed)
+    assert caught.value.code == "S3PreconditionFailed"
+    with pytest.raises(BucketError) as caught:
+        found.open("bucket", listed._replace(key="gone"))
+    assert caught.value.code == "S3NoSuchKey"
+
+
+@pytest.mark.parametrize("key", ["../a", "a/../../b", "/a", "a//b", "a/", ".", "", ".hashrange/x", "a\0b"])
+def test_no_key_leads_out_of_its_folder(tmp_path: Path, key: str) -> None:
+    (tmp_path / "bucket").mkdir()
+    with pytest.raises(BucketError), Folders(tmp_path).create("bucket", key):
+        pass
+    assert [path.name for path in tmp_path.rglob("*") if path.name != ".hashrange"] == ["bucket"]
+
+
+@pytest.mark.parametrize("bucket", ["..", ".", "", "a/b", "../bucket"])
+def test_no_name_of_a_bucket_leads_out_of_the_directory(tmp_path: Path, bucket: str) -> None:
+    (tmp_path / "top" / "a" / "b").mkdir(parents=True)
+    with pytest.raises(BucketError):
+        Folders(tmp_path / "top").check(bucket)
+
+
+def test_files_that_are_being_written_are_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    found = Folders(tmp_path)
+    with found.create("bucket", "a") as sink:
+        sink.write(b"x")
+        assert keys(found) == []
+    assert keys(found) == ["a"]
+    assert [path.name for path in (tmp_path / "bucket").iterdir()] == [".hashrange", "a"] or os.name == "nt"
+
+
+def test_a_store_that_does_not_answer_may_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such an error is no BucketError: whoever meets it tries again."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setattr("hashrange.buckets.s3._ATTEMPTS_MAX", 1)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(Exception, match="Could not connect") as caught:
+        S3Buckets(f"http://127.0.0.1:{port}").check("bucket")
+    assert not isinstance(caught.value, BucketError)
+
+
+def test_which_buckets_settings_name(tmp_path: Path) -> None:
+    assert buckets.of("", "") is None
+    assert isinstance(buckets.of(str(tmp_path), ""), Folders)
+    assert isinstance(buckets.of(str(tmp_path), "http://127.0.0.1:1"), S3Buckets)
