@@ -90,7 +90,7 @@ class World:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def errors(self, arn: str) -> list[dict[str, Any]]:
-        return self.database.import_errors(arn)
+        return self.database.imports.errors(arn)
 
     def status(self, table: str = "music") -> str | None:
         try:

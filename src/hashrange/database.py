@@ -18,14 +18,13 @@ While there are fault rules (`Database.faults`) or somebody records what request
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hashrange import buckets, pace, shapes
+from hashrange import pace, shapes
 from hashrange.clock import Clock, SystemClock, has_come
 from hashrange.errors import (
     INTERNAL,
@@ -38,7 +37,7 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.interest import Interest
-from hashrange.operations import REGISTRY, imports
+from hashrange.operations import REGISTRY
 from hashrange.operations.context import (
     NONE_LEFT,
     Answer,
@@ -48,6 +47,7 @@ from hashrange.operations.context import (
     Request,
     scope_of,
 )
+from hashrange.operations.imports import arn_of
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -68,7 +68,7 @@ from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.imports.work import Importer
 from hashrange.tables.inspection import overview
-from hashrange.workers import Workers
+from hashrange.workers import Workers, call_later, hold_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ class Database:
         self.settings = settings
         self.clock = clock
         self.background = Background()
-        self.importer = Importer(partial(buckets.of, settings.s3_dir, settings.s3_endpoint), imports.arn_of)
+        self.imports = Importer(engine, settings, arn_of)
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -126,7 +126,7 @@ class Database:
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
         self._deliver: Callable[[Callable[[], None]], None] = _call
-        self._later: Later = _call_later
+        self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
 
     @staticmethod
@@ -191,7 +191,7 @@ class Database:
             raise UnknownOperationException
         watch = self.interest.watch
         if watch is not None:
-            return self._execute_watched(watch, entry, operation, request, caller, wait or _wait)
+            return self._execute_watched(watch, entry, operation, request, caller, wait or hold_up)
         try:
             body = self._prepare(entry, operation, request, caller)
             result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
@@ -348,7 +348,7 @@ class Database:
         `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
-        self._later = later or _call_later
+        self._later = later or call_later
         self.engine.deliver_on(deliver, defer)
 
     def _prepare(
@@ -402,7 +402,7 @@ class Database:
             lambda: states.end(self.engine, tables, occasion.now, self.settings),
             self.settings.sweep_seconds,
         )
-        return min(wait, sweeps.sweep(self.engine, occasion, self.background, self.importer.units))
+        return min(wait, sweeps.sweep(self.engine, occasion, self.background, self.imports.units))
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -424,7 +424,7 @@ class Database:
         """
         self._rewinding().restore(snapshot)
         self.background.forget()
-        self.importer.forget()
+        self.imports.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -435,14 +435,6 @@ class Database:
             f"The {engine.name} engine keeps no snapshots. A database in memory does: use "
             "hashrange.Database.in_memory() or hashrange.local(), or copy the data directory."
         )
-
-    def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[dict[str, Any]]:
-        """The errors of the items of an import, from number `first` on, in the form in which the service logs
-        them. Of more than 10,000 errors the first were kept. An import that is not there has none.
-
-        `arn` is the ARN of the import, or its id.
-        """
-        return self.engine.read(lambda reader: imports.errors_of(reader, arn, first, errors_max))
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
         """The tables for operators: their states, sizes, and the progress of builds.
@@ -468,7 +460,7 @@ class Database:
         """
         self._workers.close()
         self.engine.close()
-        self.importer.forget()
+        self.imports.forget()
         self.clients.clear()
 
 
@@ -585,18 +577,6 @@ class _Told:
 
 def _call(callback: Callable[[], None]) -> None:
     callback()
-
-
-def _call_later(seconds: float, callback: Callable[[], None]) -> object:
-    timer = threading.Timer(seconds, callback)
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
-def _wait(seconds: float) -> None:
-    """Hold the calling thread up."""
-    threading.Event().wait(seconds)
 
 
 def _unacknowledged(error: CommitError) -> InternalServerError:

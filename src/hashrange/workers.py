@@ -3,7 +3,8 @@
 There are few threads, because Python code runs on one core at a time: the threads keep the event loop free,
 and make nothing faster. Work starts in the order in which it came. The caller sees to it that one client
 does not submit all the work. The threads are started with the first piece of work, so a program without long
-work has none.
+work has none. Beside them are what a program without an event loop does in its place: call a function later, and
+wait.
 
 Refuses to know: what the work is.
 """
@@ -11,6 +12,7 @@ Refuses to know: what the work is.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -75,3 +77,16 @@ class Workers:
             task.abandon()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def call_later(seconds: float, callback: Callable[[], None]) -> object:
+    """Call `callback` on a thread of its own when so many seconds have passed."""
+    timer = threading.Timer(seconds, callback)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def hold_up(seconds: float) -> None:
+    """Hold the calling thread up."""
+    threading.Event().wait(seconds)

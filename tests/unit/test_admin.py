@@ -513,16 +513,16 @@ def test_the_items_that_an_import_left_out(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "a.json").write_bytes(b'{"Item":{"other":{"S":"x"}}}\n' * 3)
     database = Database(MemoryEngine(), settings=Settings(s3_dir=str(tmp_path)))
+    request = {
+        "S3BucketSource": {"S3Bucket": "bucket"},
+        "InputFormat": "DYNAMODB_JSON",
+        "TableCreationParameters": CREATE,
+    }
+    arn = database.execute("ImportTable", request)["ImportTableDescription"]["ImportArn"]
+    path = f"/imports/{arn.rpartition('/')[2]}/errors"
+    database.settle()
     listening = bind_admin(0)
     with running(database, admin=listening):
-        request = {
-            "S3BucketSource": {"S3Bucket": "bucket"},
-            "InputFormat": "DYNAMODB_JSON",
-            "TableCreationParameters": CREATE,
-        }
-        arn = database.execute("ImportTable", request)["ImportTableDescription"]["ImportArn"]
-        path = f"/imports/{arn.rpartition('/')[2]}/errors"
-        database.settle()
         _, first = ask(listening.url, path)
         assert [one["itemS3Pointer"]["itemIndex"] for one in first["errors"]] == [0, 1]
         _, rest = ask(listening.url, f"{path}?after={first['after']}")

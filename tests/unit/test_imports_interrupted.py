@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hashrange.buckets import ACCESS_DENIED, BucketError, Object, Source
 from hashrange.buckets.folders import Folders
-from hashrange.tables.imports import work
 from hashrange.tables.inspection.check import check
 from importing import COMPRESS, World, encoded, item_of
 
@@ -68,7 +67,7 @@ def test_an_object_that_changes_meanwhile_is_an_error(world: World, change: str)
         world.database.sweep()
     imported = world.shown(arn)["ImportedItemCount"]
     assert 0 < imported < 1_000
-    world.database.importer.forget()  # as after a restart, or after a lost connection
+    world.database.imports.forget()  # as after a restart, or after a lost connection
     if change == "removed":
         (world.folder / "a.json").unlink()
     else:
@@ -110,7 +109,7 @@ class Unsteady:
 
 def failing(world: World) -> Failing:
     buckets = Failing(world.folder.parent)
-    world.database.importer = work.Importer(lambda: buckets, lambda job: job.id)
+    world.database.imports.buckets = buckets
     return buckets
 
 

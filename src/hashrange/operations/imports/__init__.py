@@ -11,6 +11,6 @@ Source: API reference; Developer Guide, "DynamoDB data import from Amazon S3"; a
 DDB-IMPORT-001 to 020.
 """
 
-from hashrange.operations.imports.description import arn_of, errors_of
+from hashrange.operations.imports.description import arn_of
 
-__all__ = ["arn_of", "errors_of"]
+__all__ = ["arn_of"]

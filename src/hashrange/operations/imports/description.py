@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import Any, Final
 
 from hashrange.errors import AccessDeniedException, ImportNotFoundException, ValidationException
@@ -40,8 +39,7 @@ def find(reader: Reader, arn: str, context: Context) -> Import:
     scope = context.scope
     if scope and not is_in_scope(scope, account_id, region):
         if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            refused = f"User is not authorized to perform this operation on resource: {arn}"
-            raise AccessDeniedException(refused)
+            raise AccessDeniedException("Access is denied")  # [report] DDB-EXPORT-006, for exports
         raise not_found(arn)
     job = jobs.find(reader, scope, id_)
     if job is None or f"/{job.table_name}/" not in arn:
@@ -49,16 +47,9 @@ def find(reader: Reader, arn: str, context: Context) -> Import:
     return job
 
 
-def errors_of(reader: Reader, arn: str, first: int, errors_max: int | None) -> list[dict[str, Any]]:
-    """The errors of the items of an import, whosever it is, from number `first` on."""
-    id_ = arn.rpartition("/")[2]
-    found = next((job for job in jobs.every(reader) if job.id == id_), None)
-    return list(islice(jobs.errors(reader, found, first), errors_max)) if found is not None else []
-
-
 def not_found(arn: str) -> ImportNotFoundException:
-    """The error for an import that is not there [assumed]."""
-    return ImportNotFoundException(f"Import not found: {arn}")
+    """The error for an import that is not there; the words are those of exports [report] DDB-EXPORT-006."""
+    return ImportNotFoundException(f"Import not found: Import not found: {arn}")
 
 
 def describe(job: Import, caller: Caller) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Source: API reference, ListImports; ack-api-quirks DDB-IMPORT-008, 016.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Final
 
@@ -14,6 +15,8 @@ from hashrange.operations.context import Answer, Context, ReadBody, Request, tab
 from hashrange.operations.imports import description
 from hashrange.storage.api import Reader
 from hashrange.tables.imports import jobs
+
+_IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch
 
 # A token is hex of a multiple of 8 bytes, at least 56.
 _TOKEN_BYTES: Final = 56
@@ -41,7 +44,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _id_in(token: str) -> str:
-    try:
-        return bytes.fromhex(token).rstrip(b"\0").decode("ascii")
-    except ValueError:
-        raise ValidationException("Invalid NextToken") from None  # [assumed]
+    id_ = bytes.fromhex(token).rstrip(b"\0").decode("ascii", "replace")
+    if not _IS_ID(id_):
+        # [report] ack-api-quirks DDB-EXPORT-006
+        raise ValidationException(f"Invalid Request: Provided nextToken is invalid: {token}")
+    return id_

@@ -70,7 +70,7 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
 async def _import_errors(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     first = int(after) if after.isdecimal() else 0
-    errors = subject_of(request).database.import_errors(request.path_params["id"], first, ERRORS_PER_PAGE)
+    errors = subject_of(request).database.imports.errors(request.path_params["id"], first, ERRORS_PER_PAGE)
     shown: dict[str, Any] = {"errors": errors}
     if len(errors) == ERRORS_PER_PAGE:
         shown["after"] = first + ERRORS_PER_PAGE

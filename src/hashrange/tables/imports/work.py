@@ -13,12 +13,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from itertools import islice
+from threading import Lock
+from typing import Any, Final
 
 import msgspec
 
+from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
 from hashrange.errors import ServiceError
+from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.units import Bite, Unit
 from hashrange.tables.data import writes
@@ -51,23 +55,42 @@ Arn = Callable[[Import], str]
 class Importer:
     """The imports of one database. It keeps the objects open that are being read.
 
-    `arn_of` makes the ARN of an import. `find_buckets` gives the buckets (None: there are none); it is called
-    when an import needs them, because boto3 takes long to load.
+    `settings` say where the buckets are, which are found when an import needs them, because boto3 takes long
+    to load. `arn_of` makes the ARN of an import.
     """
 
-    def __init__(self, find_buckets: Callable[[], Buckets | None], arn_of: Arn) -> None:
-        self._find_buckets = find_buckets
-        self._buckets: Buckets | None = None
+    def __init__(self, engine: Engine, settings: Settings, arn_of: Arn) -> None:
+        self._engine = engine
+        self._settings = settings
+        self.buckets: Buckets | None = None
         self._arn_of = arn_of
         self._readings: dict[str, Reading] = {}
+        # Programs without a server may sweep on several threads.
+        self._lock = Lock()
+
+    def errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[dict[str, Any]]:
+        """The errors of the items of an import, from number `first` on, in the form in which the service logs
+        them. Of more than `ERRORS_KEPT_MAX` errors the first were kept. An import that is not there has none.
+
+        `arn` is the ARN of the import, or its id.
+        """
+        id_ = arn.rpartition("/")[2]
+
+        def kept(reader: Reader) -> list[dict[str, Any]]:
+            job = next((job for job in jobs.every(reader) if job.id == id_), None)
+            return list(islice(jobs.errors(reader, job, first), errors_max)) if job is not None else []
+
+        return self._engine.read(kept)
 
     def forget(self) -> None:
-        """Forget how far imports are: the store holds something else from now on."""
-        for id_ in list(self._readings):
-            self._close(id_)
+        """Forget how far imports are: the store holds something else from now on, or is closed."""
+        with self._lock:
+            for id_ in list(self._readings):
+                self._close(id_)
 
-    def units(self, engine: Engine) -> Iterator[Unit]:
+    def units(self) -> Iterator[Unit]:
         """The work that may be due."""
+        engine = self._engine
         found = engine.read(lambda reader: list(jobs.every(reader)))
         for job in found:
             if job.status == "IN_PROGRESS":
@@ -82,6 +105,10 @@ class Importer:
 
     def _step(self, engine: Engine, scope: str, id_: str, bite: Bite) -> bool:
         """Do a bite of an import; returns whether more is due."""
+        with self._lock:
+            return self._locked_step(engine, scope, id_, bite)
+
+    def _locked_step(self, engine: Engine, scope: str, id_: str, bite: Bite) -> bool:
         try:
             more = self._progress(engine, scope, id_, bite)
         except BucketError as error:
@@ -120,12 +147,12 @@ class Importer:
 
     def _checked(self, job: Import) -> Buckets:
         """The buckets, if the import's is among them."""
-        if self._buckets is None:
-            self._buckets = self._find_buckets()
-        if self._buckets is None:
+        if self.buckets is None:
+            self.buckets = buckets.of(self._settings.s3_dir, self._settings.s3_endpoint)
+        if self.buckets is None:
             raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
-        self._buckets.check(job.bucket)
-        return self._buckets
+        self.buckets.check(job.bucket)
+        return self.buckets
 
 
 def _opened(reader: Reader, scope: str, id_: str) -> tuple[Import | None, Table | None]:
