@@ -3,8 +3,7 @@
 There are few threads, because Python code runs on one core at a time: the threads keep the event loop free,
 and make nothing faster. Work starts in the order in which it came. The caller sees to it that one client
 does not submit all the work. The threads are started with the first piece of work, so a program without long
-work has none. Beside them are what a program without an event loop does in its place: call a function later, and
-wait.
+work has none. Beside them are `call_later` and `hold_up`, for programs without an event loop.
 
 Refuses to know: what the work is.
 """
