@@ -47,7 +47,6 @@ from hashrange.operations.context import (
     Request,
     scope_of,
 )
-from hashrange.operations.imports import arn_of
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -66,7 +65,7 @@ from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
-from hashrange.tables.imports.work import Importer
+from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
 from hashrange.workers import Workers, call_later, hold_up
 
@@ -118,7 +117,7 @@ class Database:
         self.settings = settings
         self.clock = clock
         self.background = Background()
-        self.imports = Importer(engine, settings, arn_of)
+        self.imports = Importer(engine, settings)
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()

@@ -109,7 +109,7 @@ class Unsteady:
 
 def failing(world: World) -> Failing:
     buckets = Failing(world.folder.parent)
-    world.database.imports.buckets = buckets
+    world.database.imports.runner.buckets = buckets
     return buckets
 
 

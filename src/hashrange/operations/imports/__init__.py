@@ -10,7 +10,3 @@ The work itself is done in the background: `tables.imports`.
 Source: API reference; Developer Guide, "DynamoDB data import from Amazon S3"; ack-api-quirks of October 2026,
 DDB-IMPORT-001 to 020.
 """
-
-from hashrange.operations.imports.description import arn_of
-
-__all__ = ["arn_of"]

@@ -16,16 +16,6 @@ _ARN: Final = re.compile(
 ).fullmatch
 
 
-def arn_of(job: Import) -> str:
-    """The ARN of an import, as whoever began it sees it."""
-    return import_arn(job, Caller(job.region, job.account_id))
-
-
-def import_arn(job: Import, caller: Caller) -> str:
-    """The ARN of an import as the caller sees it."""
-    return f"{table_arn(caller, job.table_name)}/import/{job.id}"
-
-
 def find(reader: Reader, arn: str, context: Context) -> Import:
     """The import with this ARN.
 
@@ -79,7 +69,7 @@ def summary(job: Import, caller: Caller) -> dict[str, Any]:
     """The ImportSummary of an import."""
     source = job.request["S3BucketSource"]
     shown: dict[str, Any] = {
-        "ImportArn": import_arn(job, caller),
+        "ImportArn": job.arn(caller.region, caller.account_id),
         "ImportStatus": job.status,
         "TableArn": table_arn(caller, job.table_name),
         "S3BucketSource": {"S3BucketOwner": job.account_id, **source},

@@ -17,13 +17,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from hashrange.encoding import successor
-from hashrange.interchange.csv_files import Columns
-from hashrange.interchange.reading import Format
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.imports.importer import JOB
 from hashrange.tables.spaces import IMPORT_SPACE
 
-_JOB: Final = b"import"
 _ERROR: Final = b"import-error"
 _TOKEN: Final = b"import-token"
 _DIGEST_BYTES: Final = 24
@@ -89,9 +87,9 @@ class Import(msgspec.Struct, frozen=True):
         return prefix
 
     @property
-    def format(self) -> Format:
+    def format(self) -> Literal["DYNAMODB_JSON", "ION", "CSV"]:
         """The format of the objects."""
-        found: Format = self.request["InputFormat"]
+        found: Literal["DYNAMODB_JSON", "ION", "CSV"] = self.request["InputFormat"]
         return found
 
     @property
@@ -99,17 +97,9 @@ class Import(msgspec.Struct, frozen=True):
         """The compression of the objects."""
         return self.request.get("InputCompressionType") or "NONE"
 
-    def columns(self, table: Table) -> Columns:
-        """How the rows of CSV files are read for `table`."""
-        options = (self.request.get("InputFormatOptions") or {}).get("Csv") or {}
-        header = options.get("HeaderList")
-        optional = {one.name for index in table.indexes for one in index.key.attributes()} - table.key_names
-        return Columns(
-            options.get("Delimiter") or ",",
-            tuple(header) if header else None,
-            table.attribute_types,
-            frozenset(optional),
-        )
+    def arn(self, region: str, account_id: str) -> str:
+        """The ARN of the import as a caller of this region and account sees it."""
+        return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.table_name}/import/{self.id}"
 
 
 _ENCODE: Final = msgspec.json.Encoder()
@@ -122,32 +112,32 @@ def _sort(scope: str, id_: str) -> bytes:
 
 def find(reader: Reader, scope: str, id_: str) -> Import | None:
     """The import with this id, or None."""
-    stored = reader.get(IMPORT_SPACE, _JOB, _sort(scope, id_))
+    stored = reader.get(IMPORT_SPACE, JOB, _sort(scope, id_))
     return _DECODE.decode(stored) if stored is not None else None
 
 
 def save(txn: Transaction, job: Import) -> None:
     """Store an import, new or changed."""
-    txn.put(IMPORT_SPACE, _JOB, _sort(job.scope, job.id), _ENCODE.encode(job))
+    txn.put(IMPORT_SPACE, JOB, _sort(job.scope, job.id), _ENCODE.encode(job))
 
 
 def newest_first(reader: Reader, scope: str, before: str | None = None) -> Iterator[Import]:
     """The imports of a scope, the newest first, from the one before the id `before` on."""
     low = f"{scope}/".encode()
     high = _sort(scope, before) if before is not None else successor(low)
-    for _, stored in reader.scan(IMPORT_SPACE, _JOB, low, high, reverse=True):
+    for _, stored in reader.scan(IMPORT_SPACE, JOB, low, high, reverse=True):
         yield _DECODE.decode(stored)
 
 
 def every(reader: Reader) -> Iterator[Import]:
     """The imports of all scopes."""
-    for _, stored in reader.scan(IMPORT_SPACE, _JOB):
+    for _, stored in reader.scan(IMPORT_SPACE, JOB):
         yield _DECODE.decode(stored)
 
 
 def forget(txn: Transaction, job: Import) -> None:
     """Remove an import with its errors and its token."""
-    txn.delete(IMPORT_SPACE, _JOB, _sort(job.scope, job.id))
+    txn.delete(IMPORT_SPACE, JOB, _sort(job.scope, job.id))
     prefix = _sort(job.scope, job.id) + b"/"
     for sort in [sort for sort, _ in txn.scan(IMPORT_SPACE, _ERROR, prefix, successor(prefix))]:
         txn.delete(IMPORT_SPACE, _ERROR, sort)

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from hashrange.buckets import ACCESS_DENIED, NO_SUCH_BUCKET, BucketError, Buckets, Object
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError, ValidationException
+from hashrange.interchange.csv_files import Columns
 from hashrange.interchange.reading import Rows
 from hashrange.interchange.rows import Bad
 from hashrange.limits import ITEM_BYTES_MAX
@@ -66,7 +67,7 @@ class Reading:
         self._buckets = buckets
         self._job = job
         self._table = table
-        self._columns = job.columns(table)
+        self._columns = columns_of(job, table)
         self._objects: Iterator[Object] | None = None
         self._rows: Rows | None = None
         self._iterator: Iterator[Item | Bad] = iter(())
@@ -156,8 +157,22 @@ class Reading:
             puts.append(Put(place.key, place.row, write, address))
 
 
-def shown(job: Import, arn: str, fault: Fault) -> dict[str, Any]:
+def columns_of(job: Import, table: Table) -> Columns:
+    """How the rows of CSV files are read for `table`."""
+    options = (job.request.get("InputFormatOptions") or {}).get("Csv") or {}
+    header = options.get("HeaderList")
+    optional = {one.name for index in table.indexes for one in index.key.attributes()} - table.key_names
+    return Columns(
+        options.get("Delimiter") or ",",
+        tuple(header) if header else None,
+        table.attribute_types,
+        frozenset(optional),
+    )
+
+
+def shown(job: Import, fault: Fault) -> dict[str, Any]:
     """An error as the service logs it."""
+    arn = job.arn(job.region, job.account_id)
     pointer = {"bucket": job.bucket, "key": fault.key, "itemIndex": fault.row}
     message = fault.message[:_MESSAGE_CHARS_MAX]
     return {"itemS3Pointer": pointer, "importArn": arn, "errorMessages": [message]}

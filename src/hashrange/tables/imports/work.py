@@ -11,11 +11,10 @@ again later (`background.units`). What will not get better ends the import as FA
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -49,38 +48,17 @@ _INVALID_ITEMS: Final = (
 
 _log = logging.getLogger("hashrange")
 
-Arn = Callable[[Import], str]
 
+class Runner:
+    """Does the work of imports, and keeps the objects open that are being read."""
 
-class Importer:
-    """The imports of one database. It keeps the objects open that are being read.
-
-    `settings` say where the buckets are, which are found when an import needs them, because boto3 takes long
-    to load. `arn_of` makes the ARN of an import.
-    """
-
-    def __init__(self, engine: Engine, settings: Settings, arn_of: Arn) -> None:
+    def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
         self._settings = settings
         self.buckets: Buckets | None = None
-        self._arn_of = arn_of
         self._readings: dict[str, Reading] = {}
         # Programs without a server may sweep on several threads.
         self._lock = Lock()
-
-    def errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[dict[str, Any]]:
-        """The errors of the items of an import, from number `first` on, in the form in which the service logs
-        them. Of more than `ERRORS_KEPT_MAX` errors the first were kept. An import that is not there has none.
-
-        `arn` is the ARN of the import, or its id.
-        """
-        id_ = arn.rpartition("/")[2]
-
-        def kept(reader: Reader) -> list[dict[str, Any]]:
-            job = next((job for job in jobs.every(reader) if job.id == id_), None)
-            return list(islice(jobs.errors(reader, job, first), errors_max)) if job is not None else []
-
-        return self._engine.read(kept)
 
     def forget(self) -> None:
         """Forget how far imports are: the store holds something else from now on, or is closed."""
@@ -138,10 +116,7 @@ class Importer:
             reading = self._readings[id_] = Reading(self._checked(job), job, table)
         taken = reading.take(bite.limit, bite.pause)
         ended = bite.write(
-            engine,
-            partial(
-                _write, scope=scope, id_=id_, taken=taken, occasion=bite.occasion, arn=self._arn_of(job)
-            ),
+            engine, partial(_write, scope=scope, id_=id_, taken=taken, occasion=bite.occasion)
         )
         return not ended
 
@@ -191,7 +166,7 @@ def _begin(txn: Transaction, scope: str, id_: str, now: float) -> bool:
     return True
 
 
-def _write(txn: Transaction, scope: str, id_: str, taken: Taken, occasion: Occasion, arn: str) -> bool:
+def _write(txn: Transaction, scope: str, id_: str, taken: Taken, occasion: Occasion) -> bool:
     """Write a bite; returns whether the import has ended."""
     job = jobs.find(txn, scope, id_)
     if job is None or job.status != "IN_PROGRESS" or job.place != taken.before:
@@ -209,7 +184,7 @@ def _write(txn: Transaction, scope: str, id_: str, taken: Taken, occasion: Occas
             faults.append(Fault(put.key, put.row, error.message or error.code))
         else:
             imported += 1
-    _keep(txn, job, faults, arn)
+    _keep(txn, job, faults)
     job = msgspec.structs.replace(
         job,
         place=taken.after,
@@ -227,12 +202,12 @@ def _write(txn: Transaction, scope: str, id_: str, taken: Taken, occasion: Occas
     return taken.is_end
 
 
-def _keep(txn: Transaction, job: Import, faults: list[Fault], arn: str) -> None:
+def _keep(txn: Transaction, job: Import, faults: list[Fault]) -> None:
     """Store the errors of a bite, and log the first of the import."""
     for number, fault in enumerate(faults, job.errors):
         if number >= ERRORS_KEPT_MAX:
             return
-        jobs.keep_error(txn, job, number, shown(job, arn, fault))
+        jobs.keep_error(txn, job, number, shown(job, fault))
         if number < _ERRORS_LOGGED_MAX:
             fields = {"import": job.id, "object": fault.key, "item": fault.row, "error": fault.message}
             _log.warning("an item was not imported", extra={"fields": fields})
