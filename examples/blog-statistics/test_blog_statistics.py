@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browsing import browser_at, served
-from lanes import TABLE, Blog
+from lanes import TABLE, Blog, add_one, copied_transaction, once, put_then_add
 from playwright.sync_api import expect
 from running import make_table
+from units import consumed, documented
 
 from hashrange.client import connect
 from hashrange.database import Database
@@ -64,6 +66,33 @@ def test_all_at_once(blog: Blog) -> None:
     blog.send(EVENTS)
     work(blog)
     assert blog.counts()["once"] == blog.counts()["queue"] == EVENTS
+
+
+def test_the_readme_names_the_units() -> None:
+    with Database.in_memory() as database:
+        client = connect(database)
+        make_table(client, TABLE)
+        blog = Blog(client, seed=1)
+
+        def an_event(count: Callable[[Any, str], None]) -> str:
+            count(client, "first")
+            return f"{consumed(database, lambda: count(client, 'second')):g}"
+
+        def by_queue() -> None:
+            blog.send(30)
+            work(blog)
+
+        by_queue()
+        blog._lanes = blog._lanes[-1:]
+        queued = consumed(database, by_queue) / 30
+        assert documented(HERE) == {
+            "add one": an_event(add_one),
+            "put, then add": an_event(put_then_add),
+            "a transaction": an_event(copied_transaction),
+            "`Counters.once`": an_event(once),
+            "queue and worker": f"{int(queued)} to {int(queued) + 1}, in batches of 30",
+            "read a count": f"{consumed(database, blog.counts) / 5:g}",
+        }
 
 
 def test_the_page_shows_who_miscounts() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,11 @@ from browsing import browser_at, served
 from newspaper import PEOPLE, STAR, TABLE, Newspaper, Workers
 from playwright.sync_api import expect
 from running import make_table
+from units import consumed, documented
 
 from hashrange.client import connect
 from hashrange.database import Database
+from hashrange.patterns import Feeds
 
 HERE = Path(__file__).parent
 
@@ -68,6 +70,39 @@ def test_two_servers_share_the_secret(newspaper: Newspaper) -> None:
     older = newspaper.feeds.home("bruno", limit=3).older
     assert older is not None
     assert Newspaper(newspaper.client).feeds.home("bruno", limit=3, cursor=older).posts
+
+
+def test_the_readme_names_the_units() -> None:
+    with Database.in_memory() as database:
+        client = connect(database)
+        make_table(client, TABLE)
+        feeds = Feeds(client, TABLE, b"secret" * 6, pull_above=20)
+
+        def of(action: Callable[[], object]) -> str:
+            return f"{consumed(database, action):g}"
+
+        def post(author: str, number: int) -> None:
+            for serial in range(number):
+                feeds.post(author, f"post {serial}")
+            while feeds.work():
+                pass
+
+        units = {"follow": of(lambda: feeds.follow("clara", "bruno"))}
+        for number in range(19):
+            feeds.follow(f"reader{number}", "bruno")
+        post("bruno", 20)
+        units["post"] = of(lambda: feeds.post("bruno", "new"))
+        units["bring a post to 20 followers"] = of(feeds.work)
+        written = of(lambda: feeds.home("clara", limit=20))
+        for number in range(21):
+            feeds.follow(f"reader{number}", "ada")
+        feeds.follow("dario", "ada")
+        post("ada", 20)
+        units["a page of 20, written / read"] = f"{written} / {of(lambda: feeds.home('dario', limit=20))}"
+        units["unfollow"] = of(lambda: feeds.unfollow("clara", "bruno"))
+        newest = feeds.posts("ada", limit=1).posts[0]
+        units["delete"] = of(lambda: feeds.delete(newest.author, newest.id))
+        assert documented(HERE) == units
 
 
 def test_the_page_scrolls_posts_and_grows() -> None:

@@ -11,7 +11,8 @@ import pytest
 from browsing import browser_at, served
 from playwright.sync_api import expect
 from running import make_table
-from views import PAGES, TABLE, Views
+from units import consumed, documented
+from views import PAGES, TABLE, Page, Views
 
 from hashrange.client import connect
 from hashrange.database import Database
@@ -57,6 +58,39 @@ def test_a_full_queue_says_so() -> None:
         view = {"id": "1", "page": "tides", "reader": "a", "at": datetime.now(UTC).isoformat()}
         with pytest.raises(QueueFull):
             views.take_in([view, view])
+
+
+def test_the_readme_names_the_units() -> None:
+    with Database.in_memory() as database:
+        client = connect(database)
+        make_table(client, TABLE)
+        views = Views(client)
+        views.pages.put_all(PAGES)
+
+        def view(number: int) -> dict[str, str]:
+            at = datetime.now(UTC).isoformat()
+            return {"id": f"view{number}", "page": "tides", "reader": f"reader{number}", "at": at}
+
+        def work() -> None:
+            assert views.worker().step(threading.Event()) == 30
+
+        def take_in(first: int) -> None:
+            for number in range(first, first + 30):
+                views.take_in([view(number)])
+
+        take_in(0)
+        work()
+        views.take_in([])  # (it looks now and then how many wait)
+        taken = consumed(database, lambda: take_in(30)) / 30
+        counted = consumed(database, work) / 30
+        counts = consumed(database, lambda: views.pages.get_all([Page.key(page.path) for page in PAGES]))
+        everything = consumed(database, views.statistics)
+        assert documented(HERE) == {
+            "take a view in": f"{taken:g}",
+            "take, and count a batch of 30 views": f"{int(counted)} to {int(counted) + 1} a view",
+            "the counts of all pages": f"{counts / len(PAGES):g} a page",
+            "the last half hour of a page": f"{(everything - counts) / len(PAGES):g}",
+        }
 
 
 def test_the_page_counts_what_is_clicked() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from photos import INVERTED, TABLE, Photo, Photos, Reaction, User
 from playwright.sync_api import Dialog, expect
 from running import make_table
 from sample import NAMES, load
+from units import consumed, documented
 
 from hashrange.client import connect
 from hashrange.database import Database
@@ -99,6 +100,42 @@ def test_the_counts_of_the_sample_are_right(photos: Photos) -> None:
             found = photos.photo(photo.username, photo.taken_at)
             assert found is not None
             assert photo.reactions == len(found.reactions)
+
+
+def test_the_readme_names_the_units() -> None:
+    with Database.in_memory() as database:
+        client = connect(database)
+        make_table(client, TABLE, INVERTED)
+        photos = Photos(client)
+        photo, heart = Photo("ada", NOW, "Harbour", "Riga"), Reaction("bruno", "heart", "ada", NOW)
+
+        def of(action: Callable[[], object]) -> str:
+            return f"{consumed(database, action):g}"
+
+        def of_three(action: Callable[[], object]) -> str:
+            """Of a query that finds three, and of the profile of each."""
+            query = 0.5
+            return f"{query:g} and {(consumed(database, action) - query) / 3:g} each"
+
+        for name in ("ada", "clara", "dario"):
+            photos.join(User(name, name.title(), f"{name}@example.org", "Riga"))
+        units = {
+            "create a user": of(lambda: photos.join(User("bruno", "Bruno", "bruno@example.org", "Riga"))),
+            "change a profile": of(lambda: photos.change("ada", "Ada", "Oslo")),
+            "upload a photo": of(lambda: photos.upload(photo)),
+            "a profile with its photos": of(lambda: photos.profile("ada")),
+            "react": of(lambda: photos.react(heart)),
+            "a photo with its reactions": of(lambda: photos.photo("ada", NOW)),
+            "take a reaction back": of(lambda: photos.react(heart)),
+            "follow": of(lambda: photos.follow("bruno", "ada")),
+        }
+        for name in ("clara", "dario"):
+            photos.follow(name, "ada")
+            photos.follow("bruno", name)
+        units["who follows ada"] = of_three(lambda: photos.followers("ada"))
+        units["whom bruno follows"] = of_three(lambda: photos.following("bruno"))
+        units["unfollow"] = of(lambda: photos.unfollow("bruno", "ada"))
+        assert documented(HERE) == units
 
 
 def test_the_page_shows_follows_and_reacts() -> None:
