@@ -144,8 +144,8 @@ $(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/in-process
 	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable .
-	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary cachelib \
-	    --dest $(VENV)/in-process/sdist cachelib==0.13.0
+	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \
+	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws)==' $<)
 	@touch $@
 
 $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json

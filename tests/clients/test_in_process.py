@@ -37,7 +37,6 @@ PRINTED: dict[str, dict[str, Any]] = {
         },
         "counted": ["1", "2", "1", "3"],
     },
-    "cachelib_tests.py": {"status": 0, "outcomes": {"passed": 11}},
     "tasks.py": {
         "value": 5,
         "state": "SUCCESS",
@@ -64,6 +63,19 @@ PRINTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("program", PRINTED)
 def test_a_program(run_in_process: RunInProcess, program: str) -> None:
     assert run_in_process(program) == PRINTED[program]
+
+
+@pytest.mark.parametrize(
+    ("name", "passed", "asked"),
+    [
+        ("cachelib", 11, True),
+        ("celery", 38, False),  # (one of them asks, in a database of its own)
+        ("langgraph_checkpoint_aws", 41, True),
+    ],
+)
+def test_the_own_tests_of(run_in_process: RunInProcess, name: str, passed: int, asked: bool) -> None:
+    printed = run_in_process("own_tests.py", "in-process", name)
+    assert printed == {"status": 0, "outcomes": {"passed": passed}, "asked": asked}
 
 
 def test_feasts_online_store(run_in_process: RunInProcess) -> None:
