@@ -187,6 +187,26 @@ class TableNotFoundException(ServiceError):
     pass
 
 
+class TableAlreadyExistsException(ServiceError):
+    pass
+
+
+class TableInUseException(ServiceError):
+    pass
+
+
+class ContinuousBackupsUnavailableException(ServiceError):
+    pass
+
+
+class PointInTimeRecoveryUnavailableException(ServiceError):
+    pass
+
+
+class InvalidRestoreTimeException(ServiceError):
+    pass
+
+
 class LimitExceededException(ServiceError):
     pass
 

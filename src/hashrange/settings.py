@@ -35,6 +35,8 @@ class Settings:
         that has 12 digits, and --account-id otherwise. Without it all callers share all tables.
     separate_regions: give each region tables of its own, those of an account with --separate-accounts.
         Global tables need shared regions, and cannot be made then.
+    recovery_lag_seconds: how far the latest moment that a table can be restored to lies behind; on AWS five
+        minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store for these buckets in place of folders: `aws`, or the URL of one that speaks S3's
@@ -52,6 +54,7 @@ class Settings:
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0
     sweep_seconds: float = 1.0
+    recovery_lag_seconds: float = 0.0
     separate_accounts: bool = False
     separate_regions: bool = False
     ttl_changes_limited: bool = False

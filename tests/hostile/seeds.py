@@ -357,6 +357,39 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "DescribeTimeToLive": [{"TableName": PLAIN}],
     "DescribeContinuousBackups": [{"TableName": PLAIN}],
+    "UpdateContinuousBackups": [
+        {
+            "TableName": PLAIN,
+            "PointInTimeRecoverySpecification": {
+                "PointInTimeRecoveryEnabled": True,
+                "RecoveryPeriodInDays": 2,
+            },
+        },
+        {"TableName": OTHER, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
+    ],
+    "RestoreTableToPointInTime": [
+        {
+            "SourceTableName": PLAIN,
+            "TargetTableName": "restored",
+            "UseLatestRestorableTime": True,
+            "BillingModeOverride": "PAY_PER_REQUEST",
+            "OnDemandThroughputOverride": {"MaxReadRequestUnits": 5},
+            "GlobalSecondaryIndexOverride": [],
+            "SSESpecificationOverride": {"Enabled": True},
+        },
+        {
+            "SourceTableArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{OTHER}",
+            "TargetTableName": "restored-too",
+            "RestoreDateTime": 1_700_000_000,
+            "LocalSecondaryIndexOverride": [
+                {
+                    "IndexName": "local",
+                    "KeySchema": _key(("h", "HASH"), ("g", "RANGE")),
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+        },
+    ],
     "TagResource": [
         {
             "ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}",

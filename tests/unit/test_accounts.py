@@ -107,6 +107,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "DeleteItem": {"TableName": "pages", "Key": KEY},
     "DeleteTable": {"TableName": "pages"},
     "DescribeContinuousBackups": {"TableName": "pages"},
+    "UpdateContinuousBackups": {
+        "TableName": "pages",
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+    },
     "DescribeTable": {"TableName": "pages"},
     "DescribeTimeToLive": {"TableName": "pages"},
     "ExecuteStatement": {"Statement": "UPDATE pages SET v = 'new' WHERE pk = 'k'"},
@@ -129,7 +133,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
 }
 # These name their table by its ARN only, or make one, or name none.
-ELSEWHERE = {"CreateTable", "ListTables", "ListStreams", "DescribeStream", "GetShardIterator", "GetRecords"}
+ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStreams"}
+ELSEWHERE |= {"DescribeStream", "GetShardIterator", "GetRecords"}
+ELSEWHERE |= {"ImportTable", "DescribeImport", "ListImports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
 
 
@@ -153,6 +159,26 @@ def test_no_operation_finds_the_tables_of_another_account(operation: str) -> Non
     world.create(THERE, "theirs")
     world(THERE, operation, **request)
     assert world.value(HERE) == "mine"
+
+
+def test_a_table_is_restored_within_its_account() -> None:
+    world = World(ACCOUNTS)
+    for caller, value in ((HERE, "mine"), (THERE, "theirs")):
+        world.create(caller, value)
+        world(
+            caller,
+            "UpdateContinuousBackups",
+            TableName="pages",
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+        )
+    restore: Any = {"TargetTableName": "restored", "UseLatestRestorableTime": True}
+    with pytest.raises(ValidationException, match="match the resource owner's account"):
+        world(THERE, "RestoreTableToPointInTime", SourceTableArn=arn(ONE), **restore)
+    for caller, value in ((HERE, "mine"), (THERE, "theirs")):
+        world(caller, "RestoreTableToPointInTime", SourceTableName="pages", **restore)
+        assert world.value(caller, "restored") == value
+        world(caller, "DeleteTable", TableName="pages")
+    assert [*check(world.engine)] == []
 
 
 def test_an_arn_names_the_tables_of_its_account_and_region_only() -> None:

@@ -244,6 +244,8 @@ def test_tables(url: str, database: Database) -> None:
         "indexes": [],
         "time_to_live": None,
         "stream": {"view_type": "KEYS_ONLY", "shards": 1, "open_shards": 1},
+            "history": None,
+            "restore": None,
     }
 
 

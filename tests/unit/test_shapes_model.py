@@ -33,11 +33,13 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
         None,
         "[report] dynoxide issue 11: a table has two keys at most",
     ),
-    ("CreateTable.LocalSecondaryIndexes[].KeySchema", "maximum"): (
-        2,
-        None,
-        "[assumed] the same for a local index",
-    ),
+    **{
+        (f"{place}[].KeySchema", "maximum"): (2, None, "[assumed] the same for a local index")
+        for place in (
+            "CreateTable.LocalSecondaryIndexes",
+            "RestoreTableToPointInTime.LocalSecondaryIndexOverride",
+        )
+    },
     **{
         (f"{tag}.{member}", rule): (
             ours,
@@ -138,6 +140,8 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
         for place in (
             "CreateTable.ProvisionedThroughput",
             "CreateTable.GlobalSecondaryIndexes[].ProvisionedThroughput",
+            "RestoreTableToPointInTime.ProvisionedThroughputOverride",
+            "RestoreTableToPointInTime.GlobalSecondaryIndexOverride[].ProvisionedThroughput",
             "UpdateTable.ProvisionedThroughput",
             "UpdateTable.GlobalSecondaryIndexUpdates[].Create.ProvisionedThroughput",
             "UpdateTable.GlobalSecondaryIndexUpdates[].Update.ProvisionedThroughput",

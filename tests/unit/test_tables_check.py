@@ -19,7 +19,7 @@ from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
-from hashrange.tables.inspection import check
+from hashrange.tables.inspection import check, mending
 from hashrange.tables.inspection.check import Problem
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.values import Item, item_size
@@ -406,7 +406,7 @@ def test_an_index_that_was_being_filled_is_filled_from_the_beginning_by_a_repair
     totals = engine.read(lambda reader: reader.totals(entries.space))
     assert totals.records
     engine.write(being_filled)
-    found = [str(problem) for problem in check.mend(engine)]
+    found = [str(problem) for problem in mending.mend(engine)]
     assert found == ["everything, index global: the index was being filled, and is filled from the beginning"]
     assert problems(engine) == []
     assert not list(engine.read(lambda reader: list(reader.scan_space(BACKFILL_SPACE))))

@@ -44,6 +44,10 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "ExpressionAttributeValues": {":p": {"S": "a"}},
     },
     "Scan": {"TableName": "music"},
+    "UpdateContinuousBackups": {
+        "TableName": "music",
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+    },
     "TransactGetItems": {"TransactItems": [{"Get": _ONE}]},
     "TransactWriteItems": {"TransactItems": [{"Delete": _ONE}]},
     "UpdateItem": _ONE,

@@ -12,7 +12,8 @@ import orjson
 
 from hashrange.storage.api import StorageError
 from hashrange.tables import formats
-from hashrange.tables.inspection.check import Problem, check, mend
+from hashrange.tables.inspection.check import Problem, check
+from hashrange.tables.inspection.mending import mend
 from hashrange.tables.inspection.owners import owners
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@
     tables             create, describe, change and delete tables; tags, time to live
     replicas           the members of a global table
     imports            tables from the objects of a bucket
+    backups            the past of tables: recovery, restores
     streams            read the changes of a table
     describe_service   the service's endpoints and limits
     context            the surroundings of a call, and an entry of the registry
@@ -72,7 +73,9 @@ REGISTRY: Final[dict[str, Operation]] = {
     "CreateTable": Operation(create_table.prepare, writes=True),
     "DeleteItem": Operation(delete_item.prepare, writes=True, consumes=True),
     "DeleteTable": Operation(delete_table.prepare, writes=True),
-    "DescribeContinuousBackups": Operation(_late_import("tables.continuous_backups"), writes=False),
+    "DescribeContinuousBackups": Operation(
+        _late_import("backups.continuous_backups", "prepare_describe"), writes=False
+    ),
     "DescribeEndpoints": Operation(_late_import("describe_service", "prepare_endpoints"), writes=False),
     "DescribeImport": Operation(_late_import("imports.describe_import"), writes=False),
     "DescribeLimits": Operation(_late_import("describe_service", "prepare_limits"), writes=False),
@@ -101,11 +104,17 @@ REGISTRY: Final[dict[str, Operation]] = {
     "ListTagsOfResource": Operation(_late_import("tables.tags", "prepare_list"), writes=False),
     "PutItem": Operation(put_item.prepare, writes=True, consumes=True),
     "Query": Operation(query.prepare, writes=False, consumes=True),
+    "RestoreTableToPointInTime": Operation(
+        _late_import("backups.restore_to_point_in_time"), writes=True
+    ),
     "Scan": Operation(scan.prepare, writes=False, consumes=True),
     "TagResource": Operation(_late_import("tables.tags", "prepare_tag"), writes=True),
     "TransactGetItems": Operation(transact_get_items.prepare, writes=False, consumes=True),
     "TransactWriteItems": Operation(transact_write_items.prepare, writes=True, consumes=True),
     "UntagResource": Operation(_late_import("tables.tags", "prepare_untag"), writes=True),
+    "UpdateContinuousBackups": Operation(
+        _late_import("backups.continuous_backups", "prepare_update"), writes=True
+    ),
     "UpdateItem": Operation(update_item.prepare, writes=True, consumes=True),
     "UpdateTable": Operation(_late_import("tables.update_table"), writes=True),
     "UpdateTimeToLive": Operation(_late_import("tables.time_to_live", "prepare_update"), writes=True),

@@ -66,6 +66,11 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
                 yield from _statement(one, member)
     elif "TableName" in request:
         yield Target(name_in(request["TableName"]), request.get("IndexName"), _attributes(operation, request))
+    elif "TargetTableName" in request:
+        yield Target(name_in(request["TargetTableName"]))
+        for name in ("SourceTableName", "SourceTableArn"):
+            if name in request:
+                yield Target(name_in(request[name]))
     else:
         for name in ("ResourceArn", "StreamArn", "ShardIterator"):
             if _TABLE_PART in request.get(name, ""):

@@ -73,9 +73,6 @@ CREATE_TABLE: Final = Structure(
 )
 
 DESCRIBE_TABLE: Final = Structure("DescribeTableInput", {"TableName": required(OWN_TABLE_ARN)})
-DESCRIBE_CONTINUOUS_BACKUPS: Final = Structure(
-    "DescribeContinuousBackupsInput", {"TableName": required(TABLE_ARN)}
-)
 LIST_TABLES: Final = Structure(
     "ListTablesInput",
     {
@@ -214,7 +211,6 @@ LIST_TAGS_OF_RESOURCE: Final = Structure(
 
 OPERATIONS: Final = {
     "CreateTable": CREATE_TABLE,
-    "DescribeContinuousBackups": DESCRIBE_CONTINUOUS_BACKUPS,
     "DescribeTable": DESCRIBE_TABLE,
     "ListTables": LIST_TABLES,
     "DeleteTable": DELETE_TABLE,

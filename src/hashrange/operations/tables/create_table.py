@@ -27,6 +27,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         existing = catalog.find(txn, name, context.scope)
+        if existing is not None and existing.restore is not None:
+            # [report] ack-api-quirks DDB-TABLE-219
+            raise ResourceInUseException(f"Table is being used: {name}")
         if existing is not None:
             raise ResourceInUseException(
                 # [report] ack-api-quirks DDB-TABLE-005

@@ -14,6 +14,7 @@ from hashrange.operations.context import Answer, Context, Request, WriteBody, ta
 from hashrange.operations.replicas import replica_changes
 from hashrange.operations.tables import description
 from hashrange.storage.api import Transaction
+from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.definitions.table import Table
 
@@ -40,14 +41,18 @@ def prepare(request: Request, context: Context) -> WriteBody:
     now, delay = context.now, context.settings.delete_seconds
 
     def body(txn: Transaction) -> Answer:
-        table = catalog.open_any(txn, name, context.scope, context.caller.region)
+        table = catalog.open_any(txn, name, context.scope, context.caller.region, restoring=True)
         if table.replicas:
             table = replica_changes.leave(table, context)
             catalog.save(txn, states.settled(table, now, context.settings))
             return _answer(description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
-        _check_at_rest(table)
+        if table.restore is not None and table.gone_at is None:
+            # Gives the restore up. The service refuses that until the table is ACTIVE.
+            table = restoring.end(txn, table, table.restore, now)
+        else:
+            _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)
         shown = description.describe(txn, table, context.caller, now)
         if delay > 0:

@@ -16,7 +16,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     name = table_name(request["TableName"], context.scope)
 
     def body(reader: Reader) -> Answer:
-        table = catalog.open_any(reader, name, context.scope, context.caller.region)
+        table = catalog.open_any(reader, name, context.scope, context.caller.region, restoring=True)
         return {"Table": description.describe(reader, table, context.caller, context.now)}
 
     return body

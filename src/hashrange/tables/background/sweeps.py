@@ -16,13 +16,13 @@ from itertools import chain
 import msgspec
 
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
-from hashrange.tables.background import backfill, builds, expiry, lag
+from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Unit
 from hashrange.tables.data import holds, records, tokens, writes
 from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import Index, Table, TimeToLive
+from hashrange.tables.definitions import catalog, dropped
+from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
 from hashrange.tables.history import recording
 from hashrange.tables.history.spans import History
 from hashrange.tables.inspection import overview
@@ -78,6 +78,12 @@ def units(engine: Engine) -> Iterator[Unit]:
             yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
         else:
             yield Unit(unit, partial(_raise, stream))
+    for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
+        unit = f"deleted table {name}"
+        if isinstance(gone, dropped.Dropped):
+            yield Unit(unit, partial(_tend_dropped, engine, gone))
+        else:
+            yield Unit(unit, partial(_raise, gone))
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
@@ -94,6 +100,8 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
         yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
     if table.history is not None:
         yield Unit(f"history of {name}", partial(_tend_history, engine, name))
+    if table.restore is not None and table.gone_at is None:
+        yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id))
 
 
 def _raise(error: Exception, bite: Bite) -> bool:
@@ -372,6 +380,55 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     stream = logs.roll_over(txn, stream, now)
     logs.save(txn, stream)
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
+
+
+def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
+    """Restore one bite of a table's items; the last bite makes the table ACTIVE."""
+
+    def restored_of(reader: Reader) -> tuple[Table, Restore, bytes] | None:
+        table = catalog.find_full(reader, name)
+        if table is None or table.id != table_id or table.restore is None or table.gone_at is not None:
+            return None
+        return table, table.restore, restoring.cursor(reader, table)
+
+    begun = engine.read(restored_of)
+    if begun is None:
+        return False
+    table, restore, low = begun
+
+    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
+        return restoring.look(reader, table, restore, low, limit)
+
+    found = _look(engine, bite, low, look)
+    occasion = bite.occasion
+
+    def body(txn: Transaction) -> tuple[float, float] | None:
+        current = restored_of(txn)
+        if current is None:
+            return None
+        table, restore, _ = current
+        before = overview.restore_progress(txn, table)
+        if not restoring.write(txn, table, found):
+            return None
+        if found.high is not None:
+            return before, overview.restore_progress(txn, table)
+        catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
+        return before, 1.0
+
+    progress = bite.write(engine, body)
+    if progress is not None:
+        bite.damaged(found.damages)
+        _log_progress("restoring", {"table": name, "source": restore.source}, *progress)
+    return found.high is not None
+
+
+def _tend_dropped(engine: Engine, gone: dropped.Dropped, bite: Bite) -> bool:
+    """Remove a deleted table whose time is over."""
+    now = bite.occasion.now
+    if dropped.is_due(gone, now):
+        name, table_id = gone.table.full_name, gone.table.id
+        engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=now))
+    return False
 
 
 def _tend_history(engine: Engine, name: str, bite: Bite) -> bool:

@@ -22,7 +22,7 @@ from hashrange import pace
 from hashrange.encoding import successor
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions import dropped, replicas
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
@@ -105,12 +105,18 @@ def open_active(reader: Reader, name: str, scope: str) -> Table:
     return table
 
 
-def open_any(reader: Reader, name: str, scope: str, region: str | None = None) -> Table:
+def open_any(
+    reader: Reader, name: str, scope: str, region: str | None = None, *, restoring: bool = False
+) -> Table:
     """The table called `name` in any state, for the control plane.
 
-    Raises `ResourceNotFoundException` if there is no such table, or if its replica in `region` was deleted.
+    Raises `ResourceNotFoundException` if there is no such table, or if its replica in `region` was deleted. A
+    table that is being restored is there only for the operations that say `restoring`. [report]
+    ack-api-quirks DDB-TABLE-217
     """
     table = find(reader, name, scope)
+    if table is not None and table.restore is not None and not restoring:
+        table = None
     if table is None or not replicas.is_in(table, region):
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {name} not found")
     return table
@@ -213,9 +219,15 @@ def spaces_of(table: Table) -> list[int]:
 
 
 def remove(txn: Transaction, table: Table, now: float) -> None:
-    """Remove a table with all its records and index entries; its stream stays readable for a day."""
+    """Remove a table with all its records and index entries; its stream stays readable for a day.
+
+    The items of a table with point-in-time recovery stay for 35 days (`dropped`), and what jobs read of it
+    until they have ended.
+    """
     txn.delete(CATALOG_SPACE, TABLE, _place(table.full_name))
+    stay = dropped.keep(txn, table, now)
     for space in spaces_of(table):
-        txn.delete_space(space)
+        if space not in stay:
+            txn.delete_space(space)
     if table.stream is not None:
         logs.disable(txn, table.stream, now)

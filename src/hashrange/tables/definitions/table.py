@@ -132,18 +132,32 @@ class Witness(msgspec.Struct, frozen=True):
     gone_at: float | None = None
 
 
+class Restore(msgspec.Struct, frozen=True):
+    """Where a table gets its items from, while it is being restored.
+
+    `source` is the full name of the table that had them, `source_id` its id, `source_arn` its ARN as the
+    request gave it. The items are those at the stamp `stamp`; `moment` is its time (epoch seconds).
+    """
+
+    source: str
+    source_id: str
+    source_arn: str
+    stamp: int
+    moment: float
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
-    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by
-    an import has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space` holds the size
-    of each item collection; it is 0 for a table without local indexes. `stream` is the stream that is
-    switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
-    including that of the first region; it is empty if the table is not global. `left_regions` are the
-    regions whose replica was deleted. See the module `replicas`. `scope` says whose table it is
-    (`catalog`). `history` is there while somebody needs the table's past.
+    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by an
+    import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space`
+    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the stream
+    that is switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global
+    table, including that of the first region; it is empty if the table is not global. `left_regions` are the
+    regions whose replica was deleted. See the module `replicas`. `scope` says whose table it is (`catalog`).
+    `history` is there while somebody needs the table's past, `restore` while the table is being restored.
     """
 
     name: str
@@ -179,6 +193,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     settings_replication: str | None = None
     scope: str = ""
     history: History | None = None
+    restore: Restore | None = None
 
     @property
     def full_name(self) -> str:

@@ -25,11 +25,19 @@ from hashrange.tables.history.spans import History, Hold, Span, stamp_at
 SPAN_SECONDS: Final = 24 * 3600.0
 
 
-def hold(txn: Transaction, table: Table, name: str, now: float, seconds: float | None = None) -> Table:
+def hold(
+    txn: Transaction,
+    table: Table,
+    name: str,
+    now: float,
+    seconds: float | None = None,
+    since: int | None = None,
+) -> Table:
     """Hold the history of `table`, which is begun if there is none.
 
     The states from this transaction on can be read then, until `release`; with `seconds`, those of the last
-    so many seconds. A hold that exists already goes on with these `seconds`.
+    so many seconds. A hold that exists already goes on with these `seconds`. `since` is an earlier stamp to
+    read from, for a job: somebody else must hold the history from there on.
     """
     history = table.history
     if history is None:
@@ -37,7 +45,10 @@ def hold(txn: Transaction, table: Table, name: str, now: float, seconds: float |
         history = History((Span(catalog.new_space(txn), since, now),), (Hold(name, since, seconds),))
     else:
         known = history.hold(name)
-        since = known.since if known is not None else txn.stamp(stamp_at(now))
+        if known is not None:
+            since = known.since
+        elif since is None:
+            since = txn.stamp(stamp_at(now))
         others = tuple(one for one in history.holds if one.name != name)
         history = msgspec.structs.replace(history, holds=(*others, Hold(name, since, seconds)))
     return msgspec.structs.replace(table, history=history)

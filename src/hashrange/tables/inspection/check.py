@@ -10,7 +10,7 @@ for each thing that is wrong:
 - two tables that share a space, and records in a space that no table or stream owns.
 
 Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so a problem
-with one of these can be put right: `mend` does that.
+with one of these can be put right: `mending` does that.
 
 `check` reads only. No other program or thread may write while it runs, because a change between two bites
 would look like damage. An index that is being filled, or for which changes are queued, is not compared with
@@ -32,10 +32,10 @@ import msgspec
 import orjson
 
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
-from hashrange.tables.background import backfill, builds, expiry, lag
+from hashrange.storage.api import Reader, StorageError, Totals, Transaction
+from hashrange.tables.background import expiry, lag
 from hashrange.tables.data import indexes, items, keys, records
-from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
@@ -45,7 +45,6 @@ from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
 
 BITE_RECORDS = 500
-PASSES_MAX = 5
 
 # This many space numbers above the counter are looked at too: a record there means that the counter is too
 # low.
@@ -91,56 +90,6 @@ class Problem:
         return f"{where}: {self.message}"
 
 
-def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """Put right the problems that can be, and yield these; `check` reports the others.
-
-    An index that is being filled is filled from the beginning: of the notes of items that changed meanwhile
-    (`builds`), some may be among the lost records.
-    """
-    yield from _fill_anew(engine)
-    for _ in range(PASSES_MAX):  # again, because a repair can uncover another problem at the same address
-        mends: list[Mend] = []
-        for problem in check(engine, progress=progress):
-            if problem.mend is not None:
-                mends.append(problem.mend)
-                yield problem
-        if not mends:
-            return
-        for start in range(0, len(mends), BITE_RECORDS):
-            engine.write(partial(_apply, mends=mends[start : start + BITE_RECORDS]))
-
-
-def _fill_anew(engine: Engine) -> Iterator[Problem]:
-    for name, table in engine.read(lambda reader: list(catalog.every_definition(reader))):
-        if isinstance(table, Table):
-            for index in table.indexes:
-                if index.backfilling:
-                    engine.write(partial(_empty, name=name, space=index.space))
-                    yield Problem(
-                        name, "the index was being filled, and is filled from the beginning", index.name
-                    )
-
-
-def _empty(txn: Transaction, name: str, space: int) -> None:
-    """Take the entries of an index that is being filled away, and let its build begin anew."""
-    table = catalog.find_full(txn, name)
-    if table is None:
-        return
-    changed: list[Index] = []
-    for index in table.indexes:
-        if index.space == space:
-            txn.delete_space(space)
-            builds.forget(txn, backfill.build_of(index))
-            index = msgspec.structs.replace(index, space=catalog.new_space(txn))
-        changed.append(index)
-    catalog.save(txn, msgspec.structs.replace(table, indexes=tuple(changed)))
-
-
-def _apply(txn: Transaction, mends: list[Mend]) -> None:
-    for mend_one in mends:
-        mend_one(txn)
-
-
 def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Problem]:
     """All problems of a store. Nothing may write to the store while this runs."""
     report = progress or _nobody
@@ -156,6 +105,17 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
         yield from _check_table(engine, table, report)
+    for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
+        if not isinstance(gone, dropped.Dropped):
+            yield Problem("", f"the definition of the deleted table {name} cannot be decoded: {gone}")
+            continue
+        for space in dropped.spaces_of(gone):
+            if space in owners:
+                yield Problem(name, f"space {space} belongs to {owners[space]} too")
+            owners[space] = name
+        yield from _Walk(engine, gone.table, None, report).run(_Items(gone.table, []))
+        if gone.table.history is not None:
+            yield from _check_history(engine, gone.table, gone.table.history)
     for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         if isinstance(stream, logs.Stream):
             owners.setdefault(stream.space, stream.table)

@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Any
 
 from hashrange.storage.api import Reader
-from hashrange.tables.background import backfill, expiry
+from hashrange.tables.background import backfill, expiry, restoring
 from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import Index, Table, TimeToLive
+from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
+from hashrange.tables.history.spans import History, moment_of
 from hashrange.tables.streams.logs import Stream
 
 _HASH_BYTES = 8
@@ -41,6 +42,24 @@ def _table(reader: Reader, table: Table) -> dict[str, Any]:
         "indexes": [_index(reader, index) for index in table.indexes],
         "time_to_live": _time_to_live(reader, table.ttl) if table.ttl is not None else None,
         "stream": _stream(table.stream) if table.stream is not None else None,
+        "history": _history(table.history) if table.history is not None else None,
+        "restore": _restore(reader, table, table.restore) if table.restore is not None else None,
+    }
+
+
+def _history(history: History) -> dict[str, Any]:
+    return {
+        "since": moment_of(history.after),
+        "spans": len(history.spans),
+        "holds": [hold.name for hold in history.holds],
+    }
+
+
+def _restore(reader: Reader, table: Table, restore: Restore) -> dict[str, Any]:
+    return {
+        "source": restore.source,
+        "moment": restore.moment,
+        "progress": round(restore_progress(reader, table), 4),
     }
 
 
@@ -81,6 +100,11 @@ def index_progress(reader: Reader, index: Index) -> float:
 def queue_progress(reader: Reader, ttl: TimeToLive) -> float:
     """The share of a table's expiry queue that is built, from 0 to 1."""
     return 1.0 if ttl.built else _share_before(expiry.cursor(reader, ttl))
+
+
+def restore_progress(reader: Reader, table: Table) -> float:
+    """The share of a table's items that are restored, from 0 to 1."""
+    return 1.0 if table.restore is None else _share_before(restoring.cursor(reader, table))
 
 
 def _share_before(address: bytes) -> float:

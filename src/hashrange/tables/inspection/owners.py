@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 
 from hashrange.storage.api import Reader, StorageError
-from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import (
@@ -35,6 +35,9 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):
             found += _of_table(tables.decode(stored))
+    for name, gone in dropped.every(reader):
+        if isinstance(gone, dropped.Dropped):
+            found += [(space, f"the deleted table {name}") for space in dropped.spaces_of(gone)]
     with suppress(msgspec.MsgspecError, ValueError, StorageError):
         found += [(stream.space, f"the stream of {stream.full_name}") for stream in logs.all_streams(reader)]
     return found
@@ -48,3 +51,6 @@ def _of_table(table: Table) -> Iterator[tuple[int, str]]:
         yield table.collection_space, f"the sizes of item collections of {table.full_name}"
     if table.ttl is not None:
         yield table.ttl.space, f"the expiry queue of {table.full_name}"
+    if table.history is not None:
+        for span in table.history.spans:
+            yield span.space, f"the history of {table.full_name}"

@@ -1,0 +1,180 @@
+"""What a restored table has of its source, and what the request of the restore changes.
+
+A restored table has the key, the indexes, the billing mode, the throughput and the encryption of its source.
+It has none of its tags, time to live, stream, recovery, deletion protection, policy, class and replicas.
+
+Source: ack-api-quirks DDB-TABLE-215, 273, 276, 279, 280 and 281, measured in October 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from hashrange.errors import ValidationException
+from hashrange.operations.context import Context, Request
+from hashrange.operations.tables import definition, throughput
+from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Throughput
+
+_CEILINGS = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
+
+
+def check(request: Request) -> None:
+    """Check the rules that need no table."""
+    definition.check_encryption(request.get("SSESpecificationOverride"))
+    throughput.check_bounds(request.get("ProvisionedThroughputOverride"))
+    for one in request.get("GlobalSecondaryIndexOverride") or ():
+        throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
+    if request.get("BillingModeOverride") == "PROVISIONED" and not request.get(
+        "ProvisionedThroughputOverride"
+    ):
+        raise ValidationException(
+            "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"
+        )
+
+
+def restored(
+    source: Table,
+    request: Request,
+    context: Context,
+    name: str,
+    table_id: str,
+    new_space: Callable[[], int],
+) -> Table:
+    """The definition of the new table; without items, and not being restored yet. Raises
+    `ValidationException` for overrides that do not fit the source."""
+    seen = replicas.seen_from(source, context.caller.region)
+    mode: Any = request.get("BillingModeOverride") or seen.billing_mode
+    units, ceilings = _table_throughput(seen, request, mode)
+    indexes = [*_local_indexes(seen, request), *_global_indexes(seen, request, mode)]
+    definition.check_indexes(indexes)
+    schemas = (seen.key, *(one.key for one in indexes))
+    names = {attribute.name for schema in schemas for attribute in schema.attributes()}
+    now = context.now
+    return Table(
+        name=name,
+        id=table_id,
+        space=new_space(),
+        created=now,
+        key=seen.key,
+        attribute_types={one: type_ for one, type_ in seen.attribute_types.items() if one in names},
+        indexes=tuple(msgspec.structs.replace(index, space=new_space()) for index in indexes),
+        collection_space=new_space() if any(not index.is_global for index in indexes) else 0,
+        billing_mode=mode,
+        billing_changed=now if mode == "PAY_PER_REQUEST" else None,
+        throughput=units,
+        on_demand=ceilings,
+        sse=_encryption(seen, request, context),
+        scope=context.scope,
+    )
+
+
+def _table_throughput(
+    source: Table, request: Request, mode: str
+) -> tuple[Throughput, dict[str, int] | None]:
+    given, ceilings = request.get("ProvisionedThroughputOverride"), request.get("OnDemandThroughputOverride")
+    if given is not None and mode != "PROVISIONED":
+        raise ValidationException("Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED")
+    named = throughput.ceilings(ceilings) or {}
+    for member in named:
+        if mode == "PROVISIONED":
+            raise ValidationException(
+                f"Cannot override {member} for OnDemandThroughput unless BillingModeOverride is "
+                "PAY_PER_REQUEST"
+            )
+    for member, units in named.items():
+        if units < 1:
+            raise ValidationException(
+                f"Requested {member} for OnDemandThroughput is outside of valid range"
+            )
+    if mode == "PROVISIONED":
+        return (throughput.provisioned(given) if given is not None else _units(source.throughput)), None
+    return Throughput(), named or source.on_demand
+
+
+def _units(before: Throughput) -> Throughput:
+    """The units, without their past."""
+    return Throughput(before.read_units, before.write_units)
+
+
+def _local_indexes(source: Table, request: Request) -> list[Index]:
+    own = [index for index in source.indexes if not index.is_global]
+    given = request.get("LocalSecondaryIndexOverride")
+    if given is None:
+        return [_fresh(index) for index in own]
+    return [msgspec.structs.replace(_fresh(_matching(own, one)), name=one["IndexName"]) for one in given]
+
+
+def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
+    own = [index for index in source.indexes if index.is_global]
+    given = request.get("GlobalSecondaryIndexOverride")
+    if given is None:
+        return [_global(index, index.name, {}, mode) for index in own]
+    made: list[Index] = []
+    for one in given:
+        index = _matching(own, one)
+        name, units = one["IndexName"], one.get("ProvisionedThroughput")
+        if mode == "PAY_PER_REQUEST" and units is not None:
+            raise ValidationException(
+                "Cannot override ProvisionedThroughput if BillingMode is overridden to PAY_PER_REQUEST for "
+                f"index {name}"
+            )
+        if mode == "PROVISIONED" and units is None:
+            raise ValidationException(f"Must specify provisioned throughput for index {name}")
+        throughput.check_ceilings(one.get("OnDemandThroughput"), mode, throughput.Of(name))
+        made.append(_global(index, name, one, mode))
+    return made
+
+
+def _global(index: Index, name: str, given: Mapping[str, Any], mode: str) -> Index:
+    units = given.get("ProvisionedThroughput")
+    if mode == "PAY_PER_REQUEST":
+        ceilings = throughput.ceilings(given.get("OnDemandThroughput")) or index.on_demand
+        return msgspec.structs.replace(
+            _fresh(index), name=name, throughput=Throughput(), on_demand=ceilings
+        )
+    own = throughput.provisioned(units) if units is not None else _units(index.throughput)
+    if not own.read_units:
+        # The source was PAY_PER_REQUEST, so its indexes have no units to take over.
+        raise ValidationException(f"Must specify provisioned throughput for index {name}")
+    return msgspec.structs.replace(_fresh(index), name=name, throughput=own, on_demand=None)
+
+
+def _fresh(index: Index) -> Index:
+    """A new index like this one, without its state."""
+    return Index(
+        index.name,
+        index.is_global,
+        0,
+        index.key,
+        index.projection,
+        index.included,
+        index.throughput,
+        index.on_demand,
+    )
+
+
+def _matching(own: list[Index], given: Mapping[str, Any]) -> Index:
+    """The index of the source with the key and the projection of an override, which may rename it."""
+    elements = [(element["AttributeName"], element["KeyType"]) for element in given["KeySchema"]]
+    kind, included = definition.projection({**given})
+    for index in own:
+        same_key = elements == [*_elements(index.key.partition, "HASH"), *_elements(index.key.sort, "RANGE")]
+        if same_key and kind == index.projection and set(included) == set(index.included):
+            return index
+    raise ValidationException(
+        f"Index {given['IndexName']} does not match a secondary index that existed in the source table and "
+        "cannot be created during the restore operation"
+    )
+
+
+def _elements(attributes: tuple[KeyAttribute, ...], kind: str) -> list[tuple[str, str]]:
+    return [(attribute.name, kind) for attribute in attributes]
+
+
+def _encryption(source: Table, request: Request, context: Context) -> dict[str, str] | None:
+    given = request.get("SSESpecificationOverride")
+    return source.sse if given is None else definition.encryption(given, context.caller)

@@ -1,0 +1,144 @@
+"""Fills a table that is restored with the items that another table had at a moment; this is a build (see
+`builds`).
+
+The new table is CREATING until its last item, and the last entries of its indexes, are written; only then can
+the data plane open it. Its `Restore` names the source and the stamp. The source's history is held under a
+name of the restore's own, so that the past stays readable: also if recovery is switched off, or the source is
+deleted meanwhile (`definitions.dropped`). Nobody else writes to the new table, so the build needs no notes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from hashrange.encoding import PARTITION_BYTES
+from hashrange.settings import Settings
+from hashrange.storage.api import Reader, StorageError, Transaction
+from hashrange.tables.background import builds
+from hashrange.tables.background.bites import AT_ONCE, Limit
+from hashrange.tables.background.builds import Build, Found
+from hashrange.tables.data import indexes, items, records
+from hashrange.tables.definitions import catalog, dropped, states
+from hashrange.tables.definitions.table import Restore, Table
+from hashrange.tables.history import recording
+from hashrange.tables.history.past import Past
+from hashrange.tables.spaces import BACKFILL_SPACE
+
+
+class SourceLost(StorageError):
+    """The source of a restore is gone: the store was damaged."""
+
+
+def hold_of(table: Table) -> str:
+    """The name under which a restored table holds its source."""
+    return f"restore:{table.id}"
+
+
+def build_of(table: Table) -> Build:
+    """The build that fills a table."""
+    return Build(BACKFILL_SPACE, table.space.to_bytes(4, "big"))
+
+
+def cursor(reader: Reader, table: Table) -> bytes:
+    """The address of the next item to restore; b"" before the first step."""
+    return builds.cursor(reader, build_of(table))
+
+
+def source_of(reader: Reader, restore: Restore) -> Table:
+    """The source of a restore, also if it was deleted meanwhile. Raises `SourceLost`."""
+    table = catalog.find_full(reader, restore.source)
+    if table is not None and table.id == restore.source_id:
+        return table
+    gone = dropped.find(reader, restore.source, restore.source_id)
+    if gone is None:
+        raise SourceLost(
+            f"Table {restore.source} with the id {restore.source_id}, which a table is restored from, is "
+            "gone. Delete the table that is being restored."
+        )
+    return gone.table
+
+
+def look(reader: Reader, table: Table, restore: Restore, low: bytes, limit: Limit) -> Found:
+    """The items that the source had, with their index entries, from the address `low` on."""
+    source = source_of(reader, restore)
+    past = Past(reader, source, restore.stamp)
+    return builds.look(past, source.space, low, limit, partial(_derive, table))
+
+
+def _derive(
+    table: Table, partition: bytes, sort: bytes, record: bytes
+) -> tuple[bytes, list[tuple[int, indexes.Entry]], int]:
+    """The record to write, the entries with their spaces, and the bytes that the item adds to its
+    collection."""
+    entries: list[tuple[int, indexes.Entry]] = []
+    growth = records.size_of(record)
+    if table.indexes:
+        item = records.item_of(record)
+        for index in table.indexes:
+            entry = indexes.entry_of(table, index, item, partition, sort, record)
+            if entry is not None:
+                entries.append((index.space, entry))
+                growth += 0 if index.is_global else entry.size
+    return record, entries, growth
+
+
+def write(txn: Transaction, table: Table, found: Found) -> bool:
+    """Write the items of a bite. Returns False if another transaction wrote this bite already."""
+    if builds.advance(txn, build_of(table), found.low, found.high) is None:
+        return False
+    totals: dict[int, list[int]] = {}
+    collections: dict[bytes, int] = {}
+    derived: tuple[bytes, list[tuple[int, indexes.Entry]], int]
+    for address, derived in found.derived:
+        record, entries, growth = derived
+        partition, sort = address[:PARTITION_BYTES], address[PARTITION_BYTES:]
+        txn.put(table.space, partition, sort, record)
+        _add(totals, table.space, records.size_of(record))
+        for space, entry in entries:
+            txn.put(space, entry.partition, entry.sort, entry.record)
+            _add(totals, space, entry.size)
+        if table.collection_space:
+            collections[partition] = collections.get(partition, 0) + growth
+    for space, (count, size) in totals.items():
+        txn.count(space, count, size)
+    for partition, growth in collections.items():
+        size = items.collection_size(txn, table, partition) + growth
+        items.set_collection_size(txn, table, partition, size)
+    return True
+
+
+def _add(totals: dict[int, list[int]], space: int, size: int) -> None:
+    total = totals.setdefault(space, [0, 0])
+    total[0] += 1
+    total[1] += size
+
+
+def at_once(txn: Transaction, table: Table, restore: Restore) -> bool:
+    """Restore all items now, if they are few and none is damaged; returns whether it did."""
+    source = source_of(txn, restore)
+    if not builds.fit_at_once(txn, source.space):
+        return False
+    found = look(txn, table, restore, b"", AT_ONCE)
+    return found.high is None and not found.damages and write(txn, table, found)
+
+
+def end(txn: Transaction, table: Table, restore: Restore, now: float) -> Table:
+    """The table without its restore, whether that was completed or given up; lets go of the source."""
+    builds.forget(txn, build_of(table))
+    source = catalog.find_full(txn, restore.source)
+    if source is not None and source.id == restore.source_id:
+        catalog.save(txn, recording.release(txn, source, hold_of(table), now))
+    else:
+        gone = dropped.find(txn, restore.source, restore.source_id)
+        if gone is not None:
+            dropped.release(txn, gone, hold_of(table))
+    return msgspec.structs.replace(table, restore=None)
+
+
+def completed(txn: Transaction, table: Table, restore: Restore, now: float, settings: Settings) -> Table:
+    """The table after its last item: ACTIVE, or CREATING for as long as any new table."""
+    until = table.created + settings.create_seconds if settings.create_seconds else 0.0
+    filled = msgspec.structs.replace(end(txn, table, restore, now), creating_until=until)
+    return states.settled(filled, now, settings)

@@ -1,0 +1,150 @@
+"""Deleted tables whose items somebody still needs.
+
+A table with point-in-time recovery leaves the items that it held when it was deleted, for 35 days. A job that
+reads a table's past, such as a restore, needs its items and its history until the job has ended. So
+`catalog.remove` keeps the definition of such a table here, and with it the space of its items and the spans
+of its history. Its indexes, its queue and its collections are gone. Nothing changes these items any more.
+
+    space 0: ("dropped", scope / name 00 id) → the `Dropped`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from hashrange.clock import BEHIND_SECONDS_MAX
+from hashrange.encoding import successor
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.spaces import CATALOG_SPACE
+
+DROPPED: Final = b"dropped"
+PITR: Final = "pitr"
+KEPT_SECONDS: Final = 35 * 24 * 3600.0
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """A deleted table. `table` is its definition, with the holds of jobs that still read its history; `at` is
+    the time of the deletion (epoch seconds). `recoverable`: the items stay for 35 days, whether a job reads
+    them or not."""
+
+    table: Table
+    at: float
+    recoverable: bool
+
+    @property
+    def expires(self) -> float:
+        """When the items of a recoverable table go (epoch seconds)."""
+        return self.at + KEPT_SECONDS
+
+
+_ENCODE: Final = msgspec.json.Encoder()
+_DECODE: Final = msgspec.json.Decoder(Dropped)
+
+
+def keep(txn: Transaction, table: Table, now: float) -> list[int]:
+    """Keep what somebody needs of a table that is deleted now; returns the spaces that stay."""
+    history = table.history
+    if history is None:
+        return []
+    recoverable = history.hold(PITR) is not None
+    holds = tuple(hold for hold in history.holds if hold.name != PITR)
+    if not holds:
+        # The items as they are now are all that can be recovered.
+        history = None
+    else:
+        history = msgspec.structs.replace(history, holds=holds)
+    kept = msgspec.structs.replace(
+        table, history=history, ttl=None, stream=None, collection_space=0, gone_at=None
+    )
+    dropped = Dropped(kept, now, recoverable)
+    save(txn, dropped)
+    return spaces_of(dropped)
+
+
+def spaces_of(dropped: Dropped) -> list[int]:
+    """The spaces of a deleted table that stay."""
+    history = dropped.table.history
+    spans = () if history is None else history.spans
+    return [dropped.table.space, *(span.space for span in spans)]
+
+
+def save(txn: Transaction, dropped: Dropped) -> None:
+    """Store a deleted table, new or changed."""
+    place = _place(dropped.table.full_name, dropped.table.id)
+    txn.put(CATALOG_SPACE, DROPPED, place, _ENCODE.encode(dropped))
+
+
+def find(reader: Reader, full_name: str, table_id: str) -> Dropped | None:
+    """The deleted table with this full name and id, or None."""
+    stored = reader.get(CATALOG_SPACE, DROPPED, _place(full_name, table_id))
+    return None if stored is None else _DECODE.decode(stored)
+
+
+def every(reader: Reader, scope: str | None = None) -> Iterator[tuple[str, Dropped | Exception]]:
+    """The deleted tables of a scope, or of all, with the names that they are stored under. One that cannot be
+    decoded comes as the error."""
+    prefix = b"" if scope is None else f"{scope}/".encode()
+    high = successor(prefix) if prefix else None
+    for sort, stored in reader.scan(CATALOG_SPACE, DROPPED, prefix, high):
+        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
+        try:
+            yield name, _DECODE.decode(stored)
+        except (msgspec.MsgspecError, ValueError) as error:
+            yield name, error
+
+
+def release(txn: Transaction, dropped: Dropped, name: str) -> None:
+    """Let go of a deleted table, by the name of a hold."""
+    history = dropped.table.history
+    if history is None or history.hold(name) is None:
+        return
+    holds = tuple(hold for hold in history.holds if hold.name != name)
+    if holds:
+        history = msgspec.structs.replace(history, holds=holds)
+    else:
+        for span in history.spans:
+            txn.delete_space(span.space)
+        history = None
+    dropped = msgspec.structs.replace(dropped, table=msgspec.structs.replace(dropped.table, history=history))
+    if history is None and not dropped.recoverable:
+        forget(txn, dropped)
+    else:
+        save(txn, dropped)
+
+
+def forget(txn: Transaction, dropped: Dropped) -> None:
+    """Remove a deleted table with all that it left."""
+    txn.delete(CATALOG_SPACE, DROPPED, _place(dropped.table.full_name, dropped.table.id))
+    for space in spaces_of(dropped):
+        txn.delete_space(space)
+
+
+def is_due(dropped: Dropped, now: float) -> bool:
+    """Whether `tend` has something to do."""
+    return dropped.recoverable and (dropped.expires <= now or dropped.at > now + BEHIND_SECONDS_MAX)
+
+
+def tend(txn: Transaction, full_name: str, table_id: str, now: float) -> None:
+    """Remove a deleted table when its 35 days are over, as soon as no job reads it.
+
+    If the clock was set back since the deletion, the 35 days begin now.
+    """
+    dropped = find(txn, full_name, table_id)
+    if dropped is None or not is_due(dropped, now):
+        return
+    if dropped.at > now + BEHIND_SECONDS_MAX:
+        save(txn, msgspec.structs.replace(dropped, at=now))
+    elif dropped.table.history is None:
+        forget(txn, dropped)
+    else:
+        save(txn, msgspec.structs.replace(dropped, recoverable=False))
+
+
+def _place(full_name: str, table_id: str) -> bytes:
+    """Where the deleted table with an id is stored."""
+    scoped = full_name if "/" in full_name else f"/{full_name}"
+    return f"{scoped}\x00{table_id}".encode()
