@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from hashrange.buckets import ACCESS_DENIED, BucketError, Object, Source
 from hashrange.buckets.folders import Folders
+from hashrange.tables.imports.importer import JOB
 from hashrange.tables.inspection.check import check
+from hashrange.tables.spaces import IMPORT_SPACE
 from importing import COMPRESS, World, encoded, item_of
 
 
@@ -162,3 +164,14 @@ def test_going_back_to_a_snapshot_ends_what_was_imported_since(world: World) -> 
     world.database.settle()
     assert world.shown(arn)["ImportStatus"] == "COMPLETED"
     assert len(world.scan()) == 1_000
+
+
+def test_a_damaged_record_of_an_import_stops_nothing_else(world: World) -> None:
+    world.put("a.json", encoded([item_of(1)], "DYNAMODB_JSON"))
+    spoiled, sound = world.begin("spoiled"), world.begin("sound")
+    sort = f"/{spoiled.rpartition('/')[2]}".encode()
+    world.database.engine.write(lambda txn: txn.put(IMPORT_SPACE, JOB, sort, b"{"))
+    world.database.settle()
+    assert world.shown(sound)["ImportStatus"] == "COMPLETED"
+    assert list(world.database.background.failing) == [f"import {sort.decode()}"]
+    assert [one["ImportArn"] for one in world("ListImports")["ImportSummaryList"]] == [sound]

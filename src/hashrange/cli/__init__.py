@@ -2,6 +2,7 @@
 
     serve       the server                     cli/serve.py
     check       verify a data directory        cli/check.py
+    import      items of files into a table    cli/importing.py
     migrate     bring an older directory over  cli/migrate.py
     clock       a running server's clock       cli/clock.py
     faults      a running server's faults      cli/faults.py
@@ -32,11 +33,16 @@ _COMMANDS: Final = {
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
     "faults": "List, add and remove a running server's fault rules.",
+    "import": "Put the items of files into a table.",
     "migrate": "Bring a data directory of an older version over.",
     "serve": "Run the server.",
     "stream": "Look at the changes of a table.",
     "trigger": "Run functions on the changes of a table.",
 }
+
+
+# Modules that cannot have the name of their command.
+_MODULES: Final = {"import": "importing"}
 
 
 class _Commands(click.Group):
@@ -48,7 +54,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"hashrange.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command = importlib.import_module(f"hashrange.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -11,6 +11,7 @@ are kept for 90 days after their end.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
@@ -126,13 +127,24 @@ def newest_first(reader: Reader, scope: str, before: str | None = None) -> Itera
     low = f"{scope}/".encode()
     high = _sort(scope, before) if before is not None else successor(low)
     for _, stored in reader.scan(IMPORT_SPACE, JOB, low, high, reverse=True):
-        yield _DECODE.decode(stored)
+        with suppress(msgspec.MsgspecError):  # `damaged` tells of it
+            yield _DECODE.decode(stored)
 
 
 def every(reader: Reader) -> Iterator[Import]:
-    """The imports of all scopes."""
+    """The imports of all scopes, without those of `damaged`."""
     for _, stored in reader.scan(IMPORT_SPACE, JOB):
-        yield _DECODE.decode(stored)
+        with suppress(msgspec.MsgspecError):
+            yield _DECODE.decode(stored)
+
+
+def damaged(reader: Reader) -> Iterator[tuple[str, Exception]]:
+    """The imports whose records cannot be decoded: scope and id, and the error."""
+    for sort, stored in reader.scan(IMPORT_SPACE, JOB):
+        try:
+            _DECODE.decode(stored)
+        except msgspec.MsgspecError as error:
+            yield sort.decode(errors="backslashreplace"), error
 
 
 def forget(txn: Transaction, job: Import) -> None:

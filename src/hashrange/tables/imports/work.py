@@ -73,6 +73,8 @@ class Runner:
         for job in found:
             if job.status == "IN_PROGRESS":
                 yield Unit(f"import {job.id}", partial(self._step, engine, job.scope, job.id))
+        for name, error in engine.read(lambda reader: list(jobs.damaged(reader))):
+            yield Unit(f"import {name}", partial(_raise, error))
         if found:
             yield Unit("records of imports", partial(_forget_old, engine))
 
@@ -128,6 +130,10 @@ class Runner:
             raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
         self.buckets.check(job.bucket)
         return self.buckets
+
+
+def _raise(error: Exception, bite: Bite) -> bool:
+    raise error
 
 
 def _opened(reader: Reader, scope: str, id_: str) -> tuple[Import | None, Table | None]:

@@ -1,0 +1,209 @@
+"""`hashrange import`: put the items of files into a table, through its API, with the readers of ImportTable.
+
+For people without buckets, and for tables that exist. The server may be any that speaks DynamoDB's API.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import click
+
+from hashrange.cli.trigger import attempt, connect, connection
+from hashrange.errors import ITEM_TOO_LARGE, ServiceError
+from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
+from hashrange.tables.data.keys import address_of_item
+from hashrange.tables.definitions.table import KeyAttribute, KeySchema
+from hashrange.values import admit_item
+
+if TYPE_CHECKING:
+    from hashrange.interchange.csv_files import Columns
+    from hashrange.interchange.reading import Format
+
+_FORMATS: Final = {
+    ".csv": "CSV",
+    ".json": "DYNAMODB_JSON",
+    ".jsonl": "DYNAMODB_JSON",
+    ".ndjson": "DYNAMODB_JSON",
+    ".ion": "ION",
+}
+_COMPRESSIONS: Final = {".gz": "GZIP", ".zst": "ZSTD"}
+_ERRORS_SHOWN_MAX: Final = 20
+
+
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  hashrange import music songs.csv
+  hashrange import music export/data/*.json.gz
+  hashrange import music songs.txt --format CSV --delimiter ';' --endpoint-url aws""",
+)
+@click.argument("table")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@connection
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(sorted(set(_FORMATS.values()))),
+    help="The format. Without it the names of the files say it: .csv, .json, .jsonl, .ndjson or .ion, with "
+    ".gz or .zst after it for what is compressed.",
+)
+@click.option("--delimiter", default=",", show_default=True, help="What separates the fields of a CSV.")
+@click.option("--header", help="The names of a CSV's columns, separated likewise, if no line has them.")
+def command(
+    table: str,
+    files: tuple[Path, ...],
+    endpoint_url: str,
+    region: str | None,
+    format_: str | None,
+    delimiter: str,
+    header: str | None,
+) -> None:
+    """Put the items of FILES into TABLE, which exists already. Items with their keys are replaced.
+
+    The files are those of ImportTable: CSV, DynamoDB JSON, Ion. Rows that are no items of the table are told
+    and left out; the exit status is 1 then.
+    """
+    if len(delimiter) != 1:
+        raise click.UsageError(f"--delimiter is one character, not {delimiter!r}.")
+    formats = [_format_of(file, format_) for file in files]
+    sending = _Sending(connect(endpoint_url, region).dynamodb, table)
+    columns = sending.columns(delimiter, header)
+    size = sum(file.stat().st_size for file in files)
+    with click.progressbar(length=size, label=table, file=sys.stderr) as progress:
+        for file, of_file in zip(files, formats, strict=True):
+            _send_file(file, of_file, columns, sending, progress)
+        sending.flush()
+    click.echo(f"{sending.items} items imported, {sending.errors} rows left out")
+    if sending.errors:
+        raise click.exceptions.Exit(1)
+
+
+def _format_of(file: Path, given: str | None) -> Format:
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in _COMPRESSIONS]
+    found = given or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    if found is None:
+        raise click.UsageError(f"The name of {file} does not say its format; give --format.")
+    return cast("Format", found)
+
+
+def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending, progress: Any) -> None:
+    from hashrange.interchange.reading import Rows
+    from hashrange.interchange.rows import Bad
+
+    compression = _COMPRESSIONS.get(file.suffix.lower(), "NONE")
+    with file.open("rb") as opened:
+        done = 0
+        for number, row in enumerate(Rows(opened, format_, compression, columns)):
+            if isinstance(row, Bad):
+                sending.tell(f"{file}, row {number}", row.message)
+            else:
+                sending.put(f"{file}, row {number}", row)
+            if opened.tell() > done:
+                progress.update(opened.tell() - done)
+                done = opened.tell()
+
+
+class _Put(NamedTuple):
+    """An item to be sent, and where it is from."""
+
+    where: str
+    item: dict[str, Any]
+
+
+class _Sending:
+    """Puts items in batches, which have a key once at most, as BatchWriteItem demands."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+        self._described = attempt(lambda: client.describe_table(TableName=table))["Table"]
+        self._types = {
+            one["AttributeName"]: one["AttributeType"] for one in self._described["AttributeDefinitions"]
+        }
+        attributes = tuple(
+            KeyAttribute(one["AttributeName"], self._types[one["AttributeName"]])
+            for one in self._described["KeySchema"]
+        )
+        self._key = KeySchema(attributes[:1], attributes[1:])
+        self._batch: dict[tuple[bytes, bytes], _Put] = {}
+        self.items = 0
+        self.errors = 0
+
+    def columns(self, delimiter: str, header: str | None) -> Columns:
+        """How CSV files are read for the table."""
+        from hashrange.interchange.csv_files import Columns
+
+        key = {attribute.name for attribute in self._key.attributes()}
+        names = tuple(header.split(delimiter)) if header else None
+        return Columns(delimiter, names, self._types, frozenset(self._types) - key)
+
+    def put(self, where: str, item: dict[str, Any]) -> None:
+        """Send an item, with the next batch."""
+        try:
+            if admit_item(item) > ITEM_BYTES_MAX:
+                self.tell(where, ITEM_TOO_LARGE)
+                return
+            key = address_of_item(self._key, item)
+        except ServiceError as error:
+            self.tell(where, error.message or error.code)
+            return
+        if key in self._batch or len(self._batch) == BATCH_WRITE_ITEMS_MAX:
+            self.flush()
+        self._batch[key] = _Put(where, _of_boto3({"M": item})["M"])
+
+    def flush(self) -> None:
+        """Send what was not sent yet. If the service refuses the batch, its items are sent one by one."""
+        puts, self._batch = list(self._batch.values()), {}
+        wanted = [{"PutRequest": {"Item": put.item}} for put in puts]
+        try:
+            while wanted:
+                wanted = self._send(wanted)
+            self.items += len(puts)
+        except self._refusals():
+            for put in puts:
+                self._put_one(put)
+
+    def _send(self, wanted: list[Any]) -> list[Any]:
+        """Send a batch; returns what the service left of it."""
+        answer = self._client.batch_write_item(RequestItems={self._table: wanted})
+        left: list[Any] = next(iter(answer["UnprocessedItems"].values()), [])
+        return left
+
+    def _put_one(self, put: _Put) -> None:
+        try:
+            self._client.put_item(TableName=self._table, Item=put.item)
+            self.items += 1
+        except self._refusals() as error:
+            if error.response["Error"]["Code"] != "ValidationException":
+                raise click.ClickException(str(error)) from error
+            self.tell(put.where, error.response["Error"]["Message"])
+
+    def _refusals(self) -> Any:
+        return self._client.exceptions.ClientError
+
+    def tell(self, where: str, message: str) -> None:
+        """Tell that a row is left out."""
+        self.errors += 1
+        if self.errors <= _ERRORS_SHOWN_MAX:
+            click.echo(f"{where}: {message}", err=True)
+
+
+def _of_boto3(value: Any) -> Any:
+    """An attribute value as boto3 takes it: with bytes in the place of base64."""
+    ((kind, content),) = value.items()
+    if kind == "B":
+        return {kind: b64decode(content)}
+    if kind == "BS":
+        return {kind: [b64decode(one) for one in content]}
+    if kind == "L":
+        return {kind: [_of_boto3(one) for one in content]}
+    if kind == "M":
+        return {kind: {name: _of_boto3(one) for name, one in content.items()}}
+    return value

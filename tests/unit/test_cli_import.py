@@ -1,0 +1,119 @@
+"""`hashrange import`: the items of files go into a table of a running server; what is none is told."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from hashrange.cli import main
+from hashrange.database import Database
+from hashrange.server import running
+from importing import encoded, item_of
+
+GROUP = {
+    "IndexName": "by-group",
+    "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "ALL"},
+}
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    with Database.in_memory() as database:
+        database.execute(
+            "CreateTable",
+            {
+                "TableName": "music",
+                "AttributeDefinitions": [
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": "group", "AttributeType": "S"},
+                ],
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "BillingMode": "PAY_PER_REQUEST",
+                "GlobalSecondaryIndexes": [GROUP],
+            },
+        )
+        yield database
+
+
+@pytest.fixture
+def endpoint(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with running(database) as url:
+        yield url
+
+
+def run(endpoint: str, *arguments: object) -> Result:
+    return CliRunner().invoke(main, ["import", *map(str, arguments), "--endpoint-url", endpoint])
+
+
+def scan(database: Database) -> list[dict[str, object]]:
+    found = orjson.loads(orjson.dumps(database.execute("Scan", {"TableName": "music"})))
+    items: list[dict[str, object]] = found["Items"]
+    return items
+
+
+def test_files_of_all_formats(database: Database, endpoint: str, tmp_path: Path) -> None:
+    items = [item_of(number) for number in range(160)]
+    items[3]["binary"] = {"L": [{"B": "AAE="}, {"BS": ["YQ=="]}, {"M": {"x": {"NULL": True}}}]}
+    (tmp_path / "a.json").write_bytes(encoded(items[:60], "DYNAMODB_JSON"))
+    (tmp_path / "b.ION.gz").write_bytes(gzip.compress(encoded(items[60:120], "ION")))
+    (tmp_path / "c.csv").write_bytes(encoded(items[120:], "CSV"))
+    result = run(endpoint, "music", tmp_path / "a.json", tmp_path / "b.ION.gz", tmp_path / "c.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("160 items imported, 0 rows left out\n")
+    # In a CSV only keys have types.
+    wanted = [{**item, "n": {"S": item["n"]["N"]}} if item in items[120:] else item for item in items]
+    assert sorted(scan(database), key=str) == sorted(wanted, key=str)
+
+
+def test_rows_that_are_no_items_are_told_and_the_others_are_imported(
+    database: Database, endpoint: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"pk": {"S": "a"}},
+        {"other": {"S": "b"}},
+        {"pk": {"S": "c"}, "group": {"N": "1"}},  # only the service knows that this is wrong
+        {"pk": {"S": "a"}, "n": {"N": "2"}},
+        {"pk": {"S": "d"}, "large": {"S": "x" * 409_600}},
+    ]
+    file = tmp_path / "a.json"
+    file.write_bytes(encoded(rows, "DYNAMODB_JSON") + b"garbage\n")
+    result = run(endpoint, "music", file)
+    assert result.exit_code == 1
+    assert scan(database) == [rows[3]]
+    for number, message in (
+        (1, "One or more parameter values were invalid: Missing the key pk in the item"),
+        (2, "One or more parameter values were invalid: Type mismatch for Index Key group"),
+        (4, "Item size has exceeded the maximum allowed size"),
+        (5, "Invalid DynamoDB JSON"),
+    ):
+        assert f"{file}, row {number}: {message}" in result.output
+    assert "2 items imported, 4 rows left out" in result.output
+
+
+def test_csv_with_options(database: Database, endpoint: str, tmp_path: Path) -> None:
+    file = tmp_path / "songs.txt"
+    file.write_bytes(b"x;1\ny;2\n")
+    result = run(endpoint, "music", file, "--format", "CSV", "--delimiter", ";", "--header", "pk;value")
+    assert result.exit_code == 0, result.output
+    assert {"pk": {"S": "y"}, "value": {"S": "2"}} in scan(database)
+
+
+def test_what_cannot_be_done_is_told_before_anything_is_sent(
+    database: Database, endpoint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_bytes(encoded([item_of(1)], "DYNAMODB_JSON"))
+    (tmp_path / "b").write_bytes(b"")
+    result = run(endpoint, "music", tmp_path / "a.json", tmp_path / "b")
+    assert "does not say its format; give --format" in result.output
+    assert "Requested resource not found" in run(endpoint, "absent", tmp_path / "a.json").output
+    assert run(endpoint, "music", tmp_path / "a.json", "--delimiter", "ab").exit_code == 2
+    assert scan(database) == []
