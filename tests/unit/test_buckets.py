@@ -15,6 +15,7 @@ from hashrange import buckets
 from hashrange.buckets import BucketError, Buckets
 from hashrange.buckets.folders import Folders
 from hashrange.buckets.s3 import S3Buckets
+from importing import COMPRESS, World, encoded, item_of
 
 # Their order is that of the bytes: "a.b" comes before "a/b", and "a/c" is a folder.
 KEYS = ["a.b", "a/b", "a/c/d", "a0", "data/part 1", "data/ä", "z"]
@@ -48,6 +49,37 @@ def found(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     bucket.create()
     bucket.objects.all().delete()
     return S3Buckets(endpoint)
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "NONE"])
+def test_an_import_from_s3_goes_on_after_a_restart(
+    s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    import boto3
+
+    s3 = boto3.client("s3", endpoint_url=s3_endpoint)
+    s3.create_bucket(Bucket="source")
+    items = [item_of(number) for number in range(1_000)]
+    for number in range(2):
+        data = COMPRESS[compression](encoded(items[number::2], "DYNAMODB_JSON"))
+        s3.put_object(Bucket="source", Key=f"{compression}/part-{number}", Body=data)
+    world = World(tmp_path, durable=True, s3_endpoint=s3_endpoint)
+    arn = world.begin(bucket="source", prefix=f"{compression}/", InputCompressionType=compression)
+    for _ in range(3):
+        world.database.sweep()
+    assert 0 < world.shown(arn)["ImportedItemCount"] < 1_000
+    world.reopen()
+    world.database.settle()
+    shown = world.shown(arn)
+    assert (shown["ImportStatus"], shown["ImportedItemCount"]) == ("COMPLETED", 1_000)
+    assert len(world.scan()) == 1_000
+    shown = world.done("other", bucket="absent-from-s3")
+    assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "S3NoSuchBucket")
+    assert "Status Code: 404; Error Code: NoSuchBucket" in shown["FailureMessage"]
+    world.database.close()
 
 
 def put(found: Buckets, key: str, data: bytes) -> str:
