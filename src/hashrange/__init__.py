@@ -21,6 +21,7 @@ and what it refuses to know:
     watch        looks at each request while somebody wants to
     faults       fault rules: which requests fail, and how
     costs        what each request costs
+    travel       the past of tables: reads as of a moment, versions, differences, undo
     operations   one module per API operation, and the registry of them
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read

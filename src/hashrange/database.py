@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
+    from hashrange.travel import Travel
     from hashrange.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
@@ -171,6 +172,13 @@ class Database:
     def faults(self) -> Faults:
         """The fault rules of this database (`hashrange.faults`)."""
         return self.interest.faults(lambda: self.clock)
+
+    @property
+    def travel(self) -> Travel:
+        """The past of this database's tables (`hashrange.travel`)."""
+        from hashrange.travel import Travel
+
+        return Travel(self.engine, lambda: self.clock, self.settings, _new_id)
 
     def costs(self) -> Costs:
         """A record of what each request costs while its block runs: ``with database.costs() as costs:``."""

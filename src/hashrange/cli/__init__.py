@@ -4,6 +4,7 @@
     check       verify a data directory        cli/check.py
     import      items of files into a table    cli/importing.py
     migrate     bring an older directory over  cli/migrate.py
+    as-of       the past of a server's tables  cli/as_of.py
     clock       a running server's clock       cli/clock.py
     faults      a running server's faults      cli/faults.py
     stream      follow a table's changes       cli/stream.py
@@ -29,6 +30,7 @@ from click.shell_completion import CompletionItem
 from hashrange import __version__, form
 
 _COMMANDS: Final = {
+    "as-of": "Read the past of a running server's tables, and bring it back.",
     "check": "Verify a data directory.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
@@ -42,7 +44,7 @@ _COMMANDS: Final = {
 
 
 # Modules that cannot have the name of their command.
-_MODULES: Final = {"import": "importing"}
+_MODULES: Final = {"as-of": "as_of", "import": "importing"}
 
 
 class _Commands(click.Group):

@@ -24,6 +24,7 @@ def bind_admin(at: int) -> Admin:
 def load(subject: Subject) -> AdminServer:
     """The admin plane of a server, with all mounted parts. It imports many modules: see
     `server.admin.port`."""
-    from hashrange.server.admin import application, clock, faults, status
+    from hashrange.server.admin import application, clock, faults, status, travel
 
-    return application.server(subject, (*status.ENDPOINTS, *clock.ENDPOINTS, *faults.ENDPOINTS))
+    endpoints = (*status.ENDPOINTS, *clock.ENDPOINTS, *faults.ENDPOINTS, *travel.ENDPOINTS)
+    return application.server(subject, endpoints)

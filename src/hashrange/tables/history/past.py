@@ -22,7 +22,7 @@ from typing import Final
 
 from hashrange import pace
 from hashrange.encoding import escape
-from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, Totals
+from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, StorageError, Totals
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import images
 from hashrange.tables.history.spans import History, Span
@@ -41,21 +41,30 @@ def settle(engine: Engine, stamp: int) -> None:
     engine.write(lambda txn: txn.stamp(stamp))
 
 
+class PastLost(StorageError):
+    """The past of a table was asked for at a moment that its history does not reach back to."""
+
+
 class Past:
     """The `Reader` of a table's items at `stamp`.
 
-    `reader` shows the store as it is, and `table` is the table's present definition, whose history must reach
-    back to the stamp.
+    `reader` shows the store as it is, and `table` is the table's present definition. Raises `PastLost` if its
+    history does not reach back to the stamp.
     """
 
     __slots__ = ("_reader", "_space", "_spans", "_stamp")
 
     def __init__(self, reader: Reader, table: Table, stamp: int) -> None:
         history: History | None = table.history
+        if history is None or stamp < history.after:
+            raise PastLost(
+                f"The history of table {table.full_name} does not reach back to the stamp {stamp}. Hold it "
+                "before that moment (tables.history.recording)."
+            )
         self._reader = reader
         self._space = table.space
         self._stamp = stamp
-        self._spans: tuple[Span, ...] = () if history is None else history.above(stamp)
+        self._spans: tuple[Span, ...] = history.above(stamp)
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         """The record's value, or None."""
