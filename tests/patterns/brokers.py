@@ -1,5 +1,8 @@
 """A real Redis and a real RabbitMQ in processes of their own, which tests may kill; and workers.
 
+In the place of SQS stands moto's server, from the environment of the published programs. It keeps everything
+in memory, so it is not killed.
+
 They come from the system's packages (Debian: apt-get install redis-server rabbitmq-server), and the tests
 that need them are skipped where they are not installed. RabbitMQ is asked in the gate (.ci/run) only, and in
 `make pattern-rounds`.
@@ -15,7 +18,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 REDIS = shutil.which("redis-server")
 # It takes half a minute on a busy machine: the gate has that, and who asks for random rounds.
@@ -71,6 +76,36 @@ class Broker:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
+
+
+def _python_of_moto() -> str | None:
+    """The interpreter that has moto; None where it, or kombu's libraries for SQS, are not installed."""
+    beside = (Path(home) / "in-process" / "bin" / "python" for home in (sys.prefix, Path(sys.prefix).parent))
+    found = next((str(python) for python in beside if python.exists()), None)
+    return found if find_spec("pycurl") and find_spec("boto3") else None
+
+
+MOTO = _python_of_moto()
+_SERVE_SQS = """
+import logging, sys, threading
+from moto.server import ThreadedMotoServer
+logging.disable()
+ThreadedMotoServer(port=int(sys.argv[1]), verbose=False).start()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+def sqs(folder: Path) -> Broker:
+    """What answers as SQS does; `folder` stays empty."""
+    assert MOTO
+    port = free_port()
+    return Broker(f"sqs://any:any@127.0.0.1:{port}//", [MOTO, "-c", _SERVE_SQS, str(port)], "ready", {})
+
+
+def options_of(url: str) -> dict[str, Any]:
+    """The options of kombu's transport for a broker of the tests."""
+    return {"region": "us-east-1", "is_secure": False} if url.startswith("sqs:") else {}
 
 
 def redis(folder: Path, options: Sequence[str] = DURABLE) -> Broker:

@@ -4,9 +4,9 @@
 
 What kombu leaves open is done here:
 
-- *Attempts.* Brokers say only that an event was delivered before. Such an event, and one that failed, is put
-  into the queue again with the number of its deliveries, and then the old one is taken off. If the worker
-  dies between, there are two: an event is delivered at least once.
+- *Attempts.* Brokers say only that an event was delivered before, SQS by a count. Such an event, and one that
+  failed, is put into the queue again with the number of its deliveries, and then the old one is taken off. If
+  the worker dies between, there are two: an event is delivered at least once.
 - *Dead letters* are items of the table, in the form of `Jobs`, so that they can be looked at and replayed in
   the same way whichever the broker is, and survive it.
 - *Broken connections.* A connection that breaks is made anew at the next call. What was taken over the old
@@ -20,6 +20,7 @@ A connection belongs to one thread at a time: the methods of one object wait for
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -36,6 +37,7 @@ T = TypeVar("T")
 
 _ATTEMPTS: Final = "attempts"
 _MORE_SECONDS: Final = 0.01  # to wait for further events once there is one
+_SQS_WAIT_SECONDS: Final = 1  # a request to SQS waits so long for events, whatever `take` is told
 
 __all__ = ["BrokerEvents", "QueueFull", "Unreachable"]
 
@@ -68,7 +70,8 @@ class BrokerEvents:
         self._prefetch = prefetch
         self._connect_seconds = connect_seconds
         self._options = {
-            "visibility_timeout": lease_seconds,
+            "visibility_timeout": math.ceil(lease_seconds),  # (SQS takes whole seconds only)
+            "wait_time_seconds": _SQS_WAIT_SECONDS,
             "unacked_restore_interval": max(1, int(lease_seconds / 4)),
             "unacked_restore_throttle": 1,
             "confirm_publish": True,
@@ -100,7 +103,7 @@ class BrokerEvents:
             while len(deliveries) < limit and (self._fetched or (deliveries and self._drain(_MORE_SECONDS))):
                 message = self._fetched.pop(0)
                 attempts = int(message.headers.get(_ATTEMPTS, 0)) + 1
-                if message.delivery_info.get("redelivered"):
+                if _was_received_before(message):
                     # Its worker ended without a word. Count that before it may happen again.
                     self._again(message, attempts, "its worker ended without a word")
                 else:
@@ -223,6 +226,12 @@ class BrokerEvents:
         declared = self._queue.bind(self._connection.default_channel).queue_declare(passive=False)
         waiting: int = declared.message_count
         return waiting
+
+
+def _was_received_before(message: Any) -> bool:
+    info = message.delivery_info
+    of_sqs = info.get("sqs_message", {}).get("Attributes", {})
+    return bool(info.get("redelivered")) or int(of_sqs.get("ApproximateReceiveCount", 1)) > 1
 
 
 def _text(message: Any) -> str:
