@@ -38,10 +38,6 @@ class Connection:
     ) -> None:
         self.close()
 
-    def fileno(self) -> int:
-        """The socket's descriptor, for a selector."""
-        return self._socket.fileno()
-
     def set_timeout(self, seconds: float) -> None:
         self._socket.settimeout(max(0.001, seconds))
 
@@ -86,10 +82,11 @@ def send_all(
     port: int,
     requests: Iterable[bytes],
     connections: int = 8,
+    under_way: int = 2,
     timeout_seconds: float = 60.0,
     note: Callable[[int], None] = lambda answered: None,
 ) -> int:
-    """Send requests over several connections, two under way on each; return how many were answered.
+    """Send requests over several connections, so many `under_way` on each; return how many were answered.
 
     Each answer has to be a 200 that leaves nothing unprocessed: else ValueError. `note` gets the number of
     the answered requests about once a second.
@@ -99,7 +96,7 @@ def send_all(
     answered, noted = 0, time.monotonic()
     try:
         for turn, request in enumerate(requests):
-            if turn >= 2 * connections:
+            if turn >= under_way * connections:
                 _expect_success(waiting.popleft())
                 answered += 1
             opened[turn % connections].send(request)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import selectors
 import shutil
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from bench.connection import Connection
+from bench.connection import send_all
 from bench.report import table
 from bench.servers import COMPILED
 from bench.wire import Request, call, render
@@ -115,29 +114,8 @@ def _prepared(name: str, port: int) -> list[bytes]:
 
 
 def _send(port: int, requests: Iterator[bytes]) -> None:
-    """Send requests over many connections, one under way on each, as wrk does."""
-    opened = [Connection(port, ANSWER_SECONDS_MAX) for _ in range(CONNECTIONS)]
-    with selectors.DefaultSelector() as ready:
-        under_way = 0
-        for connection in opened:
-            ready.register(connection, selectors.EVENT_READ, connection)
-            request = next(requests, None)
-            if request is not None:
-                connection.send(request)
-                under_way += 1
-        while under_way:
-            for key, _ in ready.select(ANSWER_SECONDS_MAX):
-                connection = key.data
-                status, _, body = connection.answer()
-                if status != 200:
-                    raise ValueError(f"expected a 200, got {status} {body[:300]!r}")
-                under_way -= 1
-                request = next(requests, None)
-                if request is not None:
-                    connection.send(request)
-                    under_way += 1
-    for connection in opened:
-        connection.close()
+    # One under way on each connection, as wrk does.
+    send_all(port, requests, CONNECTIONS, under_way=1, timeout_seconds=ANSWER_SECONDS_MAX)
 
 
 def _control(server: subprocess.Popen[bytes], action: str) -> None:

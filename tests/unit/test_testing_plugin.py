@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from plugin_runs import run_pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,23 +19,6 @@ CLIENT = boto3.client("dynamodb", region_name="us-east-1")
 def names():
     return CLIENT.list_tables()["TableNames"]
 """
-
-
-def run(folder: Path, *options: str, environment: dict[str, str] | None = None) -> str:
-    """The output of a run of pytest that succeeds, with the plugin and no other than pytest-xdist."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))}
-    known |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "AWS_CONFIG_FILE": os.devnull}
-    given = ("-q", "-p", "hashrange.testing.plugin", "-p", "no:cacheprovider", "-W", "error")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *given, *options, str(folder)],
-        cwd=folder,
-        env=known | (environment or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture
@@ -61,7 +43,7 @@ def test_off():
     assert loaded == {"hashrange", "hashrange.testing", "hashrange.testing.plugin"}
 """
     )
-    assert "1 passed" in run(folder)
+    assert "1 passed" in run_pytest(folder)
 
 
 def test_each_test_has_a_database_of_its_own(folder: Path) -> None:
@@ -80,8 +62,8 @@ def test_own(dynamodb, dynamodb_client, dynamodb_resource, dynamodb_streams_clie
     assert names() == ["orders"]
 """
     )
-    assert "3 passed" in run(folder)
-    assert "3 passed" in run(folder, "-p", "xdist.plugin", "-n", "2")
+    assert "3 passed" in run_pytest(folder)
+    assert "3 passed" in run_pytest(folder, "-n", "2")
 
 
 def test_marks_declare_tables(folder: Path) -> None:
@@ -114,8 +96,8 @@ def test_one():
     assert names() == ["everywhere"]
 """
     )
-    assert "3 passed" in run(folder)
-    assert "@pytest.mark.dynamodb(" in run(folder, "--markers")
+    assert "3 passed" in run_pytest(folder)
+    assert "@pytest.mark.dynamodb(" in run_pytest(folder, "--markers")
 
 
 def test_a_seed_is_called_once_and_every_test_starts_from_it(folder: Path) -> None:
@@ -142,7 +124,7 @@ def test_starts_there(dynamodb, number):
     assert len(seeded) == 1
 """
     )
-    assert "4 passed" in run(folder)
+    assert "4 passed" in run_pytest(folder)
 
 
 def test_options_of_the_ini_file(folder: Path) -> None:
@@ -175,7 +157,7 @@ def test_second(dynamodb_client):
         s3.list_buckets()
 """
     )
-    assert "2 passed" in run(folder)
+    assert "2 passed" in run_pytest(folder)
 
 
 def test_a_server_for_code_in_other_processes(folder: Path) -> None:
@@ -212,4 +194,4 @@ def test_server(dynamodb, dynamodb_server, number):
     assert dynamodb.execute("ListTables", {})["TableNames"] == []
 """
     )
-    assert "2 passed" in run(folder)
+    assert "2 passed" in run_pytest(folder)

@@ -387,4 +387,4 @@ FIXTURES = """
 def test_the_fixtures_of_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(FIXTURES), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\ndynamodb_scope = module\n", encoding="utf-8")
-    assert "3 passed" in run_pytest(tmp_path, "-W", "error")
+    assert "3 passed" in run_pytest(tmp_path)
