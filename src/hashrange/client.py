@@ -108,7 +108,16 @@ def _kept(
 
 @functools.cache
 def _session() -> boto3.Session:
-    """The session of all clients: it reads the service models and makes the exception classes once."""
+    """The session of all clients: it makes the exception classes once."""
+    return new_session()
+
+
+def new_session(region: str | None = None) -> boto3.Session:
+    """A boto3 session. All of them share one loader, so that botocore reads its models once: that is most of
+    what the first client of a session costs.
+
+    Raises ImportError where boto3 is not installed.
+    """
     try:
         import boto3
         import botocore.session
@@ -116,7 +125,16 @@ def _session() -> boto3.Session:
         raise ImportError(
             "the in-process client needs boto3, which is not installed; install it with: pip install boto3"
         ) from error
-    return boto3.Session(botocore_session=botocore.session.Session())
+    core = botocore.session.Session()
+    core.register_component("data_loader", _loader())
+    return boto3.Session(botocore_session=core, region_name=region)
+
+
+@functools.cache
+def _loader() -> Any:
+    import botocore.session
+
+    return botocore.session.Session().get_component("data_loader")
 
 
 @functools.cache

@@ -296,3 +296,11 @@ def test_background_work_is_done_before_a_request_once_it_is_due() -> None:
     clock.advance(2)
     assert client.scan(TableName="things")["Count"] == 0
     database.close()
+
+
+def test_sessions_share_what_botocore_reads() -> None:
+    first, second = in_process.new_session(), in_process.new_session("eu-west-1")
+    assert second.region_name == "eu-west-1"
+    assert first is not second
+    loaders = {id(session._session.get_component("data_loader")) for session in (first, second)}
+    assert len(loaders) == 1

@@ -160,10 +160,10 @@ def _found(request: pytest.FixtureRequest, path: str | Path) -> Path:
 @pytest.fixture(scope="session")
 def _dynamodb_clients(request: pytest.FixtureRequest) -> Callable[[str], Any]:
     """The clients of the run: one for a service, since each database answers all of them."""
-    import boto3
+    from hashrange.client import new_session
 
     made: dict[str, Any] = {}
-    session = boto3.Session(region_name=request.config.getini("dynamodb_region"))
+    session = new_session(request.config.getini("dynamodb_region"))
     known = {"endpoint_url": _ENDPOINT_URL, "aws_access_key_id": "any", "aws_secret_access_key": "any"}
 
     def client(service: str) -> Any:

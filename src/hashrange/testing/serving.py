@@ -39,7 +39,7 @@ class Server:
 
     def client(self, service: str = "dynamodb", **given: Any) -> Any:
         """A boto3 client that reaches the server over HTTP; `given` goes to ``boto3.client``."""
-        import boto3
+        from hashrange.client import new_session
 
         found: dict[str, Any] = {
             "endpoint_url": self.endpoint_url,
@@ -47,7 +47,7 @@ class Server:
             "aws_access_key_id": self.database.caller.account_id,
             "aws_secret_access_key": "any",
         }
-        return boto3.Session().client(service, **(found | given))  # type: ignore[call-overload]
+        return new_session().client(service, **(found | given))  # type: ignore[call-overload]
 
 
 @contextmanager
