@@ -35,4 +35,17 @@ def test_patterns(
     name_table: Callable[..., str],
 ) -> None:
     printed = run_aioboto3("patterns.py", name_table("patterns", http_client))
-    assert printed == {"counted": 5, "value": 5, "sharded": 20}
+    assert printed == {
+        "counted": 5,
+        "value": 5,
+        "sharded": 20,
+        "windowed": 4,
+        "seen": [True, False],
+        "visits": 3,
+        "home": ["hello"],
+        "job": ["job", True],
+        "lock": [True, True],
+        "again": "done",
+        "allowed": [True, False],
+        "session": ["alice", True],
+    }
