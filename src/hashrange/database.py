@@ -37,7 +37,7 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.interest import Interest
-from hashrange.operations import REGISTRY
+from hashrange.operations import REGISTRY, export_filter
 from hashrange.operations.context import (
     NONE_LEFT,
     Answer,
@@ -65,6 +65,7 @@ from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
+from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
 from hashrange.workers import Workers, call_later, hold_up
@@ -119,6 +120,7 @@ class Database:
         self.clock = clock
         self.background = Background()
         self.imports = Importer(engine, settings)
+        self.exports = Exporter(engine, settings, export_filter)
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -409,7 +411,8 @@ class Database:
             lambda: states.end(self.engine, tables, occasion.now, self.settings),
             self.settings.sweep_seconds,
         )
-        return min(wait, sweeps.sweep(self.engine, occasion, self.background, self.imports.units))
+        more = self.imports.units, self.exports.units
+        return min(wait, sweeps.sweep(self.engine, occasion, self.background, *more))
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -432,6 +435,7 @@ class Database:
         self._rewinding().restore(snapshot)
         self.background.forget()
         self.imports.forget()
+        self.exports.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -468,6 +472,7 @@ class Database:
         self._workers.close()
         self.engine.close()
         self.imports.forget()
+        self.exports.forget()
         self.clients.clear()
 
 

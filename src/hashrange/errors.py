@@ -20,7 +20,11 @@
     ├── ProvisionedThroughputExceededException
     ├── RequestLimitExceeded                 ThrottlingException
     ├── ExpiredIteratorException             TrimmedDataAccessException
+    ├── ExportConflictException              ExportNotFoundException
     ├── ImportConflictException              ImportNotFoundException
+    ├── TableAlreadyExistsException          TableInUseException
+    ├── ContinuousBackupsUnavailableException  PointInTimeRecoveryUnavailableException
+    ├── InvalidExportTimeException           InvalidRestoreTimeException
     ├── InternalServerError                       500
     ├── ServiceUnavailable                        503
     └── AnswerLost                                no answer: a fault closed the connection
@@ -236,6 +240,18 @@ class ExpiredIteratorException(ServiceError):
 
 
 class TrimmedDataAccessException(ServiceError):
+    pass
+
+
+class ExportConflictException(ServiceError):
+    pass
+
+
+class ExportNotFoundException(ServiceError):
+    pass
+
+
+class InvalidExportTimeException(ServiceError):
     pass
 
 

@@ -73,6 +73,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
         for place in (
             "BatchGetItem.RequestItems{}",
             "DeleteItem",
+            "ExportTableToPointInTime.FilterSpecification",
             "GetItem",
             "PutItem",
             "Query",

@@ -5,6 +5,7 @@
     statements         PartiQL
     tables             create, describe, change and delete tables; tags, time to live
     replicas           the members of a global table
+    exports            tables, or their changes, to the objects of a bucket
     imports            tables from the objects of a bucket
     backups            the past of tables: recovery, restores
     streams            read the changes of a table
@@ -61,6 +62,10 @@ def load() -> None:
         find()
 
 
+export_filter: Final = _late_import("exports.filters", "compiled")
+"""The filter of an export, for the background work that writes it: `exports.filters.compiled`."""
+
+
 REGISTRY: Final[dict[str, Operation]] = {
     "BatchExecuteStatement": Operation(
         _late_import("statements.batch_execute_statement"),
@@ -77,6 +82,7 @@ REGISTRY: Final[dict[str, Operation]] = {
         _late_import("backups.continuous_backups", "prepare_describe"), writes=False
     ),
     "DescribeEndpoints": Operation(_late_import("describe_service", "prepare_endpoints"), writes=False),
+    "DescribeExport": Operation(_late_import("exports.describe_export"), writes=False),
     "DescribeImport": Operation(_late_import("imports.describe_import"), writes=False),
     "DescribeLimits": Operation(_late_import("describe_service", "prepare_limits"), writes=False),
     "DescribeStream": Operation(_late_import("streams.describe_stream"), writes=False),
@@ -94,10 +100,12 @@ REGISTRY: Final[dict[str, Operation]] = {
         consumes=True,
         reads_only=_late_import("statements.execute_transaction", "reads_only"),
     ),
+    "ExportTableToPointInTime": Operation(_late_import("exports.export_table"), writes=True),
     "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
     "GetRecords": Operation(_late_import("streams.get_records"), writes=False, consumes=True),
     "GetShardIterator": Operation(_late_import("streams.get_shard_iterator"), writes=False),
     "ImportTable": Operation(_late_import("imports.import_table"), writes=True),
+    "ListExports": Operation(_late_import("exports.list_exports"), writes=False),
     "ListImports": Operation(_late_import("imports.list_imports"), writes=False),
     "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),

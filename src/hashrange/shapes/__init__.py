@@ -28,6 +28,7 @@ from hashrange.shapes import (
     backups,
     constraints,
     control,
+    exports,
     imports,
     items,
     quick,
@@ -43,6 +44,7 @@ __all__ = ["OPERATIONS", "check", "check_types", "spoken"]
 OPERATIONS: Final[dict[str, Structure]] = {
     **items.OPERATIONS,
     **control.OPERATIONS,
+    **exports.OPERATIONS,
     **imports.OPERATIONS,
     **backups.OPERATIONS,
     **statements.OPERATIONS,

@@ -4,6 +4,7 @@
     data         keys, records, index entries: `items.apply` changes items, `ranges.read_page` reads pages
     background   queues by time, builds, and the sweeps that do the background work
     history      what each item was before each change, while somebody needs a table's past
+    exports      what a table was, or what changed, as objects of a bucket
     imports      tables that are made of the objects of a bucket
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has

@@ -47,7 +47,7 @@ def sweep(
     engine: Engine,
     occasion: Occasion,
     background: Background,
-    more: Callable[[], Iterator[Unit]] = lambda: iter(()),
+    *more: Callable[[], Iterator[Unit]],
 ) -> float:
     """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due.
 
@@ -55,7 +55,7 @@ def sweep(
     """
     settings = occasion.settings
     wait = settings.sweep_seconds
-    if background.run(lambda: chain(units(engine), more()), occasion, BITE_ITEMS):
+    if background.run(lambda: chain(units(engine), *(one() for one in more)), occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)

@@ -14,6 +14,7 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import (
     BACKFILL_SPACE,
     CATALOG_SPACE,
+    EXPORT_SPACE,
     HOLD_SPACE,
     IMPORT_SPACE,
     LAG_SPACE,
@@ -31,6 +32,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (BACKFILL_SPACE, "the progress of index builds"),
         (HOLD_SPACE, "the holds on items"),
         (IMPORT_SPACE, "the imports"),
+        (EXPORT_SPACE, "the exports"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -1,0 +1,384 @@
+"""The background work of exports: one unit for each export that is in progress.
+
+A data object is written over several steps, of which each reads a bite of the past. When the object is whole
+and durable, one transaction stores its entry and the address at which the next object begins. If the process
+ends before that, or the connection to S3 is lost, the object is written again from its beginning, under the
+same key.
+
+What will not get better ends the export as FAILED; any other error is tried again (`background.units`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from threading import Lock
+from typing import Final, NamedTuple
+
+import msgspec
+import orjson
+
+from hashrange import buckets
+from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
+from hashrange.interchange import exports
+from hashrange.interchange.exports import DataObject, DataWriter, Layout
+from hashrange.settings import Settings
+from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.tables.background.bites import Limit
+from hashrange.tables.background.units import Bite, Unit
+from hashrange.tables.data import records
+from hashrange.tables.definitions import catalog, dropped
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.exports import jobs
+from hashrange.tables.exports.exporter import Compile, Filter
+from hashrange.tables.exports.jobs import Export, Written
+from hashrange.tables.history import recording
+from hashrange.tables.history.past import Past
+from hashrange.tables.history.spans import stamp_at
+from hashrange.tables.history.versions import changed
+
+KEPT_SECONDS: Final = 90 * 24 * 3600
+"""How long an export that has ended is shown."""
+
+OBJECT_BYTES: Final = 32 * 1024 * 1024
+"""A data object is ended when it has so many bytes, compressed."""
+
+# So many items are read at least before others may run.
+_PART_ITEMS: Final = 100
+_MICROS_A_MILLI: Final = 1_000
+_MILLI: Final = stamp_at(0.001)
+
+_log = logging.getLogger("hashrange")
+
+
+class Line(NamedTuple):
+    """An item of the past. Of a full export: its record (`after`). Of an incremental one: its records before
+    and after (None: absent), and the stamp of the last change."""
+
+    partition: bytes
+    sort: bytes
+    before: bytes | None
+    after: bytes | None
+    stamp: int
+
+
+class Runner:
+    """Does the work of exports, and keeps the objects open that are being written."""
+
+    def __init__(self, engine: Engine, settings: Settings, compile_filter: Compile) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._compile = compile_filter
+        self.buckets: Buckets | None = None
+        self._writings: dict[str, _Writing] = {}
+        self._lock = Lock()
+
+    def forget(self) -> None:
+        """Drop the objects that are being written."""
+        with self._lock:
+            for id_ in list(self._writings):
+                self._close(id_)
+
+    def units(self) -> Iterator[Unit]:
+        """The work that may be due."""
+        engine = self._engine
+        found = engine.read(lambda reader: list(jobs.every(reader)))
+        for job in found:
+            if job.status == "IN_PROGRESS":
+                yield Unit(f"export {job.id}", partial(self._step, job.scope, job.id))
+        for name, error in engine.read(lambda reader: list(jobs.damaged(reader))):
+            yield Unit(f"export {name}", partial(_raise, error))
+        if found:
+            yield Unit("records of exports", partial(_forget_old, engine))
+
+    def _close(self, id_: str) -> None:
+        writing = self._writings.pop(id_, None)
+        if writing is not None:
+            writing.drop()
+
+    def _step(self, scope: str, id_: str, bite: Bite) -> bool:
+        """Do a bite of an export; returns whether more is due."""
+        with self._lock:
+            try:
+                more = self._progress(scope, id_, bite)
+            except BucketError as error:
+                self._close(id_)
+                fail = partial(_fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
+                bite.write(self._engine, fail)
+                return False
+            except BaseException:
+                self._close(id_)
+                raise
+            if not more:
+                self._close(id_)
+            return more
+
+    def _progress(self, scope: str, id_: str, bite: Bite) -> bool:
+        engine = self._engine
+        job = engine.read(partial(jobs.find, scope=scope, id_=id_))
+        if job is None or job.status != "IN_PROGRESS":
+            return False
+        found = self._buckets()
+        layout = Layout(job.prefix, job.id, incremental=job.low is not None)
+        if not job.begun:
+            found.check(job.bucket)
+            exports.write_started(found, job.bucket, layout)
+            return bite.write(engine, partial(_begin, scope=scope, id_=id_))
+        if job.is_read:
+            now = bite.occasion.now
+            objects = engine.read(lambda reader: list(jobs.written(reader, job)))
+            entries = (DataObject(*msgspec.structs.astuple(one)) for one in objects)
+            exports.write_manifests(found, job.bucket, layout, entries, _summary(job, layout, now))
+            bite.write(engine, partial(_complete, scope=scope, id_=id_, now=now))
+            return False
+        writing = self._writings.get(id_)
+        if writing is None or writing.number != job.objects:
+            self._close(id_)
+            writing = self._writings[id_] = _Writing(found, layout, job, self._compile(job.request))
+        lines = self._read(job, writing, bite)
+        writing.write(lines)
+        if not lines or writing.is_full:
+            written = writing.finish()
+            del self._writings[id_]
+            done = partial(_written, job=job, writing=writing, written=written, is_end=not lines)
+            return bite.write(engine, done)
+        return True
+
+    def _buckets(self) -> Buckets:
+        if self.buckets is None:
+            self.buckets = buckets.of(self._settings.s3_dir, self._settings.s3_endpoint)
+        if self.buckets is None:
+            raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
+        return self.buckets
+
+    def _read(self, job: Export, writing: _Writing, bite: Bite) -> list[Line]:
+        """A bite of the past, in parts, so that other threads can run in between."""
+        lines: list[Line] = []
+        items_left, bytes_left = bite.limit
+        place = writing.place
+        while items_left > 0 and bytes_left > 0:
+            limit = Limit(min(items_left, _PART_ITEMS), bytes_left)
+            part = self._engine.read(partial(_look, job=job, start=place, limit=limit))
+            if not part:
+                break
+            lines += part
+            items_left -= len(part)
+            bytes_left -= sum(len(line.after or b"") + len(line.before or b"") for line in part)
+            place = part[-1].partition, part[-1].sort + b"\x00"
+            bite.pause()
+        return lines
+
+
+class _Writing:
+    """A data object that is being written, from the address at which it begins."""
+
+    def __init__(self, found: Buckets, layout: Layout, job: Export, shows: Filter | None) -> None:
+        self._job = job
+        self._shows = shows
+        self.number = job.objects
+        self.place = job.partition, job.sort
+        self.size_bytes = 0
+        self._written: list[DataObject] = []
+        self._stack = ExitStack()
+        opened = exports.data_object(found, job.bucket, layout, self.number, job.format, self._written)
+        self._writer: DataWriter = self._stack.enter_context(opened)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the object is to be ended."""
+        return self._writer.compressed_bytes >= OBJECT_BYTES
+
+    def write(self, lines: list[Line]) -> None:
+        """Write a bite of lines."""
+        for line in lines:
+            self.place = line.partition, line.sort + b"\x00"
+            for record in (line.before, line.after):
+                self.size_bytes += records.size_of(record) if record is not None else 0
+            if self._job.low is None:
+                self._item(line)
+            else:
+                self._change(line)
+
+    def _item(self, line: Line) -> None:
+        record = line.after
+        if record is None:
+            return
+        if self._shows is None:
+            self._writer.item(record[records.HEADER_BYTES :])
+            return
+        shown = self._shows(records.item_of(record))
+        if shown is not None:
+            self._writer.item(orjson.dumps(shown))
+
+    def _change(self, line: Line) -> None:
+        old = records.item_of(line.before) if line.before is not None else None
+        new = records.item_of(line.after) if line.after is not None else None
+        some = new if new is not None else old
+        if some is None:
+            return  # it was made and deleted meanwhile
+        key = {name: some[name] for name in self._job.key_names}
+        if self._shows is not None:
+            old, new = (self._shows(one) if one is not None else None for one in (old, new))
+            if old is None and new is None:
+                return
+        micros = line.stamp // _MILLI * _MICROS_A_MILLI
+        self._writer.change(micros, key, old, new, self._job.view)
+
+    def finish(self) -> DataObject:
+        """End the object, and make it durable."""
+        self._stack.close()
+        return self._written[0]
+
+    def drop(self) -> None:
+        """Give the object up: it does not appear."""
+        error = InterruptedError("the object is given up")
+        try:
+            self._stack.__exit__(InterruptedError, error, None)
+        except InterruptedError:
+            pass
+        except Exception:
+            _log.exception("an unfinished object of an export could not be removed")
+
+
+def _look(reader: Reader, job: Export, start: tuple[bytes, bytes], limit: Limit) -> list[Line]:
+    """A bite of the past of the table, from the address `start` on."""
+    table = _table_of(reader, job)
+    if job.low is None:
+        past = Past(reader, table, job.high)
+        rows = past.scan_space(table.space, start, likely=limit.items)
+        found: Iterator[Line] = (Line(partition, sort, None, record, 0) for partition, sort, record in rows)
+    else:
+        found = (Line(*one) for one in changed(reader, table, job.low, job.high, start))
+    lines: list[Line] = []
+    bytes_left = limit.bytes
+    for line in islice(found, limit.items):
+        lines.append(line)
+        bytes_left -= len(line.after or b"") + len(line.before or b"")
+        if bytes_left <= 0:
+            break
+    return lines
+
+
+def _table_of(reader: Reader, job: Export) -> Table:
+    """The table that is exported, also if it was deleted meanwhile. Raises `BucketError` if it is lost."""
+    table = catalog.find_full(reader, job.table_full_name)
+    if table is not None and table.id == job.table_id:
+        return table
+    gone = dropped.find(reader, job.table_full_name, job.table_id)
+    if gone is None:
+        raise BucketError("TableNotFound", f"The table {job.table_name} is lost: the store was damaged.")
+    return gone.table
+
+
+def _begin(txn: Transaction, scope: str, id_: str) -> bool:
+    job = jobs.find(txn, scope, id_)
+    if job is None or job.status != "IN_PROGRESS":
+        return False
+    jobs.save(txn, msgspec.structs.replace(job, begun=True))
+    return True
+
+
+def _written(txn: Transaction, job: Export, writing: _Writing, written: DataObject, is_end: bool) -> bool:
+    """Store that an object was written; returns whether the export goes on."""
+    current = jobs.find(txn, job.scope, job.id)
+    if current is None or current.objects != job.objects or current.status != "IN_PROGRESS":
+        return False
+    jobs.keep_written(txn, job, job.objects, Written(*written))
+    partition, sort = writing.place
+    jobs.save(
+        txn,
+        msgspec.structs.replace(
+            current,
+            objects=job.objects + 1,
+            partition=partition,
+            sort=sort,
+            is_read=is_end,
+            items=current.items + written.items,
+            size_bytes=current.size_bytes + writing.size_bytes,
+        ),
+    )
+    return True
+
+
+def _complete(txn: Transaction, scope: str, id_: str, now: float) -> None:
+    job = jobs.find(txn, scope, id_)
+    if job is not None and job.status == "IN_PROGRESS":
+        _end(txn, msgspec.structs.replace(job, status="COMPLETED", ended=now), now)
+
+
+def _fail(txn: Transaction, scope: str, id_: str, error: BucketError, now: float) -> None:
+    job = jobs.find(txn, scope, id_)
+    if job is not None and job.status == "IN_PROGRESS":
+        failed = msgspec.structs.replace(
+            job, status="FAILED", ended=now, failure_code=error.code, failure_message=error.message
+        )
+        _end(txn, failed, now)
+
+
+def _end(txn: Transaction, job: Export, now: float) -> None:
+    """Store the end of an export, and let go of the table's history."""
+    jobs.save(txn, job)
+    table = catalog.find_full(txn, job.table_full_name)
+    if table is not None and table.id == job.table_id:
+        catalog.save(txn, recording.release(txn, table, job.hold, now))
+    else:
+        gone = dropped.find(txn, job.table_full_name, job.table_id)
+        if gone is not None:
+            dropped.release(txn, gone, job.hold)
+    fields = {"export": job.id, "table": job.table_name, "status": job.status, "items": job.items}
+    _log.info("export ended", extra={"fields": {**fields, "reason": job.failure_code or "done"}})
+
+
+def _summary(job: Export, layout: Layout, now: float) -> dict[str, object]:
+    export = exports.Export(
+        arn=job.arn(job.region, job.account_id),
+        table_arn=job.arn(job.region, job.account_id).rpartition("/export/")[0],
+        table_id=job.table_id,
+        start_time=_shown(job.started),
+        end_time=_shown(now),
+        bucket=job.bucket,
+        prefix=job.request.get("S3Prefix"),
+        sse_algorithm=job.request.get("S3SseAlgorithm") or "AES256",
+        sse_key=job.request.get("S3SseKmsKeyId"),
+        billed_bytes=billed(job),
+        items=job.items,
+        format=job.format,
+    )
+    if job.low is None:
+        return exports.full_summary(export, layout, _shown(job.time))
+    return exports.incremental_summary(
+        export, layout, _shown(job.from_time), _shown(job.to_time), job.view
+    )
+
+
+_BILLED_INCREMENTAL_MIN: Final = 10_000_000
+
+
+def billed(job: Export) -> int:
+    """The bytes that the service bills: of an incremental export 10 MB at least ([report] DDB-EXPORT-019)."""
+    return job.size_bytes if job.low is None else max(job.size_bytes, _BILLED_INCREMENTAL_MIN)
+
+
+def _shown(moment: float) -> str:
+    shown = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")
+
+
+def _raise(error: Exception, bite: Bite) -> bool:
+    raise error
+
+
+def _forget_old(engine: Engine, bite: Bite) -> bool:
+    """Remove the records of exports that ended long ago."""
+    oldest = bite.occasion.now - KEPT_SECONDS
+
+    def old(reader: Reader) -> list[Export]:
+        return [job for job in jobs.every(reader) if job.ended is not None and job.ended < oldest]
+
+    for job in engine.read(old):
+        engine.write(partial(jobs.forget, job=job))
+    return False
