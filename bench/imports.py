@@ -86,7 +86,7 @@ def megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def in_process(directory: Path, given: dict[str, Any], count: int) -> None:
+def in_process(directory: Path, given: dict[str, Any], count: int, *, exports: bool) -> None:
     with Database.open(directory / "data", settings=Settings(s3_dir=str(directory / "s3"))) as database:
         arn = database.execute("ImportTable", given)["ImportTableDescription"]["ImportArn"]
         before = megabytes()
@@ -99,6 +99,27 @@ def in_process(directory: Path, given: dict[str, Any], count: int) -> None:
             f"{count / took:,.0f} items/s, {used / count * 1e6:.1f} us of CPU an item, "
             f"memory {before:.0f} MiB before, {megabytes():.0f} MiB at most"
         )
+        if exports:
+            export(database, count)
+
+
+def export(database: Database, count: int) -> None:
+    """Export the table that was imported."""
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    request = {"TableName": "imported", "PointInTimeRecoverySpecification": recovery}
+    database.execute("UpdateContinuousBackups", request)
+    table_arn = database.execute("DescribeTable", {"TableName": "imported"})["Table"]["TableArn"]
+    given = {"TableArn": table_arn, "S3Bucket": BUCKET}
+    arn = database.execute("ExportTableToPointInTime", given)["ExportDescription"]["ExportArn"]
+    began, used = time.perf_counter(), time.process_time()
+    database.settle()
+    took, used = time.perf_counter() - began, time.process_time() - used
+    shown = database.execute("DescribeExport", {"ExportArn": arn})["ExportDescription"]
+    assert (shown["ExportStatus"], shown["ItemCount"]) == ("COMPLETED", count), shown
+    print(
+        f"exported: {count / took:,.0f} items/s, {used / count * 1e6:.1f} us of CPU an item, "
+        f"memory {megabytes():.0f} MiB at most"
+    )
 
 
 def through_a_server(directory: Path, given: dict[str, Any], count: int) -> None:
@@ -149,6 +170,7 @@ def main() -> None:
     parser.add_argument("--format", choices=("DYNAMODB_JSON", "ION", "CSV"), default="DYNAMODB_JSON")
     parser.add_argument("--compression", choices=("NONE", "GZIP"), default="NONE")
     parser.add_argument("--indexed", action="store_true", help="give the table a global index")
+    parser.add_argument("--export", action="store_true", help="export the table afterwards")
     parser.add_argument("--server", action="store_true", help="import through a server, beside a client")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="hashrange-imports-") as name:
@@ -158,8 +180,10 @@ def main() -> None:
         what = f"{options.items:,} items of {size // options.items} bytes, {options.format}, {form()}"
         print(what, end=": ", flush=True)
         given = request(options.format, options.compression, indexed=options.indexed)
-        run = through_a_server if options.server else in_process
-        run(directory, given, options.items)
+        if options.server:
+            through_a_server(directory, given, options.items)
+        else:
+            in_process(directory, given, options.items, exports=options.export)
 
 
 if __name__ == "__main__":

@@ -162,3 +162,32 @@ def test_an_import(
     table_arn = shown["ImportTableDescription"]["TableArn"]
     listed = json.loads(aws("dynamodb", "list-imports", "--table-arn", table_arn).stdout)
     assert [one["ImportArn"] for one in listed["ImportSummaryList"]] == [arn]
+
+
+def test_an_export(
+    aws: Aws, http_client: DynamoDBClient, name_table: Callable[..., str], buckets: Path
+) -> None:
+    """The guide's commands: `export-table-to-point-in-time`, its waiter, `list-exports`."""
+    music = name_table("Exported", http_client)
+    (buckets / "cli-exports").mkdir()
+    aws(
+        "dynamodb", "create-table", "--table-name", music, "--billing-mode", "PAY_PER_REQUEST",
+        "--attribute-definitions", "AttributeName=pk,AttributeType=S",
+        "--key-schema", "AttributeName=pk,KeyType=HASH",
+    )  # fmt: skip
+    aws("dynamodb", "put-item", "--table-name", music, "--item", '{"pk": {"S": "ALB25"}}')
+    aws(
+        "dynamodb", "update-continuous-backups", "--table-name", music,
+        "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=True",
+    )  # fmt: skip
+    table_arn = http_client.describe_table(TableName=music)["Table"]["TableArn"]
+    arn = aws(
+        "dynamodb", "export-table-to-point-in-time", "--table-arn", table_arn, "--s3-bucket", "cli-exports",
+        "--s3-prefix", "2020-Nov", "--query", "ExportDescription.ExportArn", "--output", "text",
+    ).stdout.strip()  # fmt: skip
+    http_client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig={"Delay": 1})
+    shown = json.loads(aws("dynamodb", "describe-export", "--export-arn", arn).stdout)["ExportDescription"]
+    assert (shown["ExportStatus"], shown["ItemCount"]) == ("COMPLETED", 1)
+    assert (buckets / "cli-exports" / shown["ExportManifest"]).exists()
+    listed = json.loads(aws("dynamodb", "list-exports", "--table-arn", table_arn).stdout)
+    assert [one["ExportArn"] for one in listed["ExportSummaries"]] == [arn]

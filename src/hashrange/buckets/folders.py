@@ -1,14 +1,14 @@
 """Buckets as folders of a directory: `<directory>/<bucket>/<key>`.
 
 An object is written to a temporary file in `<bucket>/.hashrange`, which no listing shows, made durable, and
-renamed: so a reader finds the whole object, or what was there before.
+renamed: so a reader finds the whole object, or what was there before. Two that write the same object at once
+would disturb each other; exports have keys of their own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +26,7 @@ from hashrange.buckets import (
 
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
+_NAME_BYTES: Final = 16
 
 
 class Folders:
@@ -63,10 +64,10 @@ class Folders:
         folder, path = self._folder(bucket), self._path(bucket, key)
         unfinished = folder / _UNFINISHED
         unfinished.mkdir(exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=unfinished)
-        made = Path(name)
+        # Its name follows from the key, so that what a killed process left is written over.
+        made = unfinished / hashlib.blake2b(key.encode(), digest_size=_NAME_BYTES).hexdigest()
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with made.open("wb") as file:
                 sink = _File(file)
                 yield sink
                 file.flush()
