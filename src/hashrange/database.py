@@ -68,7 +68,7 @@ from hashrange.tables.definitions import catalog, states
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
-from hashrange.workers import Workers, call_later, hold_up
+from hashrange.workers import Workers, call_later, call_now, hold_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ class Database:
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
-        self._deliver: Callable[[Callable[[], None]], None] = _call
+        self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
 
@@ -585,10 +585,6 @@ class _Told:
         if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
             charge(self.operation, self.caller, error.bill)
         self.done(None, error)
-
-
-def _call(callback: Callable[[], None]) -> None:
-    callback()
 
 
 def _unacknowledged(error: CommitError) -> InternalServerError:

@@ -3,7 +3,7 @@
 There are few threads, because Python code runs on one core at a time: the threads keep the event loop free,
 and make nothing faster. Work starts in the order in which it came. The caller sees to it that one client
 does not submit all the work. The threads are started with the first piece of work, so a program without long
-work has none. Beside them are `call_later` and `hold_up`, for programs without an event loop.
+work has none. Beside them are `call_now`, `call_later` and `hold_up`, for programs without an event loop.
 
 Refuses to know: what the work is.
 """
@@ -76,6 +76,11 @@ class Workers:
             task.abandon()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def call_now(callback: Callable[[], None]) -> None:
+    """Call `callback` on this thread."""
+    callback()
 
 
 def call_later(seconds: float, callback: Callable[[], None]) -> object:

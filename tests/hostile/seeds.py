@@ -19,6 +19,7 @@ MAIN = "hostile_main"
 PLAIN = "hostile_plain"
 OTHER = "hostile_other"
 BACKUP_REGION = "eu-west-1"
+_ARN = "arn:aws:dynamodb:us-east-1:000000000000"
 _REQUEST_BYTES_MAX = 20_000
 _TABLE_NAME = re.compile(rb'"TableName":"[^"]*"')
 _CONTROL_WORDS = ("settings", "advance", "region", "sweep")
@@ -390,6 +391,57 @@ REQUESTS: dict[str, list[Json]] = {
             ],
         },
     ],
+    "ImportTable": [
+        {
+            "ClientToken": "token",
+            "S3BucketSource": {"S3Bucket": "a-bucket", "S3BucketOwner": "000000000000", "S3KeyPrefix": "a/"},
+            "InputFormat": "CSV",
+            "InputFormatOptions": {"Csv": {"Delimiter": ";", "HeaderList": ["pk", "value"]}},
+            "InputCompressionType": "GZIP",
+            "TableCreationParameters": {
+                "TableName": "hostile_imported",
+                "AttributeDefinitions": _typed(pk="S", g="N"),
+                "KeySchema": _key(("pk", "HASH")),
+                "BillingMode": "PAY_PER_REQUEST",
+                "GlobalSecondaryIndexes": [
+                    {
+                        "IndexName": "by-g",
+                        "KeySchema": _key(("g", "HASH")),
+                        "Projection": {"ProjectionType": "ALL"},
+                    }
+                ],
+            },
+        }
+    ],
+    "DescribeImport": [{"ImportArn": f"{_ARN}:table/{MAIN}/import/01791506763707-476754e8"}],
+    "ListImports": [{"TableArn": f"{_ARN}:table/{MAIN}", "PageSize": 3, "NextToken": "30" * 56}],
+    "ExportTableToPointInTime": [
+        {
+            "TableArn": f"{_ARN}:table/{OTHER}",
+            "S3Bucket": "a-bucket",
+            "S3Prefix": "a/",
+            "ClientToken": "token",
+            "ExportFormat": "ION",
+            "FilterSpecification": {
+                "FilterExpression": "#a = :a",
+                "ProjectionExpression": "#a, b[1].c",
+                "ExpressionAttributeNames": {"#a": "a"},
+                "ExpressionAttributeValues": {":a": {"N": "1"}},
+            },
+        },
+        {
+            "TableArn": f"{_ARN}:table/{PLAIN}",
+            "S3Bucket": "a-bucket",
+            "ExportType": "INCREMENTAL_EXPORT",
+            "IncrementalExportSpecification": {
+                "ExportFromTime": 1_700_000_000,
+                "ExportToTime": 1_700_003_600,
+                "ExportViewType": "NEW_IMAGE",
+            },
+        },
+    ],
+    "DescribeExport": [{"ExportArn": f"{_ARN}:table/{MAIN}/export/01791506763707-476754e8"}],
+    "ListExports": [{"TableArn": f"{_ARN}:table/{MAIN}", "MaxResults": 3, "NextToken": "30" * 12}],
     "TagResource": [
         {
             "ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}",

@@ -136,6 +136,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStreams"}
 ELSEWHERE |= {"DescribeStream", "GetShardIterator", "GetRecords"}
 ELSEWHERE |= {"ImportTable", "DescribeImport", "ListImports"}
+ELSEWHERE |= {"ExportTableToPointInTime", "DescribeExport", "ListExports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
 
 

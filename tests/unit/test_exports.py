@@ -24,6 +24,7 @@ from hashrange.errors import (
 )
 from hashrange.interchange import ion
 from hashrange.interchange.rows import Bad
+from hashrange.operations.targets import targets
 from hashrange.tables.definitions import catalog
 from hashrange.tables.exports import work
 from hashrange.values import admit_item
@@ -464,3 +465,10 @@ def test_a_caller_of_another_region_sees_arns_of_its_own(world: Exports) -> None
     caller = Caller("eu-west-1", "123456789012")
     shown = world("DescribeExport", caller, ExportArn=arn)["ExportDescription"]
     assert shown["ExportArn"].startswith("arn:aws:dynamodb:eu-west-1:123456789012:table/music/export/")
+
+
+def test_fault_rules_find_the_table_of_each_request() -> None:
+    request = {"TableCreationParameters": {"TableName": "music"}}
+    assert [one.table for one in targets("ImportTable", request)] == ["music"]
+    for name, arn in (("TableArn", ARN), ("ExportArn", f"{ARN}/export/x"), ("ImportArn", f"{ARN}/import/x")):
+        assert [one.table for one in targets("DescribeExport", {name: arn})] == ["music"]

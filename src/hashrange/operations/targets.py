@@ -20,6 +20,7 @@ from hashrange.partiql.statements import Exists, Select
 Attributes = Mapping[str, Any]
 
 _TABLE_PART: Final = ":table/"
+_ARNS: Final = ("ResourceArn", "StreamArn", "ShardIterator", "TableArn", "ImportArn", "ExportArn")
 _STATEMENTS: Final = ("Statements", "TransactStatements")
 
 
@@ -71,8 +72,10 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
         for name in ("SourceTableName", "SourceTableArn"):
             if name in request:
                 yield Target(name_in(request[name]))
+    elif "TableCreationParameters" in request:
+        yield Target(request["TableCreationParameters"]["TableName"])
     else:
-        for name in ("ResourceArn", "StreamArn", "ShardIterator"):
+        for name in _ARNS:
             if _TABLE_PART in request.get(name, ""):
                 yield Target(name_in(request[name]))
 
