@@ -103,6 +103,9 @@ def _prepared(name: str, port: int) -> list[bytes]:
     workload = WORKLOADS[name]
     for one in workload.tables:
         call(port, TABLES[one].create)
+        settled = TABLES[one].settled
+        if settled is not None:
+            call(port, settled)
         for request in loading(one):
             call(port, request)
 

@@ -164,6 +164,9 @@ def load_table(port: int, name: str) -> None:
         if described["Table"]["TableStatus"] == "ACTIVE":
             break
         time.sleep(0.02)
+    settled = shapes.TABLES[name].settled
+    if settled is not None:
+        call(port, settled)
     if "StreamSpecification" in shapes.TABLES[name].create.body:
         stream_arn(lambda request: call(port, request).body, name)
     if shapes.TABLES[name].is_large:

@@ -25,6 +25,7 @@ FEED = "bench_feed"
 WRITTEN = "bench_written"
 COUNTERS = "bench_counters"
 STREAMED = "bench_streamed"
+RECOVERABLE = "bench_recoverable"
 FOLLOWED = "bench_followed"
 LARGE = "bench_large"
 
@@ -54,11 +55,13 @@ BATCH_WRITE_SIZE = 25
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and the items it holds before any run; a large one is filled over several connections."""
+    """A table and the items it holds before any run; a large one is filled over several connections.
+    `settled` is a request that changes it before it is filled."""
 
     create: Request
     items: Callable[[], Iterator[Item]]
     is_large: bool = False
+    settled: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,16 @@ TABLES: dict[str, Table] = {
         COUNTERS, lambda: ({"pk": {"S": key}, "count": {"N": "0"}} for key in (HOT_COUNTER, *SPREAD_COUNTERS))
     ),
     STREAMED: _table(STREAMED, lambda: iter(()), stream=True),
+    RECOVERABLE: replace(
+        _table(RECOVERABLE, lambda: iter(())),
+        settled=Request(
+            "UpdateContinuousBackups",
+            {
+                "TableName": RECOVERABLE,
+                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+            },
+        ),
+    ),
     FOLLOWED: _table(FOLLOWED, lambda: (item(n, "followed") for n in range(ITEM_COUNT)), stream=True),
 }
 
@@ -452,6 +465,16 @@ WORKLOADS: dict[str, Workload] = {
             writes=True,
             written=_put_items,
             recorded=STREAMED,
+            baseline="put",
+        ),
+        Workload(
+            "put-pitr",
+            "the same on a table with point-in-time recovery",
+            (RECOVERABLE,),
+            _puts(RECOVERABLE),
+            _check_empty,
+            writes=True,
+            written=_put_items,
             baseline="put",
         ),
         Workload(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crash import api_level, storage_level
+from crash import api_level, history_level, storage_level
 
 
 class Level(NamedTuple):
@@ -18,4 +18,5 @@ class Level(NamedTuple):
 LEVELS = {
     "storage": Level(storage_level.run, storage_level.check),
     "api": Level(api_level.run, api_level.check),
+    "history": Level(history_level.run, history_level.check),
 }
