@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 import orjson
+import pytest
 
 from hashrange.database import Database
 from hashrange.errors import ServiceError, TransactionConflictException
@@ -111,7 +112,7 @@ def restore(database: Database, acknowledge: Acknowledge) -> None:
 
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and restore until killed."""
-    restoring.AT_ONCE = Limit(0)
+    pytest.MonkeyPatch().setattr(restoring, "AT_ONCE", Limit(0))  # until it is killed
     database = Database(EmbeddedEngine(directory, write_buffer_bytes=256 * 1024))
     prepare(database)
 
