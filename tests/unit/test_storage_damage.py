@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -331,6 +332,23 @@ def test_a_torn_tail_is_normal(data: Path, tail: bytes) -> None:
     begun = write_log([*records, records[-1] + bytes(3000)])
     log.write_bytes(begun[: log.stat().st_size + 1000] + tail)
     assert items_of(data) == set(range(ITEMS))
+
+
+def test_a_crash_right_after_the_start_that_followed_a_crash(data: Path) -> None:
+    """RocksDB begins a new log, and a crash comes before the MANIFEST lets go of the torn one."""
+    log = log_of(data)
+    records = records_of(log)
+    first, count = struct.unpack_from("<QI", records[-1].payload)
+    log.write_bytes(log.read_bytes() + write_log([records[-1].payload])[:30])
+    next_log = log.with_name(f"{int(log.stem) + 1:06}.log")
+    shutil.copytree(data, data.parent / "as before")
+    next_log.write_bytes(write_log([struct.pack("<QI", first + count, 0)]))
+    assert items_of(data) == set(range(ITEMS))
+    # A number is missing between the two logs: what was torn was acknowledged.
+    shutil.rmtree(data)
+    (data.parent / "as before").rename(data)
+    next_log.write_bytes(write_log([struct.pack("<QI", first + count + 2, 0)]))
+    assert_refused(data, "lost are 2 writes")
 
 
 def test_a_crash_of_the_machine_leaves_an_older_mark(data: Path) -> None:

@@ -11,6 +11,8 @@ acknowledged. Therefore:
 - A log that ends, or becomes unreadable, at or behind the mark has a torn tail, as a killed process or a
   crashed machine leaves it. This is no damage: the engine begins a batch only when the batch before it is
   durable, so only the last batch can be torn, and no client was told that it succeeded.
+- If another crash follows before the MANIFEST names the log of the new start, this log stays behind the torn
+  one. It begins with the number after the last one that can be read, so nothing is missing between them.
 - Logs that end before the mark have lost acknowledged writes.
 
 Nothing here changes a file.
@@ -144,12 +146,17 @@ def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, found: Exa
     reached = _Reached(manifest.last_sequence)
     last = b""
     for log in logs:
+        begins = True
         for entry in read_log(log.read_bytes()):
             if isinstance(entry, BadBytes):
                 if reached.doubt is None:
                     reached.doubt = (log.name, entry)
+                begins = False
                 continue
             first, end = _sequences(entry.payload)
+            if begins and first == reached.sequence + 1:
+                reached.doubt = None  # the torn tail of the log before
+            begins = False
             if first > reached.sequence + 1 or reached.doubt is not None:
                 before = batch_number(last) if last else 0
                 found.damage.append(_hole(log.name, reached, before, first, batch_number(entry.payload)))
