@@ -351,6 +351,35 @@ def test_a_crash_right_after_the_start_that_followed_a_crash(data: Path) -> None
     assert_refused(data, "lost are 2 writes")
 
 
+def manifest_of(data: Path) -> Path:
+    return data / "rocks" / (data / "rocks/CURRENT").read_text().strip()
+
+
+@pytest.mark.parametrize("tail", [bytes(300), bytes(150) + os.urandom(80), write_log([bytes(99)])[:50]])
+def test_edits_of_the_manifest_that_were_not_synced_are_normal(data: Path, tail: bytes) -> None:
+    """The disk kept the length of the file, and none or some of its last bytes."""
+    with manifest_of(data).open("ab") as file:
+        file.write(tail)
+    assert items_of(data) == set(range(ITEMS))
+
+
+def test_lost_edits_of_the_manifest_lose_nothing_in_silence(killed_store: Path, tmp_path: Path) -> None:
+    """The same zeros in the place of edits that count: what they name is missed."""
+    edits = records_of(manifest_of(killed_store))
+    outcomes = set()
+    for number, edit in enumerate(edits):
+        data = Path(shutil.copytree(killed_store, tmp_path / f"{number}"))
+        manifest = manifest_of(data)
+        content = manifest.read_bytes()
+        manifest.write_bytes(content[: edit.offset] + bytes(len(content) - edit.offset))
+        try:
+            assert items_of(data) == set(range(ITEMS))
+            outcomes.add("whole")
+        except StoreDamaged:
+            outcomes.add("refused")
+    assert "refused" in outcomes
+
+
 def test_a_crash_of_the_machine_leaves_an_older_mark(data: Path) -> None:
     """Then the end of the log is found by its records alone, and a hole is one all the same."""
     mark = read_mark(data)

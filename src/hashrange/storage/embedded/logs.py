@@ -23,7 +23,7 @@ from google_crc32c import value as crc32c
 
 BLOCK_BYTES: Final = 32 * 1024
 _header = Struct("<IHB")
-_HEADER_BYTES: Final = _header.size
+HEADER_BYTES: Final = _header.size
 CUT_SHORT: Final = "the file ends inside a record"
 _MASK_DELTA: Final = 0xA282EAD8
 _WORD: Final = 0xFFFF_FFFF
@@ -54,7 +54,7 @@ def read_log(data: bytes) -> Iterator[LogRecord | BadBytes]:
     size = len(data)
     while position < size:
         left = BLOCK_BYTES - position % BLOCK_BYTES
-        if left < _HEADER_BYTES:
+        if left < HEADER_BYTES:
             position += left
             continue
         payload, kind, found = _physical(data, position, left)
@@ -64,7 +64,7 @@ def read_log(data: bytes) -> Iterator[LogRecord | BadBytes]:
             parts = []
             position = _resume(data, position, left)
             continue
-        end = position + _HEADER_BYTES + len(payload)
+        end = position + HEADER_BYTES + len(payload)
         if kind in (_WHOLE, _FIRST):
             if parts and not cause:
                 bad, cause = start, "a record without its end"
@@ -99,10 +99,10 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
         rest, first = payload, True
         while first or rest:
             left = BLOCK_BYTES - len(log) % BLOCK_BYTES
-            if left < _HEADER_BYTES:
+            if left < HEADER_BYTES:
                 log += bytes(left)
                 left = BLOCK_BYTES
-            part, rest = rest[: left - _HEADER_BYTES], rest[left - _HEADER_BYTES :]
+            part, rest = rest[: left - HEADER_BYTES], rest[left - HEADER_BYTES :]
             if first:
                 kind = _FIRST if rest else _WHOLE
             else:
@@ -114,27 +114,27 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
 
 def _physical(data: bytes, position: int, left: int) -> tuple[bytes | None, int, str]:
     """The payload and type of the physical record at `position`; or None, and what is wrong there."""
-    end = position + _HEADER_BYTES
+    end = position + HEADER_BYTES
     if end > len(data):
         return None, 0, CUT_SHORT
     crc, length, kind = _header.unpack_from(data, position)
-    if length > left - _HEADER_BYTES or kind == 0:
+    if length > left - HEADER_BYTES or kind == 0:
         return None, 0, "no record begins here"
     end += length
     if end > len(data):
         return None, 0, CUT_SHORT
     if crc != _masked(crc32c(data[position + 6 : end])):
         return None, 0, "checksum mismatch"
-    return data[position + _HEADER_BYTES : end], kind, ""
+    return data[position + HEADER_BYTES : end], kind, ""
 
 
 def _resume(data: bytes, position: int, left: int) -> int:
     """The position at which reading goes on after a bad record."""
-    if position + _HEADER_BYTES <= len(data):
+    if position + HEADER_BYTES <= len(data):
         _, length, _ = _header.unpack_from(data, position)
-        behind: int = position + _HEADER_BYTES + length
-        rest = left - _HEADER_BYTES - length
-        if rest >= _HEADER_BYTES and _physical(data, behind, rest)[0] is not None:
+        behind: int = position + HEADER_BYTES + length
+        rest = left - HEADER_BYTES - length
+        if rest >= HEADER_BYTES and _physical(data, behind, rest)[0] is not None:
             return behind
     return position + left
 

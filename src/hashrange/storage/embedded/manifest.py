@@ -5,8 +5,10 @@ all numbers varints. Together they say which SST files are live, and which recor
 SST files hold already: logs numbered below `log_number` are not needed any more, and `last_sequence` is the
 highest sequence number of any record in an SST.
 
-A torn last edit is no damage: RocksDB was killed while it wrote this edit, and ignores it when it opens the
-store.
+Torn last edits are no damage: RocksDB was killed before it synced them, and ignores them when it opens the
+store. They are cut short; or a disk kept the length of the file and not its bytes, which are zeros then, and
+perhaps later bytes. If such bytes were edits that did count, files that they name are missing, or numbers
+between the SST files and the logs: `damage` finds out.
 
 Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 """
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hashrange.storage.embedded.logs import CUT_SHORT, BadBytes, LogRecord, read_log, write_log
+from hashrange.storage.embedded.logs import CUT_SHORT, HEADER_BYTES, BadBytes, LogRecord, read_log, write_log
 
 # The tags of an edit that are read here, and the layout of their fields.
 _COMPARATOR, _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 1, 2, 3, 4
@@ -88,7 +90,7 @@ def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
             cause = f"it holds an edit that is not understood: {error}"
             raise _damaged(manifest.name, BadBytes(found.offset, found.end, cause)) from None
         edits += 1
-    torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset :])
+    torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset : bad.offset + HEADER_BYTES])
     if not edits or not torn:
         raise _damaged(manifest.name, bad or BadBytes(0, 0, "it is empty"))
     return manifest
