@@ -22,12 +22,19 @@ STOP_SECONDS_MAX = 30.0
 _ENDPOINT = re.compile(r"https?://[^\s\"',]+?:[1-9]\d*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Server:
-    """A server that answers."""
+    """A server that answers. `killed`: the test killed it."""
 
     endpoint: str
     process: subprocess.Popen[str]
+    killed: bool = False
+
+    def kill(self) -> None:
+        """Kill the server by SIGKILL, and wait for its end."""
+        self.killed = True
+        self.process.kill()
+        self.process.wait()
 
 
 @contextmanager
@@ -35,7 +42,7 @@ def serving(*options: str) -> Iterator[Server]:
     """Run `hashrange serve OPTIONS` until the block ends, then stop it by SIGTERM.
 
     The server chooses its port unless the options say otherwise; the first line that it prints with an
-    endpoint says that it listens. A server that does not stop cleanly fails the test.
+    endpoint says that it listens. A server that does not stop cleanly, or ends by itself, fails the test.
     """
     port = () if "--port" in options else ("--port", "0")
     command = [sys.executable, "-m", "hashrange", "serve", *port, *options]
@@ -45,8 +52,11 @@ def serving(*options: str) -> Iterator[Server]:
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
-        yield Server(_wait_for_endpoint(lines), process)
-        if process.poll() is None:
+        server = Server(_wait_for_endpoint(lines), process)
+        yield server
+        if not server.killed:
+            code = process.poll()
+            assert code is None, f"the server ended by itself, with exit code {code}"
             process.send_signal(signal.SIGTERM)
             code = process.wait(STOP_SECONDS_MAX)
             assert code == 0, f"the server ended with exit code {code}"

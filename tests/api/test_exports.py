@@ -133,8 +133,7 @@ def test_a_killed_server_goes_on_with_an_export(tmp_path: Path) -> None:
                 arn = begun["ExportDescription"]["ExportArn"]
             for number in range(100 + 100 * kill):
                 client.put_item(TableName="table", Item={"pk": {"S": str(number * 31)}, "later": {"S": "x"}})
-            server.process.kill()
-            server.process.wait()
+            server.kill()
     with serving(*options) as server:
         client = boto3.client("dynamodb", **connection(server.endpoint))
         client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig={"Delay": 1})

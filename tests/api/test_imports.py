@@ -126,8 +126,7 @@ def test_a_killed_server_goes_on_with_an_import(tmp_path: Path) -> None:
                 if shown["ImportStatus"] != "IN_PROGRESS" or shown["ProcessedItemCount"] > kill * count // 4:
                     break
             seen.append(shown["ProcessedItemCount"])
-            server.process.kill()
-            server.process.wait()
+            server.kill()
     assert seen == sorted(seen)
     assert any(0 < number < count for number in seen)
     with serving(*options) as server:

@@ -176,15 +176,13 @@ def test_the_stream_folds_to_the_table_after_the_server_was_killed(tmp_path: Pat
     with serving(*options) as server:
         clients = triggers.connect(endpoint)
         create_tables(clients.dynamodb)
-        server.process.kill()
-        server.process.wait()
+        server.kill()
     chance = random.Random(5)
     with Load(lambda: triggers.connect(endpoint), seed=2).running() as load:
         for _ in range(max(3, KILLS // 3)):
             with serving(*options) as server:
                 load.wait_for(chance.randint(5, 60))
-                server.process.kill()
-                server.process.wait()
+                server.kill()
     with serving(*options):
         clients = triggers.connect(endpoint)
         table = {item["event"]["S"]: item for item in scan(clients.dynamodb, VIEWS)}
