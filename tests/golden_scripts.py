@@ -41,6 +41,7 @@ SCRIPTS = sorted([*(_GOLDEN / "operations").glob("*.txt"), *(_GOLDEN / "partiql"
 _REPEATED = re.compile(r"<(.)\*(\d+)>")
 _RUN = re.compile(r"([^ ])\1{59,}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_BACKUP = re.compile(r"(/backup/\d{14}-)(?!0{8})[0-9a-f]{8}")
 _ERROR = re.compile(r"[A-Z]\w+: ")
 _ANYTHING = "..."
 
@@ -52,7 +53,8 @@ def expand(text: str) -> str:
 
 def collapse(text: str) -> str:
     """The reverse of `expand`, with identifiers masked, which differ each time."""
-    return _UUID.sub("<uuid>", _RUN.sub(lambda found: f"<{found[1]}*{len(found[0])}>", text))
+    text = _UUID.sub("<uuid>", _RUN.sub(lambda found: f"<{found[1]}*{len(found[0])}>", text))
+    return _BACKUP.sub(r"\1<hex>", text)
 
 
 def request_of(lines: list[str]) -> tuple[str, Any]:

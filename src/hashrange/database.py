@@ -62,6 +62,7 @@ from hashrange.storage.api import (
 )
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
+from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
@@ -121,6 +122,8 @@ class Database:
         self.background = Background()
         self.imports = Importer(engine, settings)
         self.exports = Exporter(engine, settings, export_filter)
+        self.backups = Backuper(engine, settings, scope_of)
+        self._jobs = self.imports, self.exports, self.backups
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -411,8 +414,8 @@ class Database:
             lambda: states.end(self.engine, tables, occasion.now, self.settings),
             self.settings.sweep_seconds,
         )
-        more = self.imports.units, self.exports.units
-        return min(wait, sweeps.sweep(self.engine, occasion, self.background, *more))
+        units = [jobs.units for jobs in self._jobs]
+        return min(wait, sweeps.sweep(self.engine, occasion, self.background, *units))
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -420,22 +423,19 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. It copies no item.
-
-        Raises Unsupported (`storage.api`) for a database on disk.
-        """
+        """All tables, items and streams as they are now, for `restore`. It copies no item. Raises Unsupported
+        (`storage.api`) for a database on disk."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring back the state of `snapshot`, in microseconds, whatever was written since. It may be called
-        again and again. The clock is not moved.
+        """Bring back the state of `snapshot`, in microseconds and as often as is wanted; not the clock.
 
         Raises Unsupported (`storage.api`) for a database on disk.
         """
         self._rewinding().restore(snapshot)
         self.background.forget()
-        self.imports.forget()
-        self.exports.forget()
+        for jobs in self._jobs:
+            jobs.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -471,8 +471,8 @@ class Database:
         """
         self._workers.close()
         self.engine.close()
-        self.imports.forget()
-        self.exports.forget()
+        for jobs in self._jobs:
+            jobs.forget()
         self.clients.clear()
 
 

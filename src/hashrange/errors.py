@@ -25,6 +25,7 @@
     ├── TableAlreadyExistsException          TableInUseException
     ├── ContinuousBackupsUnavailableException  PointInTimeRecoveryUnavailableException
     ├── InvalidExportTimeException           InvalidRestoreTimeException
+    ├── BackupNotFoundException              BackupInUseException
     ├── InternalServerError                       500
     ├── ServiceUnavailable                        503
     └── AnswerLost                                no answer: a fault closed the connection
@@ -252,6 +253,14 @@ class ExportNotFoundException(ServiceError):
 
 
 class InvalidExportTimeException(ServiceError):
+    pass
+
+
+class BackupNotFoundException(ServiceError):
+    pass
+
+
+class BackupInUseException(ServiceError):
     pass
 
 

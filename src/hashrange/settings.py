@@ -41,6 +41,8 @@ class Settings:
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store for these buckets in place of folders: `aws`, or the URL of one that speaks S3's
         protocol. Credentials come from where boto3 finds them.
+    backup_dir: the directory of the backups' folders, which may be on another disk; the folder of a backup
+        that is put there from elsewhere is found, and can be restored.
     older_words: answer wrong requests in the words that the service had everywhere before June 2026, and in
         few regions since; programs that compare texts may need one or the other.
     """
@@ -60,9 +62,12 @@ class Settings:
     ttl_changes_limited: bool = False
     s3_dir: str = ""
     s3_endpoint: str = ""
+    backup_dir: str = ""
     older_words: bool = False
 
     def with_data_dir(self, path: str) -> Settings:
-        """The settings of a database in the directory `path`: its buckets are in `s3` there, if nothing else
-        is said."""
-        return self if self.s3_dir else replace(self, s3_dir=os.path.join(path, "s3"))
+        """The settings of a database in the directory `path`: its buckets are in `s3` there, and its backups
+        in `backups`, if nothing else is said."""
+        s3_dir = self.s3_dir or os.path.join(path, "s3")
+        backup_dir = self.backup_dir or os.path.join(path, "backups")
+        return replace(self, s3_dir=s3_dir, backup_dir=backup_dir)

@@ -135,6 +135,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 # These name their table by its ARN only, or make one, or name none.
 ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStreams"}
 ELSEWHERE |= {"DescribeStream", "GetShardIterator", "GetRecords"}
+ELSEWHERE |= {"CreateBackup", "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup"}
 ELSEWHERE |= {"ImportTable", "DescribeImport", "ListImports"}
 ELSEWHERE |= {"ExportTableToPointInTime", "DescribeExport", "ListExports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}

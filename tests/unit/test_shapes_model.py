@@ -37,6 +37,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
         (f"{place}[].KeySchema", "maximum"): (2, None, "[assumed] the same for a local index")
         for place in (
             "CreateTable.LocalSecondaryIndexes",
+            "RestoreTableFromBackup.LocalSecondaryIndexOverride",
             "RestoreTableToPointInTime.LocalSecondaryIndexOverride",
         )
     },
@@ -141,6 +142,8 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
         for place in (
             "CreateTable.ProvisionedThroughput",
             "CreateTable.GlobalSecondaryIndexes[].ProvisionedThroughput",
+            "RestoreTableFromBackup.ProvisionedThroughputOverride",
+            "RestoreTableFromBackup.GlobalSecondaryIndexOverride[].ProvisionedThroughput",
             "RestoreTableToPointInTime.ProvisionedThroughputOverride",
             "RestoreTableToPointInTime.GlobalSecondaryIndexOverride[].ProvisionedThroughput",
             "UpdateTable.ProvisionedThroughput",

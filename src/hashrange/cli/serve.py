@@ -60,7 +60,11 @@ tables, the clock) answers programs of this machine only; GET / on it lists its 
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
 # What texts are where they are not given.
-_DEFAULTS: Final = {"s3_dir": "s3 in the data directory; none in memory", "s3_endpoint": "none"}
+_DEFAULTS: Final = {
+    "s3_dir": "s3 in the data directory; none in memory",
+    "s3_endpoint": "none",
+    "backup_dir": "backups in the data directory; none in memory",
+}
 
 # The names of settings end in their unit, which becomes the metavar.
 _UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}

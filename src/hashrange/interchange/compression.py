@@ -57,6 +57,6 @@ class _Begun(io.RawIOBase):
         return read
 
 
-def gzip_writer(sink: Any) -> gzip.GzipFile:
+def gzip_writer(sink: Any, level: int = _LEVEL) -> gzip.GzipFile:
     """A stream that writes what it is given to `sink`, compressed; the same bytes for the same content."""
-    return gzip.GzipFile(filename="", fileobj=sink, mode="wb", compresslevel=_LEVEL, mtime=0)
+    return gzip.GzipFile(filename="", fileobj=sink, mode="wb", compresslevel=level, mtime=0)

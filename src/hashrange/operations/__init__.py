@@ -7,7 +7,7 @@
     replicas           the members of a global table
     exports            tables, or their changes, to the objects of a bucket
     imports            tables from the objects of a bucket
-    backups            the past of tables: recovery, restores
+    backups            the past of tables: recovery, backups, restores
     streams            read the changes of a table
     describe_service   the service's endpoints and limits
     context            the surroundings of a call, and an entry of the registry
@@ -75,9 +75,12 @@ REGISTRY: Final[dict[str, Operation]] = {
     ),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False, consumes=True),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True, consumes=True),
+    "CreateBackup": Operation(_late_import("backups.create_backup"), writes=True),
     "CreateTable": Operation(create_table.prepare, writes=True),
+    "DeleteBackup": Operation(_late_import("backups.delete_backup"), writes=True),
     "DeleteItem": Operation(delete_item.prepare, writes=True, consumes=True),
     "DeleteTable": Operation(delete_table.prepare, writes=True),
+    "DescribeBackup": Operation(_late_import("backups.describe_backup"), writes=False),
     "DescribeContinuousBackups": Operation(
         _late_import("backups.continuous_backups", "prepare_describe"), writes=False
     ),
@@ -106,12 +109,14 @@ REGISTRY: Final[dict[str, Operation]] = {
     "GetShardIterator": Operation(_late_import("streams.get_shard_iterator"), writes=False),
     "ImportTable": Operation(_late_import("imports.import_table"), writes=True),
     "ListExports": Operation(_late_import("exports.list_exports"), writes=False),
+    "ListBackups": Operation(_late_import("backups.list_backups"), writes=False),
     "ListImports": Operation(_late_import("imports.list_imports"), writes=False),
     "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),
     "ListTagsOfResource": Operation(_late_import("tables.tags", "prepare_list"), writes=False),
     "PutItem": Operation(put_item.prepare, writes=True, consumes=True),
     "Query": Operation(query.prepare, writes=False, consumes=True),
+    "RestoreTableFromBackup": Operation(_late_import("backups.restore_from_backup"), writes=True),
     "RestoreTableToPointInTime": Operation(
         _late_import("backups.restore_to_point_in_time"), writes=True
     ),

@@ -20,7 +20,10 @@ from hashrange.partiql.statements import Exists, Select
 Attributes = Mapping[str, Any]
 
 _TABLE_PART: Final = ":table/"
-_ARNS: Final = ("ResourceArn", "StreamArn", "ShardIterator", "TableArn", "ImportArn", "ExportArn")
+_ARNS: Final = (
+    *("ResourceArn", "StreamArn", "ShardIterator", "TableArn"),
+    *("ImportArn", "ExportArn", "BackupArn"),
+)
 _STATEMENTS: Final = ("Statements", "TransactStatements")
 
 

@@ -1,8 +1,9 @@
-"""Requests about the past of tables: recovery and restores."""
+"""Requests about the past of tables: recovery, backups and restores."""
 
 from typing import Final
 
-from hashrange.shapes.members import TABLE_ARN, TABLE_NAME
+from hashrange.limits import LIST_BACKUPS_MAX
+from hashrange.shapes.members import LONG_ARN, TABLE_ARN, TABLE_NAME
 from hashrange.shapes.table_parts import (
     BILLING_MODE,
     GLOBAL_SECONDARY_INDEX_LIST,
@@ -12,7 +13,16 @@ from hashrange.shapes.table_parts import (
     SSE_SPECIFICATION,
     VECTOR_INDEX_LIST,
 )
-from hashrange.shapes.vocabulary import BOOLEAN, TIMESTAMP, String, Structure, integer, required
+from hashrange.shapes.vocabulary import (
+    BOOLEAN,
+    NAME_PATTERN,
+    TIMESTAMP,
+    String,
+    Structure,
+    enum,
+    integer,
+    required,
+)
 
 DESCRIBE_CONTINUOUS_BACKUPS: Final = Structure(
     "DescribeContinuousBackupsInput", {"TableName": required(TABLE_ARN)}
@@ -49,8 +59,45 @@ RESTORE_TABLE_TO_POINT_IN_TIME: Final = Structure(
     },
 )
 
+CREATE_BACKUP: Final = Structure(
+    "CreateBackupInput",
+    {"TableName": required(TABLE_ARN), "BackupName": required(String(3, 255, NAME_PATTERN))},
+)
+DELETE_BACKUP: Final = Structure("DeleteBackupInput", {"BackupArn": required(LONG_ARN)})
+DESCRIBE_BACKUP: Final = Structure("DescribeBackupInput", {"BackupArn": required(LONG_ARN)})
+LIST_BACKUPS: Final = Structure(
+    "ListBackupsInput",
+    {
+        "TableName": TABLE_ARN,
+        "Limit": integer(1, LIST_BACKUPS_MAX),
+        "TimeRangeLowerBound": TIMESTAMP,
+        "TimeRangeUpperBound": TIMESTAMP,
+        "ExclusiveStartBackupArn": LONG_ARN,
+        "BackupType": enum("USER", "SYSTEM", "AWS_BACKUP", "ALL"),
+    },
+)
+RESTORE_TABLE_FROM_BACKUP: Final = Structure(
+    "RestoreTableFromBackupInput",
+    {
+        "TargetTableName": required(TABLE_NAME),
+        "BackupArn": required(LONG_ARN),
+        "BillingModeOverride": BILLING_MODE,
+        "GlobalSecondaryIndexOverride": GLOBAL_SECONDARY_INDEX_LIST,
+        "LocalSecondaryIndexOverride": LOCAL_SECONDARY_INDEX_LIST,
+        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT,
+        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT,
+        "SSESpecificationOverride": SSE_SPECIFICATION,
+        "VectorIndexOverride": VECTOR_INDEX_LIST,
+    },
+)
+
 OPERATIONS: Final = {
+    "CreateBackup": CREATE_BACKUP,
+    "DeleteBackup": DELETE_BACKUP,
+    "DescribeBackup": DESCRIBE_BACKUP,
     "DescribeContinuousBackups": DESCRIBE_CONTINUOUS_BACKUPS,
+    "ListBackups": LIST_BACKUPS,
+    "RestoreTableFromBackup": RESTORE_TABLE_FROM_BACKUP,
     "RestoreTableToPointInTime": RESTORE_TABLE_TO_POINT_IN_TIME,
     "UpdateContinuousBackups": UPDATE_CONTINUOUS_BACKUPS,
 }

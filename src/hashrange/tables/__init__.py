@@ -5,6 +5,7 @@
     background   queues by time, builds, and the sweeps that do the background work
     history      what each item was before each change, while somebody needs a table's past
     exports      what a table was, or what changed, as objects of a bucket
+    backups      a table's items as of a moment, in files
     imports      tables that are made of the objects of a bucket
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has

@@ -16,12 +16,10 @@ import msgspec
 
 from hashrange.errors import (
     PointInTimeRecoveryUnavailableException,
-    TableAlreadyExistsException,
-    TableInUseException,
     TableNotFoundException,
     ValidationException,
 )
-from hashrange.operations.backups import overrides, recovery
+from hashrange.operations.backups import overrides, recovery, targets
 from hashrange.operations.context import Answer, Context, Request, WriteBody, scope_of, table_arn
 from hashrange.operations.tables import description
 from hashrange.storage.api import Reader, Transaction
@@ -77,7 +75,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         else:
             restored_to = float(moment)
             stamp = recovery.stamp_of(txn, table, hold, restored_to, now, settings)
-        _check_target(txn, target, context)
+        targets.check(txn, target, context)
         made = overrides.restored(
             table, request, context, target, table_id, lambda: catalog.new_space(txn)
         )
@@ -117,12 +115,3 @@ def _open(reader: Reader, source: _Source) -> Table:
     if table is None or table.restore is not None:
         raise TableNotFoundException(f"Table not found: {source.name}")
     return table
-
-
-def _check_target(reader: Reader, target: str, context: Context) -> None:
-    existing = catalog.find(reader, target, context.scope)
-    if existing is None:
-        return
-    if existing.restore is not None and existing.gone_at is None:
-        raise TableInUseException(f"Table: {target} is already being restored")  # [assumed] the words
-    raise TableAlreadyExistsException(f"Table already exists: {target}")

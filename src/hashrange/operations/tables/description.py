@@ -11,7 +11,7 @@ from hashrange.operations.context import Caller, stream_arn, table_arn
 from hashrange.operations.tables import throughput as throughput_rules
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import replicas
-from hashrange.tables.definitions.table import Index, KeySchema, Replica, Table, Throughput
+from hashrange.tables.definitions.table import Index, KeySchema, Replica, Restore, Table, Throughput
 
 # The other modes are for global tables of several accounts.
 _SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"
@@ -83,11 +83,7 @@ def describe(
             summary["LastUpdateDateTime"] = _moment(table.class_changed)
         shown["TableClassSummary"] = summary
     if table.restore is not None:
-        shown["RestoreSummary"] = {
-            "SourceTableArn": table.restore.source_arn,
-            "RestoreDateTime": _moment(table.restore.moment),
-            "RestoreInProgress": True,
-        }
+        shown["RestoreSummary"] = _restore(table.restore)
         for index in globals_:
             del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
     shown["DeletionProtectionEnabled"] = table.deletion_protection
@@ -97,6 +93,15 @@ def describe(
     elif table.settings_replication is not None:
         shown["GlobalTableSettingsReplicationMode"] = table.settings_replication
     return shown
+
+
+def _restore(restore: Restore) -> dict[str, Any]:
+    shown = {
+        "SourceTableArn": restore.source_arn,
+        "RestoreDateTime": _moment(restore.moment),
+        "RestoreInProgress": True,
+    }
+    return shown if restore.backup_arn is None else {"SourceBackupArn": restore.backup_arn, **shown}
 
 
 def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict[str, Any]:

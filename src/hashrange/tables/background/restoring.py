@@ -24,6 +24,7 @@ from hashrange.tables.definitions import catalog, dropped, states
 from hashrange.tables.definitions.table import Restore, Table
 from hashrange.tables.history import recording
 from hashrange.tables.history.past import Past
+from hashrange.tables.history.spans import STAMP_MAX
 from hashrange.tables.spaces import BACKFILL_SPACE
 
 
@@ -63,11 +64,12 @@ def source_of(reader: Reader, restore: Restore) -> Table:
 def look(reader: Reader, table: Table, restore: Restore, low: bytes, limit: Limit) -> Found:
     """The items that the source had, with their index entries, from the address `low` on."""
     source = source_of(reader, restore)
-    past = Past(reader, source, restore.stamp)
-    return builds.look(past, source.space, low, limit, partial(_derive, table))
+    # Nothing changes the items of a deleted table.
+    past = reader if restore.stamp == STAMP_MAX else Past(reader, source, restore.stamp)
+    return builds.look(past, source.space, low, limit, partial(derive, table))
 
 
-def _derive(
+def derive(
     table: Table, partition: bytes, sort: bytes, record: bytes
 ) -> tuple[bytes, list[tuple[int, indexes.Entry]], int]:
     """The record to write, the entries with their spaces, and the bytes that the item adds to its
@@ -127,6 +129,8 @@ def at_once(txn: Transaction, table: Table, restore: Restore) -> bool:
 def end(txn: Transaction, table: Table, restore: Restore, now: float) -> Table:
     """The table without its restore, whether that was completed or given up; lets go of the source."""
     builds.forget(txn, build_of(table))
+    if restore.backup is not None:
+        return msgspec.structs.replace(table, restore=None)  # a backup needs no hold
     source = catalog.find_full(txn, restore.source)
     if source is not None and source.id == restore.source_id:
         catalog.save(txn, recording.release(txn, source, hold_of(table), now))

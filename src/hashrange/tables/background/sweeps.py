@@ -100,7 +100,7 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
         yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
     if table.history is not None:
         yield Unit(f"history of {name}", partial(_tend_history, engine, name))
-    if table.restore is not None and table.gone_at is None:
+    if table.restore is not None and table.restore.backup is None and table.gone_at is None:
         yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id))
 
 
@@ -124,7 +124,7 @@ def _log_progress(event: str, fields: dict[str, str], before: float, after: floa
         _log.info(event, extra={"fields": {**fields, "percent": percent}})
 
 
-def _look(
+def look_in_parts(
     engine: Engine, bite: Bite, low: bytes, look: Callable[[Reader, bytes, Limit], builds.Found]
 ) -> builds.Found:
     """Look at a bite of items from the address `low` on, in parts, so that other threads can run in
@@ -165,7 +165,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return backfill.look(reader, table, index, low, limit)
 
-    found = _look(engine, bite, low, look)
+    found = look_in_parts(engine, bite, low, look)
 
     def body(txn: Transaction) -> tuple[float, float] | None:
         current = index_of(txn)
@@ -203,7 +203,7 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return expiry.look(reader, table, ttl, low, limit)
 
-    found = _look(engine, bite, low, look)
+    found = look_in_parts(engine, bite, low, look)
 
     def body(txn: Transaction) -> tuple[float, float] | None:
         current = table_of(txn)
@@ -399,7 +399,7 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return restoring.look(reader, table, restore, low, limit)
 
-    found = _look(engine, bite, low, look)
+    found = look_in_parts(engine, bite, low, look)
     occasion = bite.occasion
 
     def body(txn: Transaction) -> tuple[float, float] | None:

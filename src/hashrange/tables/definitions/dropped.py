@@ -11,6 +11,7 @@ of its history. Its indexes, its queue and its collections are gone. Nothing cha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -28,12 +29,14 @@ KEPT_SECONDS: Final = 35 * 24 * 3600.0
 
 class Dropped(msgspec.Struct, frozen=True):
     """A deleted table. `table` is its definition, with the holds of jobs that still read its history; `at` is
-    the time of the deletion (epoch seconds). `recoverable`: the items stay for 35 days, whether a job reads
-    them or not."""
+    the time of the deletion (epoch seconds); no two tables of the same name have the same millisecond.
+    `recoverable`: the items stay for 35 days, whether a job reads them or not. `readers` are the names of the
+    restores that read the items as they were at the end."""
 
     table: Table
     at: float
     recoverable: bool
+    readers: tuple[str, ...] = ()
 
     @property
     def expires(self) -> float:
@@ -60,6 +63,9 @@ def keep(txn: Transaction, table: Table, now: float) -> list[int]:
     kept = msgspec.structs.replace(
         table, history=history, ttl=None, stream=None, collection_space=0, gone_at=None
     )
+    moments = {round(one.at, 3) for one in of_name(txn, table.full_name)}
+    while round(now, 3) in moments:  # the clock may stand still
+        now += 0.001
     dropped = Dropped(kept, now, recoverable)
     save(txn, dropped)
     return spaces_of(dropped)
@@ -84,6 +90,14 @@ def find(reader: Reader, full_name: str, table_id: str) -> Dropped | None:
     return None if stored is None else _DECODE.decode(stored)
 
 
+def of_name(reader: Reader, full_name: str) -> Iterator[Dropped]:
+    """The deleted tables that had this full name."""
+    prefix = _place(full_name, "")
+    for _, stored in reader.scan(CATALOG_SPACE, DROPPED, prefix, successor(prefix)):
+        with suppress(msgspec.MsgspecError, ValueError):  # `every` tells of it
+            yield _DECODE.decode(stored)
+
+
 def every(reader: Reader, scope: str | None = None) -> Iterator[tuple[str, Dropped | Exception]]:
     """The deleted tables of a scope, or of all, with the names that they are stored under. One that cannot be
     decoded comes as the error."""
@@ -97,8 +111,17 @@ def every(reader: Reader, scope: str | None = None) -> Iterator[tuple[str, Dropp
             yield name, error
 
 
+def read_by(txn: Transaction, dropped: Dropped, name: str) -> None:
+    """Keep the items of a deleted table until `release`, for a restore with this name."""
+    save(txn, msgspec.structs.replace(dropped, readers=(*dropped.readers, name)))
+
+
 def release(txn: Transaction, dropped: Dropped, name: str) -> None:
     """Let go of a deleted table, by the name of a hold."""
+    if name in dropped.readers:
+        readers = tuple(one for one in dropped.readers if one != name)
+        _settle(txn, msgspec.structs.replace(dropped, readers=readers))
+        return
     history = dropped.table.history
     if history is None or history.hold(name) is None:
         return
@@ -109,8 +132,13 @@ def release(txn: Transaction, dropped: Dropped, name: str) -> None:
         for span in history.spans:
             txn.delete_space(span.space)
         history = None
-    dropped = msgspec.structs.replace(dropped, table=msgspec.structs.replace(dropped.table, history=history))
-    if history is None and not dropped.recoverable:
+    table = msgspec.structs.replace(dropped.table, history=history)
+    _settle(txn, msgspec.structs.replace(dropped, table=table))
+
+
+def _settle(txn: Transaction, dropped: Dropped) -> None:
+    """Store a deleted table, or remove it if nobody needs it any more."""
+    if dropped.table.history is None and not dropped.readers and not dropped.recoverable:
         forget(txn, dropped)
     else:
         save(txn, dropped)
@@ -138,10 +166,8 @@ def tend(txn: Transaction, full_name: str, table_id: str, now: float) -> None:
         return
     if dropped.at > now + BEHIND_SECONDS_MAX:
         save(txn, msgspec.structs.replace(dropped, at=now))
-    elif dropped.table.history is None:
-        forget(txn, dropped)
     else:
-        save(txn, msgspec.structs.replace(dropped, recoverable=False))
+        _settle(txn, msgspec.structs.replace(dropped, recoverable=False))
 
 
 def _place(full_name: str, table_id: str) -> bytes:

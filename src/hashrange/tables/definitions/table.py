@@ -136,7 +136,9 @@ class Restore(msgspec.Struct, frozen=True):
     """Where a table gets its items from, while it is being restored.
 
     `source` is the full name of the table that had them, `source_id` its id, `source_arn` its ARN as the
-    request gave it. The items are those at the stamp `stamp`; `moment` is its time (epoch seconds).
+    request gave it. The items are those at the stamp `stamp` (`STAMP_MAX`: those that a deleted table has);
+    `moment` is its time (epoch seconds). With `backup`, the id of a backup, they are those of its files, and
+    `backup_arn` is the ARN of a backup that the request gave.
     """
 
     source: str
@@ -144,6 +146,8 @@ class Restore(msgspec.Struct, frozen=True):
     source_arn: str
     stamp: int
     moment: float
+    backup: str | None = None
+    backup_arn: str | None = None
 
 
 class Table(msgspec.Struct, frozen=True, dict=True):

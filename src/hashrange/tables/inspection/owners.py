@@ -13,6 +13,7 @@ from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import (
     BACKFILL_SPACE,
+    BACKUP_SPACE,
     CATALOG_SPACE,
     EXPORT_SPACE,
     HOLD_SPACE,
@@ -33,6 +34,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (HOLD_SPACE, "the holds on items"),
         (IMPORT_SPACE, "the imports"),
         (EXPORT_SPACE, "the exports"),
+        (BACKUP_SPACE, "the backups"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

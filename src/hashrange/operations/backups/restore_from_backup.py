@@ -1,0 +1,96 @@
+"""RestoreTableFromBackup: a new table with the items of a backup.
+
+The new table is CREATING until the background has written all items (`tables.backups.work`). Files that are
+missing or cut off are found by the request. Files whose content is damaged are found while they are read; the
+new table is removed then.
+
+Source: API reference, RestoreTableFromBackup; ack-api-quirks DDB-BACKUP-010, DDB-TABLE-215 to 219, 273 to
+282.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from hashrange.errors import BackupInUseException, ServiceError, ValidationException
+from hashrange.operations.backups import description, names, overrides, targets
+from hashrange.operations.context import Answer, Context, Request, WriteBody, scope_of, table_arn
+from hashrange.operations.tables import description as tables
+from hashrange.storage.api import Transaction
+from hashrange.tables.background import restoring
+from hashrange.tables.backups import files, stored
+from hashrange.tables.backups.files import Damaged
+from hashrange.tables.backups.stored import Backup
+from hashrange.tables.definitions import catalog, dropped
+from hashrange.tables.definitions.dropped import Dropped
+from hashrange.tables.definitions.table import UNTIL_FILLED, Restore, Table
+from hashrange.tables.history.spans import STAMP_MAX
+
+_OTHER_REGION: Final = "Invalid Request: sseSpecificationOverride must be provided for cross-region restores"
+
+
+def prepare(request: Request, context: Context) -> WriteBody:
+    """The body of a RestoreTableFromBackup."""
+    name, target = names.parse(request["BackupArn"], context.caller), request["TargetTableName"]
+    if name.region != context.caller.region and request.get("SSESpecificationOverride") is None:
+        raise ValidationException(_OTHER_REGION)
+    overrides.check(request)
+    scope = scope_of(context.caller.account_id, name.region, context.settings)
+    table_id, now, settings = context.new_id(), context.now, context.settings
+
+    def body(txn: Transaction) -> Answer:
+        found = names.find(txn, name, scope)
+        targets.check(txn, target, context)
+        _check_at_rest(txn, found, name)
+        source = found.table if isinstance(found, Dropped) else _table_in(found, name, context)
+        made = overrides.restored(
+            source, request, context, target, table_id, lambda: catalog.new_space(txn)
+        )
+        restore = _restore_of(found, name, context)
+        made = msgspec.structs.replace(made, restore=restore, creating_until=UNTIL_FILLED)
+        shown = tables.describe(txn, made, context.caller, now, status="CREATING")
+        if isinstance(found, Dropped):
+            dropped.read_by(txn, found, restoring.hold_of(made))
+            if restoring.at_once(txn, made, restore):
+                made = restoring.completed(txn, made, restore, now, settings)
+        catalog.save(txn, made)
+        return {"TableDescription": shown}
+
+    return body
+
+
+def _check_at_rest(txn: Transaction, found: Backup | Dropped, name: names.Name) -> None:
+    if isinstance(found, Dropped):
+        in_use = bool(found.readers)
+    else:
+        in_use = stored.is_in_use(txn, found.id)
+        if found.status == "CREATING":
+            raise BackupInUseException(f"Backup is being created: {name.arn}")  # [assumed]
+    if in_use:
+        raise BackupInUseException(f"Backup is being used to restore another table: {name.arn}")
+
+
+def _table_in(backup: Backup, name: names.Name, context: Context) -> Table:
+    """The table that a backup keeps, if its files can be used as far as is known."""
+    folder = Path(context.settings.backup_dir, backup.folder)
+    try:
+        files.check_sizes(folder, files.read_manifest(folder))
+        return description.table_of(backup, context)
+    except (Damaged, OSError) as error:
+        reason = str(error)
+    except (ServiceError, msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
+        reason = f"the table in its manifest is none that can be made: {error}"
+    raise ValidationException(f"Backup {name.arn} cannot be restored: {reason}")
+
+
+def _restore_of(found: Backup | Dropped, name: names.Name, context: Context) -> Restore:
+    arn = table_arn(context.caller, name.table)
+    if isinstance(found, Dropped):
+        table = found.table
+        return Restore(table.full_name, table.id, arn, STAMP_MAX, found.at, backup_arn=name.arn)
+    return Restore(
+        found.table_full_name, found.table_id, arn, found.stamp, found.created, found.id, name.arn
+    )

@@ -1,0 +1,195 @@
+"""The folder of a backup.
+
+    manifest.json                the table, the counts, and a list of the files
+    data/00000001.json.gz        items, one a line: {"Item": {"id": {"S": "x"}}}, in the table's order
+    SHA256SUMS                   the SHA-256 of all of these, for `sha256sum -c SHA256SUMS`
+
+A folder is written beside its place, under a name with a dot before it, and gets its name when all of it is
+durable: a folder that is there is whole. Folders come from other machines as well, so nothing in them is
+believed before it is checked. `Damaged` says why a backup cannot be used; an OSError may pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+FORMAT: Final = "hashrange-backup"
+VERSION: Final = 1
+
+MANIFEST: Final = "manifest.json"
+_SUMS: Final = "SHA256SUMS"
+_DATA: Final = "data"
+_IS_DATA: Final = re.compile(r"data/[0-9]{8,}\.json\.gz").fullmatch
+_IS_ID: Final = re.compile(r"[0-9]{14,}-[0-9a-f]{8}").fullmatch
+_IS_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{3,255}").fullmatch
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+class Damaged(Exception):
+    """The files of a backup are not what was written, or are no backup of this program."""
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A file of items: its items, its bytes, its SHA-256 in hex, and the address of its first item in hex."""
+
+    name: str
+    items: int
+    bytes: int
+    sha256: str
+    first: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The manifest. `created` is the moment (epoch seconds); `bytes` is the size of all items."""
+
+    format: str
+    version: int
+    id: str
+    name: str
+    created: float
+    region: str
+    account_id: str
+    table: dict[str, Any]
+    items: int
+    bytes: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table."""
+        return str(self.table["SourceTableDetails"]["TableName"])
+
+
+class _Kind(msgspec.Struct):
+    format: str = ""
+    version: int = 0
+
+
+def partial_of(directory: Path, folder: str) -> Path:
+    """Where the folder of a backup is while it is being written."""
+    return directory / f".{folder}.partial"
+
+
+def data_name(number: int) -> str:
+    """The name of file number `number`, from 1 on."""
+    return f"{_DATA}/{number:08}.json.gz"
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest and the checksums, durably."""
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    _write(folder / MANIFEST, content)
+    sums = [f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n"]
+    sums += [f"{file.sha256}  {file.name}\n" for file in manifest.files]
+    _write(folder / _SUMS, "".join(sums).encode())
+    (folder / _DATA).mkdir(exist_ok=True)
+    sync_directory(folder / _DATA)
+    sync_directory(folder)
+
+
+def publish(partial: Path, folder: Path) -> None:
+    """Give a folder that is whole its name."""
+    partial.replace(folder)
+    sync_directory(folder.parent)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a backup. Raises `Damaged`; OSError if the folder is not there."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"The folder of the backup is missing: {folder}. Put it back.")
+    try:
+        content, sums = (folder / MANIFEST).read_bytes(), (folder / _SUMS).read_text("ascii", "replace")
+    except FileNotFoundError as error:
+        raise Damaged(f"{error.filename} is missing: the folder is no backup, or not all of one.") from None
+    try:
+        kind = msgspec.json.decode(content, type=_Kind)
+    except msgspec.MsgspecError:
+        kind = _Kind()
+    if kind.format != FORMAT:
+        raise Damaged(f"{folder / MANIFEST} is not the manifest of a backup of Hashrange.")
+    if kind.version != VERSION:
+        raise Damaged(
+            f"{folder / MANIFEST} has the version {kind.version}; this program reads version {VERSION}. Use "
+            "the program that wrote the backup, or a newer one."
+        )
+    if f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}" not in sums.splitlines():
+        raise Damaged(f"{folder / MANIFEST} does not have the SHA-256 that {_SUMS} says.")
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+        is_sound = _is_sound(manifest)
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+        raise Damaged(f"{folder / MANIFEST} cannot be read: {error}") from None
+    if not is_sound:
+        raise Damaged(f"{folder / MANIFEST} names a table, an id or files that no backup has.")
+    return manifest
+
+
+def _is_sound(manifest: Manifest) -> bool:
+    names = [file.name for file in manifest.files]
+    return (
+        _IS_ID(manifest.id) is not None
+        and _IS_NAME(manifest.table_name) is not None
+        and all(_IS_DATA(name) for name in names)
+        and len(set(names)) == len(names)
+        and all(bytes.fromhex(file.first) or True for file in manifest.files)
+        and sum(file.items for file in manifest.files) == manifest.items
+    )
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Find out in short time whether files are missing, or cut off. Raises `Damaged`."""
+    for file in manifest.files:
+        try:
+            size = (folder / file.name).stat().st_size
+        except FileNotFoundError:
+            raise Damaged(f"{folder / file.name} is missing.") from None
+        if size != file.bytes:
+            raise Damaged(f"{folder / file.name} has {size} bytes, and not {file.bytes}.")
+
+
+def check_content(folder: Path, file: DataFile, pause: Callable[[], None]) -> None:
+    """Compare a file with its checksum. Raises `Damaged`."""
+    digest = hashlib.sha256()
+    try:
+        with (folder / file.name).open("rb") as source:
+            while chunk := source.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                pause()
+    except FileNotFoundError:
+        raise Damaged(f"{folder / file.name} is missing.") from None
+    if digest.hexdigest() != file.sha256:
+        raise Damaged(f"{folder / file.name} does not have the SHA-256 that the manifest says.")
+
+
+def make_directories(paths: Iterable[Path]) -> None:
+    """Make directories where they are missing, durably."""
+    for path in paths:
+        if not path.is_dir():
+            make_directories([path.parent])
+            path.mkdir(exist_ok=True)
+            sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    if os.name == "nt":
+        return  # directories cannot be synced there
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
