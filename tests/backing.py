@@ -22,7 +22,8 @@ _ANYONE: Final = Caller()
 TABLE: Final[dict[str, Any]] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": kind} for name, kind in (("pk", "S"), ("sk", "N"), ("v", "N"))
+        {"AttributeName": name, "AttributeType": kind}
+        for name, kind in (("pk", "S"), ("sk", "N"), ("v", "N"))
     ],
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
     "GlobalSecondaryIndexes": [
@@ -35,7 +36,10 @@ TABLE: Final[dict[str, Any]] = {
     "LocalSecondaryIndexes": [
         {
             "IndexName": "local",
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "v", "KeyType": "RANGE"}],
+            "KeySchema": [
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "v", "KeyType": "RANGE"},
+            ],
             "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["text"]},
         }
     ],

@@ -109,9 +109,10 @@ def http_streams(endpoint: str) -> Iterator[DynamoDBStreamsClient]:
 
 
 @pytest.fixture(scope="session")
-def in_process_database(buckets: Path) -> Iterator[Database]:
+def in_process_database(buckets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """A database in this process, in memory, on which every body runs several times."""
-    database = Database(Reruns(MemoryEngine()), settings=Settings(s3_dir=str(buckets)))
+    backups = str(tmp_path_factory.mktemp("backups"))
+    database = Database(Reruns(MemoryEngine()), settings=Settings(s3_dir=str(buckets), backup_dir=backups))
     yield database
     database.close()
 

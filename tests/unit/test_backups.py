@@ -100,8 +100,9 @@ def test_ordinary_tools_read_a_backup(world: World, small_files: None) -> None:
     for file in manifest["files"]:
         content = (folder / file["name"]).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
-    checked = subprocess.run(["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=folder, check=True,
-                             capture_output=True)
+    checked = subprocess.run(
+        ["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True
+    )
     assert checked.stdout.count(b": OK") == len(manifest["files"]) + 1
     assert [path.name for path in world.backups.iterdir()] == [folder.name]
 
@@ -109,7 +110,9 @@ def test_ordinary_tools_read_a_backup(world: World, small_files: None) -> None:
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.integers(0, 30), st.integers(0, 9)),
-        st.tuples(st.just("transact"), st.sets(st.integers(0, 30), min_size=2, max_size=5), st.integers(0, 9)),
+        st.tuples(
+            st.just("transact"), st.sets(st.integers(0, 30), min_size=2, max_size=5), st.integers(0, 9)
+        ),
         st.tuples(st.just("delete"), st.integers(0, 30)),
         st.tuples(st.just("backup")),
         st.tuples(st.just("sweep")),
@@ -139,8 +142,11 @@ def take(world: World, step: tuple[Any, ...], known: dict[str, list[Any]]) -> No
         case ("reopen",):
             world.reopen()
         case "recovery", on:
-            world("UpdateContinuousBackups", TableName="music",
-                  PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": on})
+            world(
+                "UpdateContinuousBackups",
+                TableName="music",
+                PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": on},
+            )
         case "advance", seconds:
             world.clock.advance(seconds)
             world.database.sweep()
@@ -187,9 +193,14 @@ def test_the_cut_is_exact_while_writers_work(world: World, small_files: None) ->
         while not stop.is_set():
             first, second = choice.sample(range(30), 2)
             changes = [
-                {"Update": {"TableName": "music", "Key": {name: item_of(n)[name] for name in ("pk", "sk")},
-                            "UpdateExpression": "ADD v :n",
-                            "ExpressionAttributeValues": {":n": {"N": str(amount)}}}}
+                {
+                    "Update": {
+                        "TableName": "music",
+                        "Key": {name: item_of(n)[name] for name in ("pk", "sk")},
+                        "UpdateExpression": "ADD v :n",
+                        "ExpressionAttributeValues": {":n": {"N": str(amount)}},
+                    }
+                }
                 for n, amount in ((first, -1), (second, 1))
             ]
             world("TransactWriteItems", TransactItems=changes)
@@ -405,8 +416,11 @@ def test_tables_that_are_deleted_at_the_same_moment_leave_a_backup_each(world: W
 
 def test_a_folder_of_another_machine(world: World, tmp_path: Path, small_files: None) -> None:
     other = World(tmp_path / "other", durable=True)
-    other.create("songs", SSESpecification={"Enabled": True},
-                 OnDemandThroughput={"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 50})
+    other.create(
+        "songs",
+        SSESpecification={"Enabled": True},
+        OnDemandThroughput={"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 50},
+    )
     other.fill(300, "songs")
     other.clock.advance(0.123)
     arn = other.backup("songs")
@@ -450,9 +464,12 @@ def test_backups_are_found_by_a_new_store(tmp_path: Path) -> None:
 def test_the_directory_lies_in_the_data_directory_if_nothing_is_said(tmp_path: Path) -> None:
     with Database.open(tmp_path / "data") as database:
         client = connect(database)
-        client.create_table(TableName="songs", BillingMode="PAY_PER_REQUEST",
-                            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-                            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+        client.create_table(
+            TableName="songs",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        )
         client.create_backup(TableName="songs", BackupName="first")
         database.settle()
         [folder] = (tmp_path / "data" / "backups").iterdir()
@@ -469,11 +486,17 @@ def test_a_database_in_memory_needs_a_directory() -> None:
 def test_in_process(tmp_path: Path) -> None:
     with hashrange.local(settings=Settings(backup_dir=str(tmp_path))) as database:
         client = database.client()
-        client.create_table(TableName="songs", BillingMode="PAY_PER_REQUEST",
-                            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-                            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+        client.create_table(
+            TableName="songs",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        )
         arn = client.create_backup(TableName="songs", BackupName="first")["BackupDetails"]["BackupArn"]
-        assert client.describe_backup(BackupArn=arn)["BackupDescription"]["BackupDetails"]["BackupName"] == "first"
+        assert (
+            client.describe_backup(BackupArn=arn)["BackupDescription"]["BackupDetails"]["BackupName"]
+            == "first"
+        )
 
 
 def test_pages_and_bounds(world: World) -> None:
@@ -502,9 +525,14 @@ def test_accounts_have_backups_of_their_own(tmp_path: Path) -> None:
     world = World(tmp_path, separate_accounts=True)
     mine, other = Caller(account_id="111111111111"), Caller(account_id="222222222222")
     for caller in (mine, other):
-        world("CreateTable", caller, TableName="songs", BillingMode="PAY_PER_REQUEST",
-              KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-              AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+        world(
+            "CreateTable",
+            caller,
+            TableName="songs",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        )
     world("PutItem", mine, TableName="songs", Item={"pk": {"S": "mine"}})
     arn = world("CreateBackup", mine, TableName="songs", BackupName="first")["BackupDetails"]["BackupArn"]
     world.database.settle()
