@@ -415,6 +415,28 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "DescribeImport": [{"ImportArn": f"{_ARN}:table/{MAIN}/import/01791506763707-476754e8"}],
     "ListImports": [{"TableArn": f"{_ARN}:table/{MAIN}", "PageSize": 3, "NextToken": "30" * 56}],
+    "CreateBackup": [{"TableName": MAIN, "BackupName": "nightly"}],
+    "DescribeBackup": [{"BackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8"}],
+    "DeleteBackup": [{"BackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8"}],
+    "ListBackups": [
+        {
+            "TableName": MAIN,
+            "Limit": 3,
+            "TimeRangeLowerBound": 1_700_000_000,
+            "TimeRangeUpperBound": 1_800_000_000.5,
+            "ExclusiveStartBackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8",
+            "BackupType": "ALL",
+        }
+    ],
+    "RestoreTableFromBackup": [
+        {
+            "TargetTableName": "hostile_restored",
+            "BackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8",
+            "BillingModeOverride": "PROVISIONED",
+            "ProvisionedThroughputOverride": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
+            "SSESpecificationOverride": {"Enabled": True},
+        }
+    ],
     "ExportTableToPointInTime": [
         {
             "TableArn": f"{_ARN}:table/{OTHER}",
