@@ -1,5 +1,7 @@
-"""Backups whose files are damaged, missing, foreign or cannot be written: RestoreTableFromBackup refuses them, or
-fails with the reason, and nothing is left half-done."""
+"""Backups whose files are damaged, missing, foreign or cannot be written.
+
+RestoreTableFromBackup refuses them, or fails with the reason, and nothing is left half-done.
+"""
 
 from __future__ import annotations
 
