@@ -7,8 +7,9 @@
     travel.undo("orders", [key], to=moment)                         write the old state of items back
 
 AWS has nothing like it. It reads the history that point-in-time recovery keeps, so it works for tables whose
-recovery is on, within their window. Tables are named as the admin plane names them: by their full names where
-accounts or regions are separate. Moments are epoch seconds, or datetimes.
+recovery is on, within their window. Where accounts or regions are separate, tables are named by their full
+names, as the admin plane names them, or as a caller names them: ``travel.of(caller)``. Moments are epoch
+seconds, or datetimes.
 
 Each call reads a page, on the calling thread; what it answers can be turned into JSON. An undo ends in
 `items.apply`, as every write does, so it changes indexes and leaves stream records.
@@ -30,7 +31,7 @@ from hashrange.encoding import PARTITION_BYTES
 from hashrange.errors import RESOURCE_NOT_FOUND, RequestViolation, ResourceNotFoundException
 from hashrange.operations import REGISTRY
 from hashrange.operations.backups import recovery
-from hashrange.operations.context import Caller, Context
+from hashrange.operations.context import Caller, Context, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.data import keys, records, writes
@@ -71,12 +72,27 @@ class Travel:
     """The past of the tables of one database. `clock` returns the database's clock."""
 
     def __init__(
-        self, engine: Engine, clock: Callable[[], Clock], settings: Settings, new_id: Callable[[], str]
+        self,
+        engine: Engine,
+        clock: Callable[[], Clock],
+        settings: Settings,
+        new_id: Callable[[], str],
+        scope: str = "",
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._settings = settings
         self._new_id = new_id
+        self._scope = scope
+
+    def of(self, caller: Caller) -> Travel:
+        """The same, for tables by the names that a caller has for them."""
+        scope = scope_of(caller.account_id, caller.region, self._settings)
+        return Travel(self._engine, self._clock, self._settings, self._new_id, scope)
+
+    def _named(self, table: str) -> str:
+        """The full name of a table."""
+        return f"{self._scope}/{table}" if self._scope and "/" not in table else table
 
     def read(self, operation: str, request: dict[str, Any], at: Moment) -> dict[str, Any]:
         """The answer that a GetItem, Query or Scan would have had at a moment.
@@ -86,7 +102,8 @@ class Travel:
         """
         if operation not in OPERATIONS:
             raise NoPast(f"{operation!r} does not read the past; {', '.join(OPERATIONS)} do.")
-        scope, name = _parted(str(request.get("TableName", "")))
+        full_name = self._named(str(request.get("TableName", "")))
+        scope, name = _parted(full_name)
         request = {**request, "TableName": name}
         shapes.check(operation, request, older=self._settings.older_words)
         if "IndexName" in request:
@@ -99,7 +116,6 @@ class Travel:
             body = REGISTRY[operation].prepare(request, context)
         except RequestViolation as error:
             raise shapes.spoken(operation, request, error, older=self._settings.older_words) from None
-        full_name = _full_name(scope, name)
         stamp = self._settle(full_name, at).stamp
 
         def as_of(reader: Reader) -> Any:
@@ -117,7 +133,7 @@ class Travel:
         The last one is what the item was when the window of the table begins; nobody is known to have made
         it. `Next` is the position of the next page, None at the end.
         """
-        now = self._clock().now()
+        now, table = self._clock().now(), self._named(table)
         at = self._settle(table, now)
         admit_item(key)
 
@@ -151,6 +167,7 @@ class Travel:
 
         `Next` is the position of the next page, None at the end.
         """
+        table = self._named(table)
         low = self._settle(table, since)
         high = self._settle(table, self._clock().now() if until is None else until)
 
@@ -181,6 +198,7 @@ class Travel:
             raise NoPast(f"{len(given)} keys are too many: one undo takes {KEYS_MAX} at most.")
         for key in given:
             admit_item(key)
+        table = self._named(table)
         at = self._settle(table, to)
         body = partial(_undo, full_name=table, given=given, stamp=at.stamp, occasion=self._occasion())
         return {"Undone": self._engine.write(body)}
@@ -190,6 +208,7 @@ class Travel:
 
         Writes go on between the bites, and are undone as well where they come first.
         """
+        table = self._named(table)
         at = self._settle(table, to)
         counts = {"restored": 0, "deleted": 0, "unchanged": 0}
         position: str | None = None
@@ -271,10 +290,6 @@ def _open(reader: Reader, full_name: str) -> Table:
 def _parted(full_name: str) -> tuple[str, str]:
     scope, _, name = full_name.rpartition("/")
     return scope, name
-
-
-def _full_name(scope: str, name: str) -> str:
-    return f"{scope}/{name}" if scope else name
 
 
 def _version(one: versions.Version) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hashrange
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock, show_moment
@@ -347,3 +348,17 @@ def test_the_past_is_not_loaded_with_the_database() -> None:
     code = "import sys, hashrange.database; print('hashrange.travel' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "False\n"
+
+
+def test_a_test_travels() -> None:
+    with hashrange.local() as database:
+        client = database.client()
+        database.create_table("orders", "pk")
+        client.update_continuous_backups(TableName="orders", PointInTimeRecoverySpecification=RECOVERY)
+        client.put_item(TableName="orders", Item={"pk": {"S": "a"}})
+        before = database.database.clock.now()
+        database.clock.advance(60)
+        client.delete_item(TableName="orders", Key={"pk": {"S": "a"}})
+        assert database.travel.read("Scan", {"TableName": "orders"}, before)["Count"] == 1
+        database.travel.undo_all("orders", before)
+        assert client.scan(TableName="orders")["Count"] == 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.testing.tables import Declaration
     from hashrange.testing.triggers import Positions, Start, Trigger
+    from hashrange.travel import Travel
 
 _ROUNDS_MAX: Final = 1_000
 
@@ -281,6 +282,11 @@ class LocalDatabase:
     def faults(self) -> Faults:
         """The fault rules of this database: ``with database.faults(hashrange.faults.throttle("Query")):``."""
         return self.database.faults
+
+    @property
+    def travel(self) -> Travel:
+        """The past of the tables whose point-in-time recovery is on: see docs/history.md."""
+        return self.database.travel.of(self.caller)
 
     def costs(self) -> Costs:
         """What each request costs while a block runs: ``with database.costs() as costs:``."""

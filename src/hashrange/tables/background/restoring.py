@@ -20,9 +20,9 @@ from hashrange.tables.background import builds
 from hashrange.tables.background.bites import AT_ONCE, Limit
 from hashrange.tables.background.builds import Build, Found
 from hashrange.tables.data import indexes, items, records
-from hashrange.tables.definitions import catalog, dropped, states
+from hashrange.tables.definitions import states
 from hashrange.tables.definitions.table import Restore, Table
-from hashrange.tables.history import recording
+from hashrange.tables.history import sources
 from hashrange.tables.history.past import Past
 from hashrange.tables.history.spans import STAMP_MAX
 from hashrange.tables.spaces import BACKFILL_SPACE
@@ -49,16 +49,13 @@ def cursor(reader: Reader, table: Table) -> bytes:
 
 def source_of(reader: Reader, restore: Restore) -> Table:
     """The source of a restore, also if it was deleted meanwhile. Raises `SourceLost`."""
-    table = catalog.find_full(reader, restore.source)
-    if table is not None and table.id == restore.source_id:
-        return table
-    gone = dropped.find(reader, restore.source, restore.source_id)
-    if gone is None:
+    table = sources.find(reader, restore.source, restore.source_id)
+    if table is None:
         raise SourceLost(
             f"Table {restore.source} with the id {restore.source_id}, which a table is restored from, is "
             "gone. Delete the table that is being restored."
         )
-    return gone.table
+    return table
 
 
 def look(reader: Reader, table: Table, restore: Restore, low: bytes, limit: Limit) -> Found:
@@ -131,13 +128,7 @@ def end(txn: Transaction, table: Table, restore: Restore, now: float) -> Table:
     builds.forget(txn, build_of(table))
     if restore.backup is not None:
         return msgspec.structs.replace(table, restore=None)  # a backup needs no hold
-    source = catalog.find_full(txn, restore.source)
-    if source is not None and source.id == restore.source_id:
-        catalog.save(txn, recording.release(txn, source, hold_of(table), now))
-    else:
-        gone = dropped.find(txn, restore.source, restore.source_id)
-        if gone is not None:
-            dropped.release(txn, gone, hold_of(table))
+    sources.release(txn, restore.source, restore.source_id, hold_of(table), now)
     return msgspec.structs.replace(table, restore=None)
 
 

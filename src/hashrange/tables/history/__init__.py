@@ -5,6 +5,7 @@
     past         a reader that shows a table's items as they were at a moment
     versions     the versions of one item, and the items that changed between two moments
     recording    begins and ends a history, and gives it a new span now and then
+    sources      the table that a job reads the past of, alive or deleted
 
 A change of an item (`tables.data.items.apply`) keeps the item's record from before the change, its *image*,
 under the stamp of its transaction:
