@@ -1,9 +1,11 @@
 """The `hashrange` command: the only reader of argv and the environment; it wires everything.
 
     serve       the server                     cli/serve.py
+    backup      back tables up                 cli/backup.py
     check       verify a data directory        cli/check.py
     import      items of files into a table    cli/importing.py
     migrate     bring an older directory over  cli/migrate.py
+    restore     tables of backups              cli/restore.py
     as-of       the past of a server's tables  cli/as_of.py
     clock       a running server's clock       cli/clock.py
     faults      a running server's faults      cli/faults.py
@@ -31,12 +33,14 @@ from hashrange import __version__, form
 
 _COMMANDS: Final = {
     "as-of": "Read the past of a running server's tables, and bring it back.",
+    "backup": "Back up tables of a running server.",
     "check": "Verify a data directory.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
     "faults": "List, add and remove a running server's fault rules.",
     "import": "Put the items of files into a table.",
     "migrate": "Bring a data directory of an older version over.",
+    "restore": "Make tables of backups.",
     "serve": "Run the server.",
     "stream": "Look at the changes of a table.",
     "trigger": "Run functions on the changes of a table.",

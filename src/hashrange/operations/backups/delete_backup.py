@@ -8,10 +8,9 @@ Source: API reference, DeleteBackup; ack-api-quirks DDB-BACKUP-005, 010, 015.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
 
+from hashrange.clock import show_moment
 from hashrange.errors import BackupInUseException, ValidationException
 from hashrange.operations.backups import description, names
 from hashrange.operations.context import Answer, Context, Request, WriteBody
@@ -29,7 +28,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if isinstance(found, Dropped):
             raise ValidationException(
                 "Invalid Request: User is not allowed to delete the system backup with arn "
-                f"{name.arn}. It will automatically expire on {_shown(found.expires)}"
+                f"{name.arn}. It will automatically expire on {show_moment(found.expires)}"
             )
         if stored.is_in_use(txn, found.id):
             raise BackupInUseException(f"Backup is being used to restore table: {name.arn}")
@@ -40,7 +39,3 @@ def prepare(request: Request, context: Context) -> WriteBody:
         return {"BackupDescription": description.describe(txn, deleted, name, context)}
 
     return body
-
-
-def _shown(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,7 +11,6 @@ The work is done on a thread, because it may take long.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange.clock import parse_moment
-from hashrange.errors import ResourceNotFoundException, ServiceError
-from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.aside import aside
 from hashrange.travel import NoPast, Travel
 
 _PAGE_MAX: Final = 1_000
@@ -114,34 +113,8 @@ def _limit(given: int) -> int:
 
 async def _answer(request: Request, work: Callable[[Travel], Any]) -> Response:
     """Do work on a thread, and answer what it returns."""
-    database = subject_of(request).database
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def tell(result: Any, error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        result: Any = None
-        failure: Exception | None = None
-        try:
-            result = work(database.travel)
-        except Exception as error:
-            failure = error
-        loop.call_soon_threadsafe(tell, result, failure)
-
-    database.start_aside(run)
     try:
-        return json(await done)
-    except ResourceNotFoundException as error:
-        raise HTTPException(404, str(error.message)) from None
-    except ServiceError as error:
-        raise HTTPException(400, f"{error.code}: {error.message}") from None
+        return json(await aside(request, lambda database: work(database.travel)))
     except NoPast as error:
         raise HTTPException(400, str(error)) from None
 

@@ -1,0 +1,95 @@
+"""Backups on the admin plane, for `hashrange backup` and `hashrange restore`.
+
+    GET  /backups    the backups, how far they are, and where their folders are
+    POST /backups    take a backup of a table
+    POST /restores   make a table of a backup
+
+Tables are named by their full names, as in `GET /tables`; a table is restored into the scope of its backup.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange.database import Caller, Database
+from hashrange.errors import BackupNotFoundException
+from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.aside import aside
+
+_SHARED: Final = ("", "*")
+
+
+class Backup(msgspec.Struct, forbid_unknown_fields=True):
+    """The table to back up, and the name of the backup."""
+
+    table: str
+    name: str
+
+
+class Restore(msgspec.Struct, forbid_unknown_fields=True):
+    """The id of the backup, and the name of the new table; without it, that of the table in the backup."""
+
+    backup: str
+    table: str | None = None
+
+
+async def _list(request: Request) -> Response:
+    def work(database: Database) -> dict[str, Any]:
+        directory = database.settings.backup_dir
+        shown = [one for one in database.backups.overview() if one["status"] != "DELETED"]
+        return {"directory": os.path.abspath(directory) if directory else None, "backups": shown}
+
+    return json(await aside(request, work))
+
+
+async def _back_up(request: Request) -> Response:
+    wanted = await read_json(request, Backup)
+
+    def work(database: Database) -> dict[str, Any]:
+        caller, table = _split(wanted.table)
+        given = {"TableName": table, "BackupName": wanted.name}
+        arn = database.execute("CreateBackup", given, caller)["BackupDetails"]["BackupArn"]
+        return {"backup": arn.rpartition("/")[2]}
+
+    return json(await aside(request, work))
+
+
+async def _restore(request: Request) -> Response:
+    wanted = await read_json(request, Restore)
+
+    def work(database: Database) -> dict[str, Any]:
+        found = next((one for one in database.backups.overview() if one["id"] == wanted.backup), None)
+        if found is None:
+            raise BackupNotFoundException(f"There is no backup with the id {wanted.backup}")
+        full_name = str(found["table"])
+        caller, table = _split(full_name)
+        arn = f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{table}/backup/{wanted.backup}"
+        target = wanted.table or table
+        given = {"TargetTableName": target, "BackupArn": arn}
+        database.execute("RestoreTableFromBackup", given, caller)
+        return {"table": full_name.removesuffix(table) + target}
+
+    return json(await aside(request, work))
+
+
+def _split(full_name: str) -> tuple[Caller, str]:
+    """A caller to whom a table belongs, and its name for that caller."""
+    scope, _, name = full_name.rpartition("/")
+    account_id, _, region = scope.partition("/")
+    anyone = Caller()
+    return Caller(
+        anyone.region if region in _SHARED else region,
+        anyone.account_id if account_id in _SHARED else account_id,
+    ), name
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/backups", "The backups: how far they are, and where their folders are.", _list),
+    Endpoint("POST", "/backups", "Take a backup of a table.", _back_up, takes=Backup),
+    Endpoint("POST", "/restores", "Make a table of a backup.", _restore, takes=Restore),
+)

@@ -1,0 +1,195 @@
+"""`hashrange backup` and `hashrange restore`, against a server: tables come back, here and elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.database import Caller, Database, Settings
+from hashrange.server import running
+
+pytestmark = pytest.mark.once
+
+
+class Server:
+    """A database with a server and its admin plane."""
+
+    def __init__(self, stack: ExitStack, **given: Any) -> None:
+        given = {"sweep_seconds": 0.05, **given}
+        self.database = stack.enter_context(Database.in_memory(settings=Settings(**given)))
+        admin = bind_admin(0)
+        self.url = f"http://127.0.0.1:{admin.socket.getsockname()[1]}"
+        stack.enter_context(running(self.database, admin=admin))
+
+    def run(self, *arguments: object) -> Result:
+        return CliRunner().invoke(main, [*map(str, arguments), "--admin-url", self.url])
+
+    def done(self, *arguments: object) -> str:
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def fill(self, table: str, count: int = 20, caller: Caller = Caller()) -> None:  # noqa: B008 (immutable)
+        self.database.execute(
+            "CreateTable",
+            {
+                "TableName": table,
+                "BillingMode": "PAY_PER_REQUEST",
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            },
+            caller,
+        )
+        for number in range(count):
+            item = {"pk": {"S": f"{table} {number}"}}
+            self.database.execute("PutItem", {"TableName": table, "Item": item}, caller)
+
+    def scan(self, table: str, caller: Caller = Caller()) -> list[Any]:  # noqa: B008 (immutable)
+        found = orjson.loads(orjson.dumps(self.database.execute("Scan", {"TableName": table}, caller)))
+        items: list[Any] = found["Items"]
+        return items
+
+    def drop(self, table: str) -> None:
+        self.database.execute("DeleteTable", {"TableName": table})
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def server(stack: ExitStack, tmp_path: Path) -> Server:
+    return Server(stack, backup_dir=str(tmp_path / "backups"))
+
+
+def id_in(shown: str) -> str:
+    return shown.split()[1]
+
+
+def test_a_table_and_back(server: Server) -> None:
+    server.fill("songs")
+    before = server.scan("songs")
+    shown = server.done("backup", "songs", "--name", "first")
+    assert shown.split()[0] == "songs"
+    assert "first  AVAILABLE  20 items" in shown
+    assert server.done("backup", "--list") == shown
+    server.fill("other")
+    assert "restored 20 items" in server.done("restore", id_in(shown), "--to", "again")
+    assert server.scan("again") == before
+    taken = server.run("restore", id_in(shown))
+    assert (taken.exit_code, taken.stderr) == (1, "songs: a table with this name exists, and is left alone\n")
+    server.drop("songs")
+    server.done("restore", f"arn:aws:dynamodb:us-east-1:000000000000:table/songs/backup/{id_in(shown)}")
+    assert server.scan("songs") == before
+
+
+def test_the_whole_server_on_another_machine(server: Server, stack: ExitStack, tmp_path: Path) -> None:
+    for table in ("songs", "users"):
+        server.fill(table)
+    before = {table: server.scan(table) for table in ("songs", "users")}
+    server.done("backup", "--all", "--name", "all-of-it")
+    server.database.execute("PutItem", {"TableName": "songs", "Item": {"pk": {"S": "later"}}})
+    server.done("backup", "songs", "--name", "later")
+    other = Server(stack, backup_dir=str(tmp_path / "other"))
+    shown = other.done("restore", "--all", tmp_path / "backups", "--name", "all-of-it")
+    assert shown.count("restored 20 items") == 2
+    assert {table: other.scan(table) for table in before} == before
+    other.drop("songs")
+    [later] = [one for one in server.database.backups.overview() if one["name"] == "later"]
+    other.done("restore", later["folder"])
+    assert len(other.scan("songs")) == 21
+    for table in before:
+        other.drop(table)
+    assert other.done("restore", "--all").count("restored") == 2  # the newest of each
+    assert (len(other.scan("songs")), len(other.scan("users"))) == (21, 20)
+
+
+def test_tables_of_an_account(stack: ExitStack, tmp_path: Path) -> None:
+    server = Server(stack, backup_dir=str(tmp_path), separate_accounts=True)
+    caller = Caller(account_id="123456789012")
+    server.fill("songs", caller=caller)
+    shown = server.done("backup", "--all")
+    assert shown.startswith("123456789012/*/songs  ")
+    server.done("restore", id_in(shown), "--to", "again")
+    assert server.scan("again", caller) == server.scan("songs", caller)
+
+
+def test_without_waiting(server: Server) -> None:
+    server.fill("songs")
+    assert "is being written" in server.done("backup", "songs", "--no-wait")
+
+
+def test_a_damaged_folder_is_not_copied(server: Server, tmp_path: Path) -> None:
+    server.fill("songs")
+    server.done("backup", "songs")
+    [folder] = (tmp_path / "backups").iterdir()
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    [data] = (copy / "data").iterdir()
+    content = bytearray(data.read_bytes())
+    content[20] ^= 1
+    data.write_bytes(content)
+    server.database.execute("DeleteBackup", {"BackupArn": arn_of(server)})
+    server.database.settle()
+    result = server.run("restore", copy, "--to", "again")
+    assert result.exit_code == 1
+    assert "does not have the SHA-256" in result.stderr
+    assert list((tmp_path / "backups").iterdir()) == []
+    result = server.run("restore", tmp_path, "--to", "again")
+    assert "no backup, or not all of one" in result.stderr
+    result = server.run("restore", "--all", tmp_path / "backups")
+    assert "There is no such backup" in result.stderr
+
+
+def arn_of(server: Server) -> str:
+    [found] = server.database.execute("ListBackups", {})["BackupSummaries"]
+    return str(found["BackupArn"])
+
+
+def test_a_restore_that_is_given_up_is_told(server: Server, tmp_path: Path) -> None:
+    server.fill("songs")
+    shown = server.done("backup", "songs")
+    [data] = tmp_path.glob("backups/*/data/*")
+    content = bytearray(data.read_bytes())
+    content[20] ^= 1
+    data.write_bytes(content)
+    result = server.run("restore", id_in(shown), "--to", "again")
+    assert result.exit_code == 1
+    assert "again: not restored" in result.stderr
+    assert "does not have the SHA-256" in result.stderr
+    assert "damaged: " in server.done("backup", "--list")
+
+
+def test_wrong_command_lines_and_requests(server: Server, stack: ExitStack) -> None:
+    server.fill("songs")
+    for wrong in ("backup", "backup songs --all", "restore", "restore a b --to c", "restore --all --to c"):
+        assert server.run(*wrong.split()).exit_code == 2
+    for arguments, words in (
+        (["backup", "absent"], "Table not found: absent"),
+        (["backup", "songs", "--name", "a b"], "regular expression"),
+        (["restore", "01763812345678-1a2b3c4d"], "The server has no backup 01763812345678-1a2b3c4d"),
+        (["restore", "--all"], "There is no such backup"),
+    ):
+        result = server.run(*arguments)
+        assert result.exit_code == 1
+        assert words in result.stderr
+    without = Server(stack)
+    without.fill("songs")
+    assert "--backup-dir" in without.run("backup", "songs").stderr
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_without_a_server(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--all", "--admin-url", "http://127.0.0.1:9"])
+    assert result.exit_code == 1
+    assert "No admin plane answers" in result.output
