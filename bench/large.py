@@ -4,7 +4,10 @@ Each store is filled over HTTP, stopped and started again. Then both take the sa
 turn and several times, so that what else the machine does meanwhile strikes both: GetItem, PutItem over an
 existing item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random from the whole
 store. Printed are the load rate, the server's memory, the size on disk, how long the store took to open, the
-medians of the rates, and the ratios of the small store's to the large one's.
+medians of the rates, and the ratios of the small store's to the large one's. Each load first runs for
+`--warm-up` seconds, in which the caches fill; the rate of the first second of all shows a cold store.
+
+With `--keep DIRECTORY` the filled stores stay there, and the next run uses them again.
 """
 
 from __future__ import annotations
@@ -103,6 +106,7 @@ class Store:
     open_seconds: float = 0.0
     open_memory_bytes: int = 0
     memory_bytes: int = 0
+    cold_rate: float = 0.0
     rates: dict[str, float] = field(default_factory=dict)
     p99_us: dict[str, float] = field(default_factory=dict)
 
@@ -186,7 +190,9 @@ def _measure(both: list[_Opened], options: argparse.Namespace, note: Callable[[s
                 load = (f"http://{HOST}:{opened.started.port}/", directory / f"{name}.requests")
                 script = directory / "send.lua"
                 if not number:
-                    run_wrk(*load, script, options.connections, 1)
+                    cold = run_wrk(*load, script, options.connections, 1).requests_per_second
+                    opened.store.cold_rate = opened.store.cold_rate or cold
+                    run_wrk(*load, script, options.connections, options.warm_up)
                 outcome = run_wrk(*load, script, options.connections, options.seconds)
                 if outcome.status_errors or outcome.socket_errors:
                     raise LoadError(
@@ -218,14 +224,22 @@ def measure_stores(
     with ExitStack() as stack:
         filled: list[tuple[Store, Path]] = []
         for items in sizes:
-            directory = Path(tempfile.mkdtemp(prefix="hashrange-large-"))
-            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            if options.keep is None:
+                directory = Path(tempfile.mkdtemp(prefix="hashrange-large-"))
+                stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            else:
+                directory = options.keep.resolve() / f"{items}-items-of-{options.item_bytes}-bytes"
+                directory.mkdir(parents=True, exist_ok=True)
             store = Store(items)
-            note(f"{items:,} items of {options.item_bytes} bytes")
-            with running(server, directory) as started:
-                _load(started, store, options.item_bytes, note)
+            complete = directory / "filled"
+            if not complete.exists():
+                note(f"{items:,} items of {options.item_bytes} bytes")
+                shutil.rmtree(directory / "data", ignore_errors=True)
+                with running(server, directory) as started:
+                    _load(started, store, options.item_bytes, note)
+                note(f"  loaded at {store.load_items_per_second:,.0f} items/s")
+                complete.touch()
             store.disk_bytes = directory_bytes(directory / "data")
-            note(f"  loaded at {store.load_items_per_second:,.0f} items/s")
             filled.append((store, directory))
         both: list[_Opened] = []
         for store, directory in filled:
@@ -256,6 +270,7 @@ def render_stores(small: Store, large: Store) -> str:
             *(f"{store.memory_bytes / mebibyte:,.0f}" for store in (small, large)),
             "",
         ],
+        ["get, first second, requests/s", *(f"{store.cold_rate:,.0f}" for store in (small, large)), ""],
     ]
     for name in LOADS:
         rates = [f"{store.rates[name]:,.0f}" for store in (small, large)]
@@ -285,6 +300,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--item-bytes", type=int, default=500, metavar="N", help="the size of an item")
     parser.add_argument("--seconds", type=float, default=5, metavar="S", help="length of each measured run")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="measured runs of each load")
+    parser.add_argument("--warm-up", type=float, default=10, metavar="S", help="before each load")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep the stores")
     parser.add_argument("--connections", type=int, default=64, metavar="N", help="of the load generator")
     parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
     return parser

@@ -203,6 +203,13 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 )
 @_option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
 @_option(
+    "--cache-mib",
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="The most memory that the cache of data on disk takes.  "
+    "[default: an eighth of the memory, at least 128]",
+)
+@_option(
     "--region",
     default=Caller().region,
     callback=_matching(r"[a-z0-9-]{1,64}", "a region, as us-east-1 is"),
@@ -256,6 +263,7 @@ def command(
     admin_port: int | None,
     data_dir: Path | None,
     memory: bool,
+    cache_mib: int | None,
     region: str,
     account_id: str,
     log_format: str,
@@ -280,10 +288,7 @@ def command(
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
     descriptors.raise_limit()
-    try:
-        engine = _open(memory, data_dir or DEFAULT_DATA_DIR)
-    except StorageError as error:
-        raise click.ClickException(str(error)) from error
+    engine = _open(memory, data_dir or DEFAULT_DATA_DIR, cache_mib)
     database = _over(engine, _pick(Settings, limits), clock, None if memory else where)
     with ExitStack() as stack:
         stack.callback(database.close)
@@ -356,7 +361,7 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
     return settings(**{field.name: values[field.name] for field in fields(settings)})
 
 
-def _open(memory: bool, data_dir: Path) -> Engine:
+def _open(memory: bool, data_dir: Path, cache_mib: int | None) -> Engine:
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.
     if memory:
         from hashrange.storage.memory import MemoryEngine
@@ -365,7 +370,10 @@ def _open(memory: bool, data_dir: Path) -> Engine:
     from hashrange.storage.embedded import EmbeddedEngine
 
     os.umask(0o077)  # only the owner may read the files that RocksDB writes
-    return EmbeddedEngine(data_dir)
+    try:
+        return EmbeddedEngine(data_dir, cache_bytes=None if cache_mib is None else cache_mib * 1024 * 1024)
+    except StorageError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: str | None) -> Database:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from hashrange.errors import ValidationException
-from hashrange.limits import LIST_EXPORTS_DEFAULT
+from hashrange.limits import LIST_EXPORTS_PAGE_MAX
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.operations.exports import description
 from hashrange.storage.api import Reader
@@ -27,7 +27,7 @@ _IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a ListExports."""
     only = table_name(request["TableArn"], context.scope) if request.get("TableArn") else None
-    size = request.get("MaxResults") or LIST_EXPORTS_DEFAULT
+    size = request.get("MaxResults") or LIST_EXPORTS_PAGE_MAX
     token = request.get("NextToken")
     before = _id_in(token) if token is not None else None
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from hashrange.errors import ValidationException
-from hashrange.limits import LIST_IMPORTS_DEFAULT
+from hashrange.limits import LIST_IMPORTS_PAGE_MAX
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.operations.imports import description
 from hashrange.storage.api import Reader
@@ -25,7 +25,7 @@ _TOKEN_BYTES: Final = 56
 def prepare(request: Request, context: Context) -> ReadBody:
     """The body of a ListImports."""
     only = table_name(request["TableArn"], context.scope) if request.get("TableArn") else None
-    size = request.get("PageSize") or LIST_IMPORTS_DEFAULT
+    size = request.get("PageSize") or LIST_IMPORTS_PAGE_MAX
     token = request.get("NextToken")
     before = _id_in(token) if token is not None else None
 

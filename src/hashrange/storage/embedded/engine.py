@@ -27,6 +27,7 @@ from rocksdict import DbClosedError
 from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import CommitFault, Done, Reader, Stopped, StorageError, StoreClosed, Transaction
+from hashrange.storage.embedded import cache
 from hashrange.storage.embedded.bodies import ViewReader
 from hashrange.storage.embedded.commits import Commits
 from hashrange.storage.embedded.outcomes import Batch, Outcome, Waiter, tell
@@ -42,7 +43,10 @@ _QUEUED_BODIES_PER_TURN: Final = 64  # in one turn of the event loop
 
 
 class EmbeddedEngine:
-    """The store in `directory`, which is made if it is missing."""
+    """The store in `directory`, which is made if it is missing.
+
+    `cache_bytes` is the most that the cache of blocks takes; None: as much as `cache` finds right.
+    """
 
     name = "embedded"
 
@@ -50,12 +54,14 @@ class EmbeddedEngine:
         self,
         directory: str | Path,
         *,
-        cache_bytes: int = 128 * _MIB,
+        cache_bytes: int | None = None,
         write_buffer_bytes: int = 32 * _MIB,
         batch_bodies_max: int = 4_096,
         recent_bytes: int = 32 * _MIB,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
+        if cache_bytes is None:
+            cache_bytes = cache.cache_bytes(cache.memory_bytes())
         self._store = Store(Path(directory), cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
         self._commits = Commits(
             self._store, bodies_max=batch_bodies_max, recent_bytes=recent_bytes, run_queued=self._run_queued
