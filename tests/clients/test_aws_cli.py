@@ -191,3 +191,31 @@ def test_an_export(
     assert (buckets / "cli-exports" / shown["ExportManifest"]).exists()
     listed = json.loads(aws("dynamodb", "list-exports", "--table-arn", table_arn).stdout)
     assert [one["ExportArn"] for one in listed["ExportSummaries"]] == [arn]
+
+
+def test_a_backup(aws: Aws, http_client: DynamoDBClient, name_table: Callable[..., str]) -> None:
+    """The guide's commands: `create-backup`, `list-backups`, `restore-table-from-backup`, `delete-backup`."""
+    music, restored = name_table("Music", http_client), name_table("Restored", http_client)
+    aws(
+        "dynamodb", "create-table", "--table-name", music,
+        "--attribute-definitions", "AttributeName=Artist,AttributeType=S",
+        "--key-schema", "AttributeName=Artist,KeyType=HASH", "--billing-mode", "PAY_PER_REQUEST",
+    )  # fmt: skip
+    aws("dynamodb", "put-item", "--table-name", music, "--item", '{"Artist": {"S": "Acme Band"}}')
+    created = aws("dynamodb", "create-backup", "--table-name", music, "--backup-name", "MusicBackup")
+    arn = json.loads(created.stdout)["BackupDetails"]["BackupArn"]
+    while True:
+        listed = aws("dynamodb", "list-backups", "--table-name", music, "--max-items", "1")
+        [summary] = json.loads(listed.stdout)["BackupSummaries"]
+        assert summary["BackupArn"] == arn
+        if summary["BackupStatus"] == "AVAILABLE":
+            break
+    aws("dynamodb", "restore-table-from-backup", "--target-table-name", restored, "--backup-arn", arn)
+    aws("dynamodb", "wait", "table-exists", "--table-name", restored)
+    found = json.loads(aws("dynamodb", "scan", "--table-name", restored).stdout)
+    assert found["Items"] == [{"Artist": {"S": "Acme Band"}}]
+    described = json.loads(aws("dynamodb", "describe-backup", "--backup-arn", arn).stdout)["BackupDescription"]
+    assert described["SourceTableDetails"]["ItemCount"] == 1
+    aws("dynamodb", "delete-backup", "--backup-arn", arn)
+    refused = aws("dynamodb", "describe-backup", "--backup-arn", arn, fails=True)
+    assert "BackupNotFoundException" in refused.stderr
