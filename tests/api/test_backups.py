@@ -121,8 +121,7 @@ def test_a_killed_server_goes_on_with_a_backup_and_a_restore(tmp_path: Path) -> 
                 # Wait until something is written, and end it in the middle.
                 while status_of(client, arn) == "CREATING" and not any((tmp_path / "backups").glob(".*/*/*")):
                     pass
-            server.process.kill()
-            server.process.wait()
+            server.kill()
     assert kills > 0
     for kill in range(4):
         with serving(*options) as server:
@@ -136,8 +135,7 @@ def test_a_killed_server_goes_on_with_a_backup_and_a_restore(tmp_path: Path) -> 
                 if table["TableStatus"] == "ACTIVE" or table["ItemCount"] > kill * count // 4:
                     break
             halves += table["TableStatus"] == "CREATING"
-            server.process.kill()
-            server.process.wait()
+            server.kill()
     assert halves > 0
     with serving(*options) as server:
         client = boto3.client("dynamodb", **connection(server.endpoint))

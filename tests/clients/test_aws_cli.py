@@ -214,7 +214,8 @@ def test_a_backup(aws: Aws, http_client: DynamoDBClient, name_table: Callable[..
     aws("dynamodb", "wait", "table-exists", "--table-name", restored)
     found = json.loads(aws("dynamodb", "scan", "--table-name", restored).stdout)
     assert found["Items"] == [{"Artist": {"S": "Acme Band"}}]
-    described = json.loads(aws("dynamodb", "describe-backup", "--backup-arn", arn).stdout)["BackupDescription"]
+    shown = aws("dynamodb", "describe-backup", "--backup-arn", arn)
+    described = json.loads(shown.stdout)["BackupDescription"]
     assert described["SourceTableDetails"]["ItemCount"] == 1
     aws("dynamodb", "delete-backup", "--backup-arn", arn)
     refused = aws("dynamodb", "describe-backup", "--backup-arn", arn, fails=True)

@@ -1,15 +1,14 @@
 """The table that a backup is made of, and the hold on its history.
 
-The table may be deleted meanwhile; its items stay then until the backup has them (`definitions.dropped`).
+The table may be deleted meanwhile; its items stay then until the backup has them (`history.sources`).
 """
 
 from __future__ import annotations
 
 from hashrange.storage.api import Reader, StorageError, Transaction
 from hashrange.tables.backups.stored import Backup
-from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.history import recording
+from hashrange.tables.history import sources
 
 
 class SourceLost(StorageError):
@@ -23,10 +22,7 @@ def hold_of(id_: str) -> str:
 
 def table_of(reader: Reader, backup: Backup) -> Table:
     """The table of a backup, also if it was deleted meanwhile. Raises `SourceLost`."""
-    table = catalog.find_full(reader, backup.table_full_name)
-    if table is None or table.id != backup.table_id:
-        gone = dropped.find(reader, backup.table_full_name, backup.table_id)
-        table = gone.table if gone is not None else None
+    table = sources.find(reader, backup.table_full_name, backup.table_id)
     if table is None or table.history is None or table.history.hold(hold_of(backup.id)) is None:
         raise SourceLost(
             f"Table {backup.table_full_name} with the id {backup.table_id}, or its history, is gone, so that "
@@ -37,11 +33,4 @@ def table_of(reader: Reader, backup: Backup) -> Table:
 
 def release(txn: Transaction, backup: Backup, now: float) -> None:
     """Let go of the table."""
-    name = hold_of(backup.id)
-    table = catalog.find_full(txn, backup.table_full_name)
-    if table is not None and table.id == backup.table_id:
-        catalog.save(txn, recording.release(txn, table, name, now))
-        return
-    gone = dropped.find(txn, backup.table_full_name, backup.table_id)
-    if gone is not None:
-        dropped.release(txn, gone, name)
+    sources.release(txn, backup.table_full_name, backup.table_id, hold_of(backup.id), now)
