@@ -1,0 +1,83 @@
+"""The definitions of tables in backups: a restored table is as the table was, whatever it looked like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from backing import World
+from hashrange.tables.inspection.check import check
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path, durable=request.param == "embedded")
+    world.create()
+    yield world
+    assert list(check(world.database.engine)) == []
+    assert world.database.background.failing == {}
+    world.database.close()
+
+
+def table_with(**given: Any) -> dict[str, Any]:
+    return {"LocalSecondaryIndexes": None, "GlobalSecondaryIndexes": None, **given}
+
+
+PARTS = {"AttributeName": "v", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "HASH"}
+UNITS = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}
+INDEX: Any = {"IndexName": "several", "KeySchema": list(PARTS), "Projection": {"ProjectionType": "KEYS_ONLY"}}
+CEILINGS = {"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": 20}
+
+
+KEY_OF_OURS = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "mine"}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        table_with(GlobalSecondaryIndexes=[INDEX]),
+        table_with(
+            BillingMode="PROVISIONED",
+            ProvisionedThroughput=UNITS,
+            GlobalSecondaryIndexes=[INDEX | {"ProvisionedThroughput": UNITS}],
+        ),
+        table_with(
+            OnDemandThroughput=CEILINGS, GlobalSecondaryIndexes=[INDEX | {"OnDemandThroughput": CEILINGS}]
+        ),
+        table_with(GlobalSecondaryIndexes=[INDEX], SSESpecification=KEY_OF_OURS),
+    ],
+)
+def test_definitions_come_back(world: World, definition: dict[str, Any]) -> None:
+    world.create("defined", **definition)
+    world.fill(5, "defined")
+    world.restore(world.backup("defined"))
+    world.database.settle()
+    described = [world("DescribeTable", TableName=name)["Table"] for name in ("defined", "restored")]
+    shown = [orjson.dumps(one).decode().replace("restored", "defined") for one in described]
+    first, second = (orjson.loads(one) for one in shown)
+    del first["TableId"], second["TableId"]
+    assert first == second
+
+
+def test_a_table_whose_indexes_have_changed(world: World) -> None:
+    """An attribute that no index uses any more is no hindrance."""
+    world.fill(5)
+    world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-v"}}])
+    world.database.settle()
+    types = [{"AttributeName": "other", "AttributeType": "B"}]
+    create = {"IndexName": "new", "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
+              "Projection": {"ProjectionType": "ALL"}}  # fmt: skip
+    world("UpdateTable", TableName="music", AttributeDefinitions=types,
+          GlobalSecondaryIndexUpdates=[{"Create": create}])  # fmt: skip
+    while_filling = world.begin()
+    world.database.settle()
+    world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "new"}}])
+    world.database.settle()
+    for number, arn in enumerate([while_filling, world.backup()]):
+        world.restore(arn, f"restored-{number}")
+        world.database.settle()
+        assert world.rows(f"restored-{number}") == world.rows()
