@@ -11,21 +11,14 @@ are kept for 90 days after their end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from hashlib import blake2b
 from typing import Any, Final, Literal
 
 import msgspec
 
-from hashrange.encoding import successor
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.background.jobs import JobRecords
 from hashrange.tables.exports.exporter import JOB
 from hashrange.tables.spaces import EXPORT_SPACE
-
-_OBJECT: Final = b"export-object"
-_TOKEN: Final = b"export-token"
-_DIGEST_BYTES: Final = 24
-_NUMBER_BYTES: Final = 8
 
 Status = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
 
@@ -115,88 +108,26 @@ class Written(msgspec.Struct, frozen=True, array_like=True):
     key: str
 
 
-_ENCODE: Final = msgspec.json.Encoder()
-_DECODE: Final = msgspec.json.Decoder(Export)
+RECORDS: Final = JobRecords(
+    EXPORT_SPACE, Export, job=JOB, part=b"export-object", token=b"export-token"
+)
+find = RECORDS.find
+save = RECORDS.save
+newest_first = RECORDS.newest_first
+every = RECORDS.every
+damaged = RECORDS.damaged
+forget = RECORDS.forget
+by_token = RECORDS.by_token
+keep_token = RECORDS.keep_token
+
 _DECODE_WRITTEN: Final = msgspec.json.Decoder(Written)
-
-
-def _sort(scope: str, id_: str) -> bytes:
-    return f"{scope}/{id_}".encode()
-
-
-def find(reader: Reader, scope: str, id_: str) -> Export | None:
-    """The export with this id, or None."""
-    stored = reader.get(EXPORT_SPACE, JOB, _sort(scope, id_))
-    return _DECODE.decode(stored) if stored is not None else None
-
-
-def save(txn: Transaction, job: Export) -> None:
-    """Store an export, new or changed."""
-    txn.put(EXPORT_SPACE, JOB, _sort(job.scope, job.id), _ENCODE.encode(job))
-
-
-def newest_first(reader: Reader, scope: str, before: str | None = None) -> Iterator[Export]:
-    """The exports of a scope, the newest first, from the one before the id `before` on."""
-    low = f"{scope}/".encode()
-    high = _sort(scope, before) if before is not None else successor(low)
-    for _, stored in reader.scan(EXPORT_SPACE, JOB, low, high, reverse=True):
-        with suppress(msgspec.MsgspecError):  # `damaged` tells of it
-            yield _DECODE.decode(stored)
-
-
-def every(reader: Reader) -> Iterator[Export]:
-    """The exports of all scopes, without those of `damaged`."""
-    for _, stored in reader.scan(EXPORT_SPACE, JOB):
-        with suppress(msgspec.MsgspecError):
-            yield _DECODE.decode(stored)
-
-
-def damaged(reader: Reader) -> Iterator[tuple[str, Exception]]:
-    """The exports whose records cannot be decoded: scope and id, and the error."""
-    for sort, stored in reader.scan(EXPORT_SPACE, JOB):
-        try:
-            _DECODE.decode(stored)
-        except msgspec.MsgspecError as error:
-            yield sort.decode(errors="backslashreplace"), error
-
-
-def forget(txn: Transaction, job: Export) -> None:
-    """Remove an export with its objects' records and its token."""
-    txn.delete(EXPORT_SPACE, JOB, _sort(job.scope, job.id))
-    prefix = _sort(job.scope, job.id) + b"/"
-    for sort in [sort for sort, _ in txn.scan(EXPORT_SPACE, _OBJECT, prefix, successor(prefix))]:
-        txn.delete(EXPORT_SPACE, _OBJECT, sort)
-    if job.token is not None:
-        name = _token(job.scope, job.account_id, job.token)
-        if txn.get(EXPORT_SPACE, _TOKEN, name) == job.id.encode():
-            txn.delete(EXPORT_SPACE, _TOKEN, name)
 
 
 def keep_written(txn: Transaction, job: Export, number: int, written: Written) -> None:
     """Store that data object number `number` was written."""
-    sort = _sort(job.scope, job.id) + b"/" + number.to_bytes(_NUMBER_BYTES)
-    txn.put(EXPORT_SPACE, _OBJECT, sort, _ENCODE.encode(written))
+    RECORDS.keep_part(txn, job, number, written)
 
 
 def written(reader: Reader, job: Export) -> Iterator[Written]:
     """The data objects that were written, in their order."""
-    prefix = _sort(job.scope, job.id) + b"/"
-    for _, stored in reader.scan(EXPORT_SPACE, _OBJECT, prefix, successor(prefix)):
-        yield _DECODE_WRITTEN.decode(stored)
-
-
-def by_token(reader: Reader, scope: str, account_id: str, token: str) -> Export | None:
-    """The export that was begun with a token, or None."""
-    stored = reader.get(EXPORT_SPACE, _TOKEN, _token(scope, account_id, token))
-    return find(reader, scope, stored.decode()) if stored is not None else None
-
-
-def keep_token(txn: Transaction, job: Export) -> None:
-    """Remember the token of an export."""
-    if job.token is not None:
-        name = _token(job.scope, job.account_id, job.token)
-        txn.put(EXPORT_SPACE, _TOKEN, name, job.id.encode())
-
-
-def _token(scope: str, account_id: str, token: str) -> bytes:
-    return blake2b(f"{scope}\x00{account_id}\x00{token}".encode(), digest_size=_DIGEST_BYTES).digest()
+    return map(_DECODE_WRITTEN.decode, RECORDS.parts(reader, job))

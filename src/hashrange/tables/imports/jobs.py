@@ -11,22 +11,15 @@ are kept for 90 days after their end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from hashlib import blake2b
 from typing import Any, Final, Literal
 
 import msgspec
 
-from hashrange.encoding import successor
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.background.jobs import JobRecords
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.imports.importer import JOB
 from hashrange.tables.spaces import IMPORT_SPACE
-
-_ERROR: Final = b"import-error"
-_TOKEN: Final = b"import-token"
-_DIGEST_BYTES: Final = 24
-_NUMBER_BYTES: Final = 8
 
 Status = Literal["IN_PROGRESS", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED"]
 
@@ -103,88 +96,24 @@ class Import(msgspec.Struct, frozen=True):
         return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.table_name}/import/{self.id}"
 
 
-_ENCODE: Final = msgspec.json.Encoder()
-_DECODE: Final = msgspec.json.Decoder(Import)
-
-
-def _sort(scope: str, id_: str) -> bytes:
-    return f"{scope}/{id_}".encode()
-
-
-def find(reader: Reader, scope: str, id_: str) -> Import | None:
-    """The import with this id, or None."""
-    stored = reader.get(IMPORT_SPACE, JOB, _sort(scope, id_))
-    return _DECODE.decode(stored) if stored is not None else None
-
-
-def save(txn: Transaction, job: Import) -> None:
-    """Store an import, new or changed."""
-    txn.put(IMPORT_SPACE, JOB, _sort(job.scope, job.id), _ENCODE.encode(job))
-
-
-def newest_first(reader: Reader, scope: str, before: str | None = None) -> Iterator[Import]:
-    """The imports of a scope, the newest first, from the one before the id `before` on."""
-    low = f"{scope}/".encode()
-    high = _sort(scope, before) if before is not None else successor(low)
-    for _, stored in reader.scan(IMPORT_SPACE, JOB, low, high, reverse=True):
-        with suppress(msgspec.MsgspecError):  # `damaged` tells of it
-            yield _DECODE.decode(stored)
-
-
-def every(reader: Reader) -> Iterator[Import]:
-    """The imports of all scopes, without those of `damaged`."""
-    for _, stored in reader.scan(IMPORT_SPACE, JOB):
-        with suppress(msgspec.MsgspecError):
-            yield _DECODE.decode(stored)
-
-
-def damaged(reader: Reader) -> Iterator[tuple[str, Exception]]:
-    """The imports whose records cannot be decoded: scope and id, and the error."""
-    for sort, stored in reader.scan(IMPORT_SPACE, JOB):
-        try:
-            _DECODE.decode(stored)
-        except msgspec.MsgspecError as error:
-            yield sort.decode(errors="backslashreplace"), error
-
-
-def forget(txn: Transaction, job: Import) -> None:
-    """Remove an import with its errors and its token."""
-    txn.delete(IMPORT_SPACE, JOB, _sort(job.scope, job.id))
-    prefix = _sort(job.scope, job.id) + b"/"
-    for sort in [sort for sort, _ in txn.scan(IMPORT_SPACE, _ERROR, prefix, successor(prefix))]:
-        txn.delete(IMPORT_SPACE, _ERROR, sort)
-    if job.token is not None:
-        name = _token(job.scope, job.account_id, job.token)
-        if txn.get(IMPORT_SPACE, _TOKEN, name) == job.id.encode():
-            txn.delete(IMPORT_SPACE, _TOKEN, name)
+RECORDS: Final = JobRecords(
+    IMPORT_SPACE, Import, job=JOB, part=b"import-error", token=b"import-token"
+)
+find = RECORDS.find
+save = RECORDS.save
+newest_first = RECORDS.newest_first
+every = RECORDS.every
+damaged = RECORDS.damaged
+forget = RECORDS.forget
+by_token = RECORDS.by_token
+keep_token = RECORDS.keep_token
 
 
 def keep_error(txn: Transaction, job: Import, number: int, error: dict[str, Any]) -> None:
     """Store an error of an item, as number `number` of the import."""
-    sort = _sort(job.scope, job.id) + b"/" + number.to_bytes(_NUMBER_BYTES)
-    txn.put(IMPORT_SPACE, _ERROR, sort, _ENCODE.encode(error))
+    RECORDS.keep_part(txn, job, number, error)
 
 
 def errors(reader: Reader, job: Import, first: int = 0) -> Iterator[dict[str, Any]]:
     """The errors of items that were stored, in their order, from number `first` on."""
-    prefix = _sort(job.scope, job.id) + b"/"
-    low = prefix + min(first, 2**63).to_bytes(_NUMBER_BYTES)
-    for _, stored in reader.scan(IMPORT_SPACE, _ERROR, low, successor(prefix)):
-        yield msgspec.json.decode(stored)
-
-
-def by_token(reader: Reader, scope: str, account_id: str, token: str) -> Import | None:
-    """The import that was begun with a token, or None."""
-    stored = reader.get(IMPORT_SPACE, _TOKEN, _token(scope, account_id, token))
-    return find(reader, scope, stored.decode()) if stored is not None else None
-
-
-def keep_token(txn: Transaction, job: Import) -> None:
-    """Remember the token of an import."""
-    if job.token is not None:
-        name = _token(job.scope, job.account_id, job.token)
-        txn.put(IMPORT_SPACE, _TOKEN, name, job.id.encode())
-
-
-def _token(scope: str, account_id: str, token: str) -> bytes:
-    return blake2b(f"{scope}\x00{account_id}\x00{token}".encode(), digest_size=_DIGEST_BYTES).digest()
+    return map(msgspec.json.decode, RECORDS.parts(reader, job, first))
