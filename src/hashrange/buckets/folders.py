@@ -23,6 +23,7 @@ from hashrange.buckets import (
     BucketError,
     Object,
 )
+from hashrange.durable_files import make_directory, sync_directory
 
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
@@ -72,9 +73,9 @@ class Folders:
                 yield sink
                 file.flush()
                 os.fsync(file.fileno())
-            _make_parents(path.parent, folder)
+            make_directory(path.parent)
             made.replace(path)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
             sink.finish()
         finally:
             made.unlink(missing_ok=True)
@@ -137,22 +138,3 @@ def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]
 
 def _etag(status: os.stat_result) -> str:
     return f"{status.st_size:x}-{status.st_mtime_ns:x}"
-
-
-def _make_parents(directory: Path, top: Path) -> None:
-    """Make the folders of a key, durably."""
-    if directory == top or directory.is_dir():
-        return
-    _make_parents(directory.parent, top)
-    directory.mkdir(exist_ok=True)
-    _sync_directory(directory.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":
-        return  # directories cannot be synced there
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

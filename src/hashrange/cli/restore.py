@@ -11,6 +11,7 @@ import click
 from hashrange.cli.asking import admin_url_option, ask
 from hashrange.cli.backup import START, find, listed
 from hashrange.cli.waiting import wait
+from hashrange.durable_files import make_directory
 from hashrange.tables.backups import files
 from hashrange.tables.backups.files import Damaged, Manifest
 
@@ -151,7 +152,7 @@ def _of_folder(admin_url: str, folder: Path) -> dict[str, Any]:
         files.check_sizes(folder, manifest)
         for file in manifest.files:
             files.check_content(folder, file, lambda: None)
-        files.make_directories([directory])
+        make_directory(directory)
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)
         files.publish(copy, directory / name)

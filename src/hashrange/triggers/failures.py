@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from hashrange.durable_files import sync_directory
 from hashrange.triggers.checkpoints import create_table
 from hashrange.triggers.delivery import Reason
 from hashrange.triggers.events import Record, created_at, sequence_of
@@ -48,13 +49,7 @@ class FailureFile:
             file.write(orjson.dumps(failure) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        if os.name != "nt":  # Windows can neither open nor sync a directory
-            # After a crash the file's name must exist as well.
-            folder = os.open(self._path.absolute().parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync_directory(self._path.absolute().parent)  # after a crash the file's name must exist as well
 
 
 class FailureTable:

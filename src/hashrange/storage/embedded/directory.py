@@ -30,6 +30,7 @@ from typing import Final
 
 from rocksdict import Checkpoint, Rdict
 
+from hashrange.durable_files import sync_directory, write_durably
 from hashrange.storage.api import OutdatedFormat, StorageError, StoreDamaged, UnknownFormat
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.damage import Damage, Examined, examine
@@ -44,8 +45,6 @@ from hashrange.storage.embedded.mark import (
     Mark,
     OpenMark,
     read_mark,
-    sync_directory,
-    write_durably,
     write_mark,
 )
 

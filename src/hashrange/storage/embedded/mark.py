@@ -30,6 +30,8 @@ from typing import Final, NamedTuple
 
 from google_crc32c import value as crc32c
 
+from hashrange.durable_files import write_durably
+
 FORMAT_VERSION: Final = 3
 """The format of the data directories that this program makes."""
 FORMAT_MARKED: Final = 2
@@ -93,28 +95,6 @@ def read_mark(directory: Path) -> Mark | None:
 def write_mark(directory: Path, mark: Mark) -> None:
     """Replace the mark durably: a crash leaves either the old mark or the new one."""
     write_durably(directory / NAME, mark.line())
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file so that a crash leaves either the whole new file or the old one."""
-    new = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    if os.name == "nt":  # Windows can neither open nor sync a directory
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class OpenMark:

@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 import msgspec
 from rocksdict import Rdict
 
+from hashrange.durable_files import sync_directory, write_durably
 from hashrange.storage.api import StorageError, UnknownFormat
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import write, writing
@@ -55,7 +56,7 @@ from hashrange.storage.embedded.keys import (
     unpack_batch,
 )
 from hashrange.storage.embedded.manifest import read_manifest
-from hashrange.storage.embedded.mark import FORMAT_VERSION, Mark, sync_directory, write_durably, write_mark
+from hashrange.storage.embedded.mark import FORMAT_VERSION, Mark, write_mark
 from hashrange.storage.embedded.mark import NAME as STORE
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
 from hashrange.storage.translation import Begin, Translation, Untranslatable

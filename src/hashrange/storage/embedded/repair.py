@@ -27,6 +27,7 @@ from typing import Final
 
 from rocksdict import Rdict, WriteBatch
 
+from hashrange.durable_files import sync_directory, write_durably
 from hashrange.storage.api import StorageError
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.damage import live_logs
@@ -43,8 +44,6 @@ from hashrange.storage.embedded.mark import (
     FORMAT_MARKED,
     NAME,
     Mark,
-    sync_directory,
-    write_durably,
     write_mark,
 )
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, sound_part, walk

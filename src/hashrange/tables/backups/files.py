@@ -14,11 +14,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
+from hashrange.durable_files import sync_directory
 
 FORMAT: Final = "hashrange-backup"
 VERSION: Final = 1
@@ -166,26 +168,6 @@ def check_content(folder: Path, file: DataFile, pause: Callable[[], None]) -> No
         raise Damaged(f"{folder / file.name} is missing.") from None
     if digest.hexdigest() != file.sha256:
         raise Damaged(f"{folder / file.name} does not have the SHA-256 that the manifest says.")
-
-
-def make_directories(paths: Iterable[Path]) -> None:
-    """Make directories where they are missing, durably."""
-    for path in paths:
-        if not path.is_dir():
-            make_directories([path.parent])
-            path.mkdir(exist_ok=True)
-            sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    if os.name == "nt":
-        return  # directories cannot be synced there
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hashrange.durable_files import make_directory
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import builds, restoring, sweeps
@@ -144,7 +145,7 @@ class Runner:
                 return True
         folder, unfinished = directory / backup.folder, files.partial_of(directory, backup.folder)
         if not folder.is_dir():  # else the process ended right after this
-            files.make_directories([unfinished])
+            make_directory(unfinished)
             files.write_manifest(unfinished, _manifest(backup))
             files.publish(unfinished, folder)
         bite.write(engine, partial(_complete, scope=scope, id_=id_, now=bite.occasion.now))

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from hashrange.durable_files import make_directory, sync_directory
 from hashrange.interchange import dynamodb_json
 from hashrange.interchange.compression import gzip_writer
 from hashrange.tables.backups import files
@@ -70,7 +71,7 @@ class Writing:
         name = files.data_name(self.number)
         path = self._folder / name
         path.with_name(path.name + _UNFINISHED).replace(path)
-        files.sync_directory(path.parent)
+        sync_directory(path.parent)
         return DataFile(name, self.items, self._sink.count, self._sink.hexdigest(), self._first.hex())
 
     def drop(self) -> None:
@@ -82,7 +83,7 @@ class Writing:
 
     def _open(self, first: bytes) -> None:
         path = self._folder / files.data_name(self.number)
-        files.make_directories([path.parent])
+        make_directory(path.parent)
         self._file = path.with_name(path.name + _UNFINISHED).open("wb")
         self._sink = _Hashing(self._file)
         self._gzip = gzip_writer(self._sink, _LEVEL)
