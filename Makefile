@@ -56,8 +56,12 @@ examples: $(VENV)/.develop  ## Test the example programs, in a real browser
 compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own (.venv/compiled)
 	@test -e $(COMPILED)/.installed
 
+# These tests take minutes, and what they test is not compiled, or is tested through the same requests elsewhere.
+UNCOMPILED := tests/patterns tests/clients/test_in_process.py tests/clients/test_aioboto3.py tests/unit/test_docs.py \
+              tests/unit/test_tidy.py tests/unit/test_bench.py tests/unit/test_bench_bystander.py
+
 test-compiled: $(COMPILED)/.develop $(CLIENTS)  ## Run the tests on the compiled hot path
-	$(COMPILED)/bin/python -m pytest -n auto $(PYTEST)
+	$(COMPILED)/bin/python -m pytest -n auto $(UNCOMPILED:%=--ignore=%) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
