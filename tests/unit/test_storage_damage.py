@@ -380,6 +380,21 @@ def test_lost_edits_of_the_manifest_lose_nothing_in_silence(killed_store: Path, 
     assert "refused" in outcomes
 
 
+@pytest.mark.parametrize(
+    ("lacking", "message"),
+    [
+        (2, "no edit before it gives the first log that is needed"),
+        (3, "no edit before it gives the number of the next file"),
+        (4, "no edit before it gives the last sequence number"),
+    ],
+)
+def test_the_manifest_lacks_a_number_that_every_store_needs(data: Path, lacking: int, message: str) -> None:
+    """All files that its edits name may be there, if nothing was compacted since."""
+    given = bytes(byte for tag in (2, 3, 4) if tag != lacking for byte in (tag, 1))
+    manifest_of(data).write_bytes(write_log([given]))
+    assert_refused(data, message)
+
+
 def test_a_crash_of_the_machine_leaves_an_older_mark(data: Path) -> None:
     """Then the end of the log is found by its records alone, and a hole is one all the same."""
     mark = read_mark(data)

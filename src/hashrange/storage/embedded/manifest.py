@@ -7,8 +7,9 @@ highest sequence number of any record in an SST.
 
 Torn last edits are no damage: RocksDB was killed before it synced them, and ignores them when it opens the
 store. They are cut short; or a disk kept the length of the file and not its bytes, which are zeros then, and
-perhaps later bytes. If such bytes were edits that did count, files that they name are missing, or numbers
-between the SST files and the logs: `damage` finds out.
+perhaps later bytes. If such bytes were edits that did count, the edits before them lack a number that every
+store needs, or files that they name are missing, or numbers between the SST files and the logs: the last two
+are for `damage` to find out.
 
 Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 """
@@ -32,6 +33,12 @@ _IGNORABLE: Final = 1 << 13  # tags with this bit are followed by a length and a
 _STORE_ID: Final = _IGNORABLE | 1
 
 _NUMBERS: Final = frozenset({_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _LOG_TO_KEEP})
+# RocksDB opens no store whose edits lack one of these.
+_NEEDED: Final = {
+    _LOG_NUMBER: "the first log that is needed",
+    _NEXT_FILE: "the number of the next file",
+    _LAST_SEQUENCE: "the last sequence number",
+}
 _SKIPPED_NUMBERS: Final = frozenset({_COLUMN_FAMILY, _COLUMN_FAMILY_MAX, _ATOMIC_GROUP})
 _CURRENT: Final = re.compile(rb"(MANIFEST-\d+)\n")
 _SEQUENCE_BYTES: Final = 8  # at the end of each key: sequence number and type
@@ -67,6 +74,7 @@ class Manifest:
     log_number: int = 0
     last_sequence: int = 0
     ssts: dict[int, Sst] = field(default_factory=dict)
+    tags: set[int] = field(default_factory=set)  # of the numbers that its edits give
 
 
 def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
@@ -93,6 +101,10 @@ def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
     torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset : bad.offset + HEADER_BYTES])
     if not edits or not torn:
         raise _damaged(manifest.name, bad or BadBytes(0, 0, "it is empty"))
+    for tag, name in _NEEDED.items():
+        if tag not in manifest.tags:
+            end = BadBytes(len(data), len(data), "") if bad is None else bad
+            raise _damaged(manifest.name, BadBytes(end.offset, end.end, f"no edit before it gives {name}"))
     return manifest
 
 
@@ -163,6 +175,7 @@ def _apply(manifest: Manifest, edit: _Fields) -> None:
         tag = edit.number()
         if tag in _NUMBERS:
             value = edit.number()
+            manifest.tags.add(tag)
             if tag == _LOG_NUMBER:
                 manifest.log_number = max(manifest.log_number, value)
             elif tag == _LAST_SEQUENCE:
