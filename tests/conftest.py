@@ -19,6 +19,7 @@ import pytest
 
 pytest.register_assert_rewrite("hashrange.storage.contract")
 
+import postgres  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
 from hashrange.database import Database, Settings  # noqa: E402
@@ -42,6 +43,27 @@ hypothesis.settings.load_profile("hashrange")
 RERUNS = "HASHRANGE_RERUNS" in os.environ
 if RERUNS:
     rerun_everywhere()
+
+
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+
+def pytest_configure() -> None:
+    if not _IS_WORKER:
+        postgres.begin_run()
+
+
+def pytest_unconfigure() -> None:
+    if not _IS_WORKER:
+        postgres.end_run()
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> str:
+    """The connection string of a PostgreSQL whose schemas belong to the tests."""
+    if not postgres.installed():
+        pytest.skip("PostgreSQL is not installed")
+    return postgres.shared().url
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,23 +7,36 @@ from typing import Any
 
 import pytest
 
+import postgres
 from hashrange.storage import contract
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.storage.postgres import PostgresEngine
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
     "engine",
-    ["memory", "embedded", "embedded in small batches", "memory with reruns", "embedded with reruns"],
+    [
+        "memory",
+        "embedded",
+        "embedded in small batches",
+        "memory with reruns",
+        "embedded with reruns",
+        "postgresql",
+        "postgresql in small batches",
+    ],
 )
-def test_contract(engine: str, check: contract.Check, tmp_path: Path) -> None:
-    batch_bodies_max = 3 if "small" in engine else 4_096
+def test_contract(engine: str, check: contract.Check, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    batch_bodies_max = 3 if "small" in engine else 1_000
 
     def opener(name: str) -> Any:
         if engine.startswith("memory"):
             inner: Any = MemoryEngine()
+        elif engine.startswith("postgresql"):
+            url = request.getfixturevalue("postgres_url")
+            inner = PostgresEngine(url, schema=postgres.new_schema(), batch_bodies_max=batch_bodies_max)
         else:
             inner = EmbeddedEngine(tmp_path / name, batch_bodies_max=batch_bodies_max)
         return Reruns(inner) if engine.endswith("reruns") else inner
@@ -32,5 +45,12 @@ def test_contract(engine: str, check: contract.Check, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", contract.DURABLE_CHECKS, ids=lambda check: check.__name__)
-def test_durable_contract(check: contract.Check, tmp_path: Path) -> None:
-    check(lambda name: EmbeddedEngine(tmp_path / name))
+@pytest.mark.parametrize("engine", ["embedded", "postgresql"])
+def test_durable_contract(
+    engine: str, check: contract.Check, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if engine == "embedded":
+        check(lambda name: EmbeddedEngine(tmp_path / name))
+        return
+    url, schema = request.getfixturevalue("postgres_url"), postgres.new_schema()
+    check(lambda name: PostgresEngine(url, schema=schema))

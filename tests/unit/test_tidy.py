@@ -44,6 +44,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "pickle": set(),
     "boto3": {"client", "triggers", "testing", "buckets"},
     "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets"},
+    "psycopg": {"storage"},
     "rocksdict": {"storage"},
     "google_crc32c": {"storage"},
 }

@@ -4,6 +4,7 @@
     contract     the tests that every engine passes
     memory       the engine that keeps everything in the process
     embedded     the durable engine: RocksDB in a directory
+    postgres     the engine for several servers: a schema of a PostgreSQL database
     drafts       runs a long write body on a view first, and commits its writes if no record it read changed
     reads        `submit_read` for engines whose reads never wait
 """

@@ -1,0 +1,36 @@
+"""The engine for many servers: a schema of a PostgreSQL database, with group commit.
+
+    engine        `PostgresEngine`: runs bodies, reads and writes
+    bodies        the transactions of bodies that commit in groups
+    direct        the readers and transactions of bodies that ask PostgreSQL for each record
+    groups        the reads and writes of a group of bodies, and how they are sent
+    commits       collects groups, commits one after another, and finds out what became of a cut commit
+    fetching      fetches the records that bodies miss, many at once
+    reads         runs read bodies
+    cache         records with their versions; space 0
+    loops         the event loop that outcomes are delivered on
+    connections   connections, and the types and errors of the driver
+    schema        makes and checks the tables and functions of a store; `schema.sql` has them
+
+Why write bodies are serializable. A body runs over records that may be out of date: those of the group that
+collects, of the group that is being committed, of the cache. It notes which version of each record it read.
+`commit_group` in `schema.sql` commits a whole group in one transaction, and only if all that its bodies read
+is still so; else they run again. Whatever decides this stays locked to the end of the transaction:
+
+- A record that is there: its row is locked, in the order of the addresses, and then its version compared.
+- A record that was read as absent, and is made: the index lets only one transaction make it.
+- A record that was read as absent and is not made, or is deleted without having been read and is not there;
+  a range; totals; a number or a stamp that a body asks for; the catalog when it is changed: the commit
+  holds the exclusive lock of the store, and no other commit is under way.
+- The catalog when it is only read: all commits share the lock of the store, and its changes exclude them.
+
+So all locks of a transaction are held together at its end (strict two-phase locking), and transactions are
+serializable in the order of their commits. A snapshot of PostgreSQL shows a prefix of this order: a read
+body, and bodies that wrote nothing, are of one such moment.
+
+Only this package imports psycopg. Refuses to know: what records mean.
+"""
+
+from hashrange.storage.postgres.engine import PostgresEngine
+
+__all__ = ["PostgresEngine"]

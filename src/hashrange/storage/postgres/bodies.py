@@ -1,0 +1,219 @@
+"""The transactions of bodies that commit in groups: they read what the engine knows, and note its versions.
+
+A body that needs a record that the engine does not know is ended by `Missing`, and runs again when the record
+was fetched. A body that needs more than records (a range, a number, totals) is ended by `NeedsAlone`, and
+runs again in a transaction of its own (`direct`).
+
+Refuses to know: threads, SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NoReturn
+
+from hashrange import pace
+from hashrange.storage.api import (
+    ADDRESS_BYTES_MAX,
+    PARTITION_BYTES_MAX,
+    Address,
+    StorageError,
+    Totals,
+)
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Cache, CatalogState, Key
+
+SPACES_END: Final = 0xFFFF_FFFF
+_UNKNOWN: Final = object()
+
+
+class Missing(BaseException):
+    """The body needs records that are not known."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
+class NeedsAlone(BaseException):
+    """The body has to run in a transaction of its own."""
+
+
+def check_address(space: int, partition: bytes, sort: bytes) -> None:
+    """Raises StorageError."""
+    size = len(partition) + len(sort)
+    if size > ADDRESS_BYTES_MAX or len(partition) > PARTITION_BYTES_MAX or not 0 <= space < SPACES_END:
+        raise StorageError(f"Not an address: space {space}, {len(partition)} and {len(sort)} bytes.")
+
+
+class Layer:
+    """The writes of a group of bodies, as the bodies after them see them. `version` is that of its records;
+    `late` are the spaces in which it has records whose addresses PostgreSQL gives."""
+
+    __slots__ = ("late", "records", "version")
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.records: dict[Key, bytes | None] = {}
+        self.late: set[int] = set()
+
+
+class GroupTransaction:
+    """A `Transaction` over layers of groups, the newest first, and what the engine knows below them."""
+
+    __slots__ = (
+        "_cache",
+        "_collecting",
+        "_committing",
+        "appended",
+        "bytes",
+        "catalog",
+        "counts",
+        "kept",
+        "late",
+        "moment",
+        "own",
+        "read_catalog",
+        "reads",
+    )
+
+    def __init__(
+        self, collecting: Layer, committing: Layer | None, cache: Cache, catalog: CatalogState
+    ) -> None:
+        self._collecting = collecting
+        self._committing = committing
+        self._cache = cache
+        self.catalog = catalog
+        self.reads: dict[Key, int] = {}
+        self.read_catalog = False
+        self.own: dict[Key, bytes | None] = {}
+        self.late: set[int] = set()
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.appended: list[tuple[int, bytes, bytes, int | None]] = []
+        self.kept: dict[Key, bytes] = {}
+        self.moment: int | None = None
+        self.bytes = 0
+
+    def wrote(self) -> bool:
+        return bool(self.own or self.counts or self.appended or self.kept)
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        if space == CATALOG_SPACE:
+            return self._get_catalog(partition, sort)
+        catalog = self.catalog
+        if catalog.cleared and space in catalog.cleared:
+            self.read_catalog = True
+            return None
+        key = (space, partition, sort)
+        if key in self.own:
+            return self.own[key]
+        committing = self._committing
+        collecting = self._collecting
+        if space in self.late or space in collecting.late or (committing and space in committing.late):
+            raise NeedsAlone
+        records = collecting.records
+        if key in records:
+            # All of a group is committed or nothing, so there is nothing to verify; but the outcome waits.
+            self.read_catalog = True
+            return records[key]
+        if committing is not None and key in committing.records:
+            value = committing.records[key]
+            self.reads[key] = committing.version if value is not None else 0
+            return value
+        known = self._cache.get(key)
+        if known is None:
+            raise Missing([key])
+        self.reads[key] = known[1]
+        return known[0]
+
+    def _get_catalog(self, partition: bytes, sort: bytes) -> bytes | None:
+        self.read_catalog = True
+        value = self.catalog.records.get((partition, sort), _UNKNOWN)
+        if value is _UNKNOWN:
+            raise Missing([(CATALOG_SPACE, partition, sort)])
+        return value  # type: ignore[return-value]
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        missing: list[Key] = []
+        for space, partition, sort in addresses:
+            if found:
+                pace.point()
+            try:
+                found.append(self.get(space, partition, sort))
+            except Missing as one:
+                missing += one.keys
+                found.append(None)
+        if missing:
+            raise Missing(missing)
+        return found
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        _alone()
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        _alone()
+
+    def totals(self, space: int) -> Totals:
+        _alone()
+
+    def position(self, space: int) -> int:
+        _alone()
+
+    def stamp(self, moment: int) -> int:
+        _alone()
+
+    def delete_space(self, space: int) -> None:
+        _alone()
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        check_address(space, partition, sort)
+        if space == CATALOG_SPACE:
+            raise NeedsAlone
+        self.own[space, partition, sort] = value
+        self.bytes += len(value) + len(partition) + len(sort)
+
+    def delete(self, space: int, partition: bytes, sort: bytes) -> None:
+        if space == CATALOG_SPACE:
+            raise NeedsAlone
+        self.own[space, partition, sort] = None
+
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
+        check_address(space, partition, bytes(8))
+        self.appended.append((space, partition, value, stamp_at))
+        self.late.add(space)
+        self.bytes += len(value) + len(partition)
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        check_address(space, partition, sort + bytes(8))
+        if self.moment is None:
+            self.moment = moment
+        self.kept.setdefault((space, partition, sort), value)
+        self.late.add(space)
+        self.bytes += len(value) + len(partition) + len(sort)
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        before = self.counts.get(space)
+        if before is not None:
+            records += before[0]
+            bytes_ += before[1]
+        self.counts[space] = (records, bytes_)
+
+
+def _alone() -> NoReturn:
+    raise NeedsAlone

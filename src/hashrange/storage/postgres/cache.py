@@ -1,0 +1,107 @@
+"""What an engine knows of the records without asking: some records with their versions, and space 0.
+
+All of it may be out of date, because other engines write as well. What a body reads here counts only if it
+is verified (`groups`, `reads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+Key = tuple[int, bytes, bytes]
+"""Space, partition and sort."""
+
+Place = tuple[bytes, bytes]
+"""Partition and sort."""
+
+Known = tuple[bytes | None, int]
+"""The value of a record and its version; None and 0 where there is none."""
+
+CATALOG_SPACE: Final = 0
+
+# A record takes about this much memory beside its own bytes.
+_OVERHEAD_BYTES: Final = 300
+
+
+class Cache:
+    """Records that were read or written last, in two generations: when the young one is full, it becomes the
+    old one, and the former old one is forgotten."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_old", "_young")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes = 0
+        self._bytes_max = bytes_max
+        self._young: dict[Key, Known] = {}
+        self._old: dict[Key, Known] = {}
+
+    def get(self, key: Key) -> Known | None:
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Key, known: Known) -> None:
+        self._young[key] = known
+        self._bytes += _OVERHEAD_BYTES + len(key[2]) + (len(known[0]) if known[0] is not None else 0)
+        if self._bytes * 2 > self._bytes_max:
+            self._old, self._young, self._bytes = self._young, {}, 0
+
+    def add(self, records: dict[Key, bytes | None], version: int) -> None:
+        """Records as a commit has written them."""
+        for key, value in records.items():
+            self.put(key, (value, version) if value is not None else (None, 0))
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._young.pop(key, None)
+            self._old.pop(key, None)
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+        self._bytes = 0
+
+
+class CatalogState:
+    """Space 0 and the deleted spaces, as of one version of the catalog. `records` has what was fetched."""
+
+    __slots__ = ("cleared", "records", "version")
+
+    def __init__(self, version: int, cleared: frozenset[int]) -> None:
+        self.version = version
+        self.cleared = cleared
+        self.records: dict[Place, bytes | None] = {}
+
+
+class Catalog:
+    """What the engine knows of the catalog: `state`, which threads replace, and never change to another
+    version.
+
+    Each statement that fetches records also returns the version. If it is another one, all that is known of
+    the catalog is dropped.
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        self.state = CatalogState(-1, frozenset())
+
+    def note(self, version: int, cleared: bytes | None) -> CatalogState:
+        """The state of the version that row 0 of a statement tells."""
+        state = self.state
+        if version != state.version:
+            state = self.state = CatalogState(version, _spaces(cleared))
+        return state
+
+    def forget(self) -> None:
+        """Forget the state, because it is known to be out of date. No catalog has its version any more."""
+        self.state = CatalogState(-1, frozenset())
+
+
+def _spaces(packed: bytes | None) -> frozenset[int]:
+    packed = packed or b""
+    return frozenset(int.from_bytes(packed[at : at + 8], "big") for at in range(0, len(packed), 8))

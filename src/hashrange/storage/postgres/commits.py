@@ -1,0 +1,505 @@
+"""The commits of the PostgreSQL engine: collects groups of bodies, commits one after another, tells callers.
+
+1. A body runs over all that is known, and what it read and wrote is added to the collecting group.
+2. When no commit is under way, the collecting group becomes the committing one, and a new one collects.
+   `Writer` sends it as one call of `commit_group`.
+3. `committed`: its records are known from now on, and the callers are told.
+   `changed`: some of what its bodies read is out of date. They run again, and so do those of the group that
+   collected over it. A body that lost too often runs alone.
+   A body that runs alone takes the place of a commit: it holds the exclusive lock of the store.
+4. If the connection is lost in the middle of a commit, the writer connects again, and asks what became of it.
+   Until this is known nobody is told. If it takes too long, the callers hear `CommitUnknown`.
+
+Refuses to know: what bodies do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Condition, Lock, Thread
+from time import monotonic, sleep
+from typing import Any, Final
+
+from hashrange.errors import bare
+from hashrange.storage.api import CommitError, CommitFailed, CommitFault, CommitUnknown, Done, StoreClosed
+from hashrange.storage.postgres.bodies import GroupTransaction, Missing
+from hashrange.storage.postgres.cache import Cache, Catalog, Key
+from hashrange.storage.postgres.connections import Lost, Refused, Retry
+from hashrange.storage.postgres.direct import DirectTransaction
+from hashrange.storage.postgres.fetching import Fetched
+from hashrange.storage.postgres.groups import Group
+from hashrange.storage.postgres.loops import Loop
+from hashrange.storage.postgres.writer import Changed, Doubt, Undone, Writer
+
+_log = logging.getLogger(__name__)
+
+GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
+# A commit waits for more bodies while each round of the event loop brings some.
+_GATHERED_BODIES_MAX: Final = 64
+_GATHERED_ROUNDS_MAX: Final = 8
+LOSSES_MAX: Final = 6
+"""A body that lost so often to other engines runs alone."""
+DOUBT_SECONDS_MAX: Final = 20.0
+"""How long the callers of a commit wait to hear what became of it when its connection was lost."""
+_PAUSE_SECONDS_MIN: Final = 0.05
+_PAUSE_SECONDS_MAX: Final = 2.0
+
+
+class Member:
+    """A body in a group, and its caller: `done` of a submitted one, `gate` of a thread that waits. `again`
+    says that the thread is to run the body again."""
+
+    __slots__ = ("again", "body", "done", "failed", "gate", "losses", "missing", "raised", "result")
+
+    def __init__(self, body: Callable[[Any], Any], done: Done | None) -> None:
+        self.body = body
+        self.done = done
+        self.gate = Lock()
+        self.again = False
+        self.failed: Exception | None = None
+        self.losses = 0
+        self.result: Any = None
+        self.raised: Exception | None = None
+        self.missing: Sequence[Key] = ()
+
+
+class Commits:
+    """The groups of an engine. `lock` guards all that bodies run over. `rerun` is called, without the lock,
+    with submitted bodies that have lost; `run_queued` when there is room for those in the queue."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        catalog: Catalog,
+        loop: Loop,
+        *,
+        bodies_max: int,
+        cache_bytes: int,
+        rerun: Callable[[list[Member]], None],
+        run_queued: Callable[[], None],
+    ) -> None:
+        self.fault: CommitFault | None = None
+        self._writer = writer
+        self.catalog = catalog
+        self._loop = loop
+        self._bodies_max = bodies_max
+        self._rerun = rerun
+        self._run_queued = run_queued
+        self.cache = Cache(cache_bytes)
+
+        self.lock = Lock()
+        self._work = Condition(self.lock)  # the commit thread waits for a group
+        self._idle = Condition(self.lock)  # other threads wait for the end of a commit
+        self.collecting = Group(writer.next_version())
+        self.members: list[Member] = []
+        self.committing: Group | None = None
+        self.queued: deque[Member] = deque()
+        self._released = False
+        self._starting = False
+        self._gathered = self._rounds = 0
+        self._alone_waiting = 0
+        self._was_alone = False  # the last commit was that of a body that ran alone: a group comes next
+        self.unsettled = 0  # submitted bodies whose outcome is not posted yet
+        self.closed = False
+        self._ended = False
+        self.broken: str | None = None  # why writes are refused
+        self._thread = Thread(target=self._run, name="hashrange-commit", daemon=True)
+        self._thread.start()
+
+    # Collecting. These methods need the lock, unless they say otherwise.
+
+    def check_usable(self) -> None:
+        """Raises StoreClosed, CommitFailed."""
+        if self.closed:
+            raise StoreClosed
+        if self.broken is not None:
+            raise commit_failed(self.broken)
+
+    @property
+    def full(self) -> bool:
+        """Whether the collecting group has no room for another body."""
+        return len(self.members) >= self._bodies_max or self.collecting.bytes >= GROUP_BYTES_MAX
+
+    def wait_for_room(self) -> None:
+        """Wait until the collecting group has room for another body. Raises CommitFailed."""
+        while self.full:
+            self._release()
+            self._idle.wait()
+            if self.broken is not None:
+                raise commit_failed(self.broken)
+
+    def perform(self, member: Member) -> bool:
+        """Run a body; whether its outcome has to wait for the collecting group. Raises what the body raises
+        that is no `Exception`, such as `Missing`."""
+        state = self.catalog.state
+        if state.version < 0:
+            raise Missing([])  # any fetch brings the state
+        txn = GroupTransaction(self.collecting, self.committing, self.cache, state)
+        writes = False
+        try:
+            member.result = member.body(txn)
+            member.raised = None
+            writes = txn.wrote()
+        except Exception as error:
+            member.result, member.raised = None, bare(error)
+        if not (writes or txn.reads or txn.read_catalog):
+            return False
+        self.collecting.add(txn, writes=writes)
+        self.members.append(member)
+        return True
+
+    def ask(self) -> None:
+        """Release the collecting group, or ask the event loop that submits to release it soon."""
+        if self.committing is not None or not self.members:
+            return
+        if not self._loop.is_limited:
+            self._release()
+        elif not self._starting:
+            self._starting = True
+            assert self._loop.defer is not None
+            self._loop.defer(self._start)
+
+    def _start(self) -> None:
+        """Called by the event loop: release the group, unless each round brings more bodies. No lock held."""
+        with self.lock:
+            bodies = len(self.members)
+            defer = self._loop.defer if self._loop.is_limited else None
+            more = self._gathered < bodies < _GATHERED_BODIES_MAX and self._rounds < _GATHERED_ROUNDS_MAX
+            if defer is None or self.committing is not None or not more:
+                self._starting = False
+                self._release()
+                return
+            self._gathered = bodies
+            self._rounds += 1
+        defer(self._start)
+
+    def release(self) -> None:
+        """Release what an earlier loop was to release; called without the lock."""
+        with self.lock:
+            self._starting = False
+            self._release()
+
+    def release_now(self) -> None:
+        """Release the collecting group, because a thread waits for it. Needs the lock."""
+        if self.committing is None:
+            self._release()
+
+    def _release(self) -> None:
+        if self.members:
+            self._released = True
+            self._work.notify()
+
+    def _begin(self) -> tuple[Group, list[Member]]:
+        group, members = self.collecting, self.members
+        self.committing = group
+        self._was_alone = False
+        self._collect_anew()
+        return group, members
+
+    def _collect_anew(self) -> None:
+        self.collecting = Group(self._writer.next_version())
+        self.members = []
+        self._released = False
+        self._gathered = self._rounds = 0
+
+    # Commits: one at a time. These methods are called without the lock.
+
+    def _run(self) -> None:
+        """The commit thread."""
+        while True:
+            with self.lock:
+                while not self._ended and not self._has_turn():
+                    self._work.wait()
+                if self._ended:
+                    return
+                begun = self._begin() if self.broken is None else None
+            if begun is None:
+                self._repair()
+            else:
+                self._commit(*begun)
+
+    def _has_turn(self) -> bool:
+        """Whether the commit thread has something to do: a group, or a connection to make."""
+        if self.committing is not None or (self._alone_waiting and not self._was_alone):
+            return False
+        return self._released or self.broken is not None
+
+    def _commit(self, group: Group, members: list[Member]) -> None:
+        if self.queued:
+            self._loop.post(tasks=[self._run_queued])
+        try:
+            self._writer.commit(group, self.fault)
+        except Changed as changed:
+            self._lose(members, changed.keys)
+        except Retry:
+            self._lose(members, list(group.reads))
+        except (Undone, Refused) as error:
+            self._end(members, commit_failed(str(error)))
+        except Doubt as doubt:
+            self._doubt(group, members, doubt)
+        except Lost as error:  # the group was not sent
+            self._broken(str(error), members, commit_failed(str(error)))
+        except BaseException as error:
+            _log.exception("a commit failed")
+            self._end(members, commit_failed(repr(error)))
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self._committed(group, members)
+
+    def _committed(self, group: Group, members: list[Member]) -> None:
+        with self.lock:
+            self.cache.add(group.records, group.version)
+            self._end_commit(told=any(member.done is not None for member in members))
+        self._settle(members, None)
+
+    def _end_commit(self, *, told: bool) -> None:
+        """Let the next group be committed; under the lock. An event loop that defers commits releases it
+        later: the answers bring new requests, and the group can hold these as well. If a thread waits for
+        the next group, it is released at once."""
+        self.committing = None
+        self._idle.notify_all()
+        waits = any(member.done is None for member in self.members)
+        if not (told and self._loop.is_limited) or waits or self.full:
+            self._release()
+        self._work.notify()
+
+    def _lose(self, members: list[Member], keys: list[Key]) -> None:
+        """Run the bodies of a group again, and those that ran over its writes."""
+        with self.lock:
+            self.cache.forget(keys)
+            over = self.members
+            self._collect_anew()
+            self.committing = None
+            self._idle.notify_all()
+        for member in members:
+            member.losses += 1
+            member.missing = keys
+        self._run_again([*members, *over])
+
+    def _run_again(self, members: list[Member]) -> None:
+        for member in members:
+            if member.done is None:
+                member.again = True
+                member.gate.release()
+        submitted = [member for member in members if member.done is not None]
+        if submitted:
+            self._rerun(submitted)
+
+    def _end(self, members: list[Member], error: CommitError) -> None:
+        """Fail the bodies of a group; those that ran over its writes run again."""
+        _log.error("%s", error)
+        with self.lock:
+            over = self.members
+            self._collect_anew()
+            self.committing = None
+            self._idle.notify_all()
+        self._settle(members, error)
+        self._run_again(over)
+
+    def _broken(self, cause: str, members: list[Member], error: CommitError) -> None:
+        """Refuse writes until the connection is there again."""
+        _log.error("the store refuses writes: %s", cause)
+        with self.lock:
+            self.broken = cause
+            over, queued = self.members, list(self.queued)
+            self.queued.clear()
+            self._collect_anew()
+            self.committing = None
+            self._idle.notify_all()
+            self._work.notify()
+        self._settle(members, error)
+        self._settle([*over, *queued], commit_failed(cause))
+
+    def _doubt(self, group: Group, members: list[Member], doubt: Doubt) -> None:
+        """Find out what became of a commit whose connection was lost, and go on accordingly."""
+        if doubt.chosen:  # a test's fault; the connection is sound
+            with self.lock:
+                self.cache.forget(group.records)
+            self._end(members, _commit_unknown(str(doubt)))
+            return
+        try:
+            came_to_pass = self._resolve(group, str(doubt))
+        except Lost as error:
+            self._broken(str(error), members, _commit_unknown(f"{doubt}; and then: {error}"))
+            return
+        if came_to_pass:
+            self._committed(group, members)
+        else:
+            self._lose(members, [])
+
+    def _resolve(self, group: Group, cause: str) -> bool:
+        """Whether a group was committed. Raises Lost if it cannot be found out in time."""
+        end = monotonic() + DOUBT_SECONDS_MAX
+        pause_seconds = _PAUSE_SECONDS_MIN
+        while True:
+            try:
+                came_to_pass = self._writer.connect_again() == group.version
+            except (Lost, Refused) as error:
+                if monotonic() > end:
+                    raise Lost(str(error)) from None
+                with self.lock:
+                    if self.broken is None:
+                        self.broken = str(error) or cause
+                        _log.error("the store refuses writes: %s", self.broken)
+                sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
+            else:
+                self._whole()
+                return came_to_pass
+
+    def _repair(self) -> None:
+        """Connect again, after a pause that grows."""
+        pause_seconds = _PAUSE_SECONDS_MIN
+        while not self._ended:
+            try:
+                self._writer.connect_again()
+            except (Lost, Refused) as error:
+                with self.lock:
+                    self.broken = str(error)
+                    if not self._ended:
+                        self._work.wait(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
+            else:
+                self._whole()
+                return
+
+    def _whole(self) -> None:
+        with self.lock:
+            if self.broken is not None:
+                _log.warning("the store takes writes again")
+            self.broken = None
+
+    def _settle(self, members: list[Member], error: Exception | None) -> None:
+        """Tell the callers the outcomes of bodies."""
+        outcomes: list[tuple[Done, Any, Exception | None]] = []
+        for member in members:
+            if member.done is None:
+                member.failed = error
+                member.gate.release()
+            elif error is not None:
+                outcomes.append((member.done, None, error))
+            else:
+                outcomes.append((member.done, member.result, member.raised))
+        if outcomes:
+            self._loop.post(outcomes)
+            self.settled(len(outcomes))
+
+    def settled(self, bodies: int) -> None:
+        """So many submitted bodies have their outcome; called without the lock."""
+        with self.lock:
+            self.unsettled -= bodies
+            if not self.unsettled:
+                self._idle.notify_all()
+
+    def told(self) -> None:
+        """The loop has delivered outcomes: the next commit may begin."""
+        with self.lock:
+            self.ask()
+
+    # Bodies that run alone, on the thread that calls.
+
+    def alone(self, body: Callable[[Any], Any]) -> Any:
+        """Run a body under the exclusive lock of the store, in the place of a commit. Raises what the body
+        raises, CommitFailed, CommitUnknown."""
+        lost = False
+        while True:
+            place = self._take_place()
+            try:
+                return self._writer.alone(place.version, body, self.fault, self._learn_direct)
+            except Retry:
+                continue
+            except (Undone, Refused) as error:
+                _log.error("%s", error)
+                raise commit_failed(str(error)) from None
+            except Doubt as doubt:
+                with self.lock:
+                    self.cache.clear()
+                self.catalog.forget()
+                if doubt.chosen:
+                    raise _commit_unknown(str(doubt)) from None
+                if self._resolve_alone(place, doubt):
+                    return doubt.result
+            except Lost as error:
+                # The connection may have been cut while nobody used it, so once more is worth a try.
+                if lost:
+                    self._broken(str(error), [], commit_failed(str(error)))
+                    raise commit_failed(str(error)) from None
+                lost = True
+            finally:
+                with self.lock:
+                    if self.committing is place:
+                        self._was_alone = True
+                        self._end_commit(told=False)
+
+    def _take_place(self) -> Group:
+        """Take the place of a commit: bodies go on collecting over it. Raises CommitFailed."""
+        with self.lock:
+            self._alone_waiting += 1
+            try:
+                while self.committing is not None or (self._was_alone and self._released):
+                    self._idle.wait()
+                if self.broken is not None:
+                    raise commit_failed(self.broken)
+                place = self.committing = Group(self._writer.next_version())
+                return place
+            finally:
+                self._alone_waiting -= 1
+                self._work.notify()
+
+    def _resolve_alone(self, place: Group, doubt: Doubt) -> bool:
+        try:
+            return self._resolve(place, str(doubt))
+        except Lost as error:
+            self._broken(str(error), [], commit_failed(str(error)))
+            raise _commit_unknown(f"{doubt}; and then: {error}") from None
+
+    def _learn_direct(self, txn: DirectTransaction, version: int) -> None:
+        """What a body that ran alone has written."""
+        with self.lock:
+            self.cache.add({key: value for key, value in txn.own.items() if key[0]}, version)
+
+    def learn(self, fetched: Fetched) -> None:
+        """Keep what was fetched, unless something newer is known."""
+        with self.lock:
+            cache = self.cache
+            for key, known in fetched.records.items():
+                if key[0] and cache.get(key) is None:
+                    cache.put(key, known)
+
+    # The end.
+
+    def drain(self) -> None:
+        """Wait until all submitted bodies have their outcome."""
+        with self.lock:
+            self._starting = False
+            self._release()
+            while self.unsettled or self.members or self.committing is not None:
+                self._release()
+                self._idle.wait(1.0)
+
+    def end(self) -> None:
+        """End the commit thread."""
+        with self.lock:
+            self._ended = True
+            self._work.notify()
+            self._idle.notify_all()
+        self._thread.join()
+        self._writer.close()
+
+
+def commit_failed(cause: str) -> CommitFailed:
+    """The error for all callers that wait for a group that was not committed."""
+    return CommitFailed(
+        f"The write could not be made durable and was not applied: {cause}. Look at PostgreSQL and its log; "
+        "the store takes writes again as soon as PostgreSQL does."
+    )
+
+
+def _commit_unknown(cause: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"The store cannot tell whether the write was made durable: {cause}. Read what it wrote before you "
+        "repeat it, or repeat it with its token."
+    )

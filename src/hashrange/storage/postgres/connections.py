@@ -1,0 +1,251 @@
+"""Connections to PostgreSQL, and what the driver makes of values and errors.
+
+Arrays are sent in PostgreSQL's binary form, made here: the driver's own way costs a call for each element.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock, Semaphore
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper
+
+from hashrange.storage.api import StorageError, StoreClosed
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_SECONDS_MAX: Final = 10
+_BIGINT, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 20, 17, 1001, 1016, 1231
+
+_HEAD: Final = struct.Struct(">iiiii")
+_NUMBER: Final = struct.Struct(">iq")
+_LENGTH: Final = struct.Struct(">i")
+
+# SQLSTATEs. The first two are of `schema.sql`.
+NOT_ABSENT: Final = "HR001"
+FENCED: Final = "HR002"
+_RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, a lock not had in time
+_READ_ONLY: Final = "25006"
+# The server ends the connection, or the connection was lost: whether a commit came to pass is not known.
+_ENDS: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01"})
+
+
+class Bytes(list[bytes | None]):
+    """A `bytea[]`."""
+
+
+class Numbers(list[int]):
+    """A `bigint[]`."""
+
+
+class Decimals(list[int]):
+    """A `numeric[]`: numbers of any size."""
+
+
+class _BytesDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = _BYTEA_ARRAY
+
+    def dump(self, obj: Bytes) -> Buffer:
+        if not obj:
+            return struct.pack(">iii", 0, 0, _BYTEA)
+        pack = _LENGTH.pack
+        parts = [_HEAD.pack(1, 1, _BYTEA, len(obj), 1)]
+        for one in obj:
+            if one is None:
+                parts.append(b"\xff\xff\xff\xff")
+            else:
+                parts += (pack(len(one)), one)
+        return b"".join(parts)
+
+
+class _NumbersDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = _BIGINT_ARRAY
+
+    def dump(self, obj: Numbers) -> Buffer:
+        if not obj:
+            return struct.pack(">iii", 0, 0, _BIGINT)
+        pack = _NUMBER.pack
+        return _HEAD.pack(1, 0, _BIGINT, len(obj), 1) + b"".join([pack(8, one) for one in obj])
+
+
+class _DecimalsDumper(Dumper):
+    oid = _NUMERIC_ARRAY
+
+    def dump(self, obj: Decimals) -> Buffer:
+        return ("{" + ",".join(map(str, obj)) + "}").encode()
+
+
+class Trouble(BaseException):
+    """What PostgreSQL did not do. It is no `Exception`, because bodies must not catch it."""
+
+
+class Lost(Trouble):
+    """The connection is lost; whether its last statement came to pass is not known."""
+
+
+class Retry(Trouble):
+    """PostgreSQL undid the transaction, and asks to try it again."""
+
+
+class NotAbsent(Retry):
+    """A record that was read as absent was made meanwhile."""
+
+
+class Refused(Trouble):
+    """PostgreSQL undid the transaction. The text says why."""
+
+
+def connect(url: str, *, name: str = "hashrange") -> Connection:
+    """A new connection, in autocommit mode. Raises `Lost`."""
+    try:
+        connection = psycopg.connect(
+            url,
+            autocommit=True,
+            prepare_threshold=None,  # PgBouncer may give each transaction another connection of its own
+            application_name=name,
+            connect_timeout=CONNECT_SECONDS_MAX,
+        )
+    except psycopg.Error as error:
+        raise Lost(_text(error)) from None
+    for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
+        connection.adapters.register_dumper(array, dumper)
+    return connection
+
+
+def _text(error: psycopg.Error) -> str:
+    """The error in one line, with its SQLSTATE."""
+    text = re.sub(r"\s+", " ", error.diag.message_primary or str(error)).strip()
+    return f"{text} (SQLSTATE {error.sqlstate})" if error.sqlstate else text
+
+
+def hide_password(url: str) -> str:
+    """A connection string without its password, for logs."""
+    url = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+    return re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", url, flags=re.IGNORECASE)
+
+
+@contextmanager
+def translated(connection: Connection) -> Iterator[None]:
+    """Raise `Lost`, `Retry`, `NotAbsent` or `Refused` for what the driver raises."""
+    try:
+        yield
+    except psycopg.Error as error:
+        state = error.sqlstate
+        text = _text(error)
+        if state == FENCED or state in _ENDS or connection.closed or connection.broken:
+            raise Lost(text) from None
+        if state == NOT_ABSENT:
+            raise NotAbsent(text) from None
+        if state in _RETRIED:
+            raise Retry(text) from None
+        if state == _READ_ONLY:
+            text += "; this PostgreSQL is a standby, or set to read only: connect to the primary"
+            raise Lost(text) from None
+        raise Refused(text) from None
+
+
+def call(connection: Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of a statement. Raises `Lost`, `Retry`, `Refused`."""
+    with translated(connection):
+        cursor = connection.cursor(binary=True)
+        cursor.execute(statement, values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+
+def run_script(connection: Connection, statements: str) -> None:
+    """Run several statements at once. Raises `Lost`, `Retry`, `Refused`."""
+    with translated(connection):
+        connection.execute(statements)
+
+
+class Pool:
+    """Connections for reads, made when they are needed, at most `connections_max` at a time."""
+
+    def __init__(self, url: str, connections_max: int) -> None:
+        self._url = url
+        self._left = Semaphore(connections_max)
+        self._lock = Lock()
+        self._idle: list[Connection] = []
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection; waits for one. Raises `Lost`, StoreClosed."""
+        with self._left:
+            with self._lock:
+                if self._closed:
+                    raise StoreClosed
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = connect(self._url)
+            sound = False
+            try:
+                yield connection
+                sound = not connection.closed and not connection.broken
+            except Lost:
+                raise
+            except BaseException:
+                sound = not connection.closed and not connection.broken
+                raise
+            finally:
+                self._give_back(connection, sound)
+
+    def _give_back(self, connection: Connection, sound: bool) -> None:
+        if sound and connection.info.transaction_status != pq.TransactionStatus.IDLE:
+            sound = False
+        with self._lock:
+            if sound and not self._closed:
+                self._idle.append(connection)
+                return
+            if not sound:
+                # What one connection found out, others will: a server that was restarted has cut them all.
+                idle, self._idle = self._idle, []
+            else:
+                idle = []
+        for one in (connection, *idle):
+            close(one)
+
+    def again(self, work: Callable[[Connection], Any]) -> Any:
+        """Do `work`, which changes nothing, on a connection; once more if the connection was lost.
+
+        Raises StorageError.
+        """
+        for last in (False, True):
+            try:
+                with self.connection() as connection:
+                    return work(connection)
+            except Lost as error:
+                if last:
+                    raise unreachable(str(error)) from None
+            except (Retry, Refused) as error:
+                raise StorageError(f"PostgreSQL refused a read: {error}") from None
+        raise AssertionError("not reached")
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            close(connection)
+
+
+def close(connection: Connection) -> None:
+    """Close a connection that may be broken."""
+    with suppress(psycopg.Error, OSError):
+        connection.close()
+
+
+def unreachable(cause: str) -> StorageError:
+    return StorageError(
+        f"PostgreSQL does not answer: {cause}. Check that it runs and takes connections; requests work again "
+        "as soon as it does."
+    )

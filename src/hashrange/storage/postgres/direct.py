@@ -1,0 +1,280 @@
+"""The readers and transactions of bodies that ask PostgreSQL for each record, on a thread that may wait.
+
+`DirectReader` reads in one transaction of REPEATABLE READ, so all of it is of one moment. `DirectTransaction`
+holds the exclusive lock of the store, so that nothing changes but by itself; its writes are sent at its end.
+
+A scan fetches a chunk of records at a time: as many as the body is likely to take, or about a megabyte.
+
+Refuses to know: groups, caches, threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from hashrange import pace
+from hashrange.storage.api import STAMP_BYTES, Address, Totals
+from hashrange.storage.postgres.bodies import check_address
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place
+from hashrange.storage.postgres.connections import Bytes, Connection, Numbers, call
+
+Found = tuple[Place, bytes]
+
+CHUNK_ROWS_MAX: Final = 10_000
+CHUNK_BYTES_MAX: Final = 1024 * 1024
+_FEW_ROWS: Final = 64
+
+
+class Statements:
+    """The statements of one schema."""
+
+    __slots__ = ("commit", "fetch", "lock", "scan", "schema", "verify")
+
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+        self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s)"
+        self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(8)})"
+        self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
+        self.lock = f"SELECT {schema}.take_lock(%s)"
+        self.commit = f"SELECT outcome, catalog, bad FROM {schema}.commit_group({_places(39)})"
+
+
+def _places(count: int) -> str:
+    return ", ".join(["%s"] * count)
+
+
+def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
+    """Addresses as the arrays that the functions of `schema.sql` take."""
+    spaces, partitions, sorts = Numbers(), Bytes(), Bytes()
+    for space, partition, sort in keys:
+        spaces.append(space)
+        partitions.append(partition)
+        sorts.append(sort)
+    return spaces, partitions, sorts
+
+
+class DirectReader:
+    """A `Reader` that asks for each record."""
+
+    def __init__(self, connection: Connection, statements: Statements, catalog: Catalog) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._catalog = catalog
+        self._state: CatalogState | None = None
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        return self.get_many([(space, partition, sort)])[0]
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        wanted: list[Key] = [(space, partition, sort) for space, partition, sort in addresses]
+        if len(wanted) == 1 and wanted[0][0] == CATALOG_SPACE and self._state is not None:
+            place = wanted[0][1:]
+            if place in self._state.records:
+                return [self._state.records[place]]
+        pace.point()
+        found: list[bytes | None] = [None] * len(wanted)
+        for n, version, value in call(self._connection, self._statements.fetch, arrays_of(wanted)):
+            if n:
+                found[n - 1] = value
+            else:
+                self._note(version, value)
+        state = self._state
+        assert state is not None
+        for at, key in enumerate(wanted):
+            if key[0] in state.cleared:
+                found[at] = None
+            elif key[0] == CATALOG_SPACE:
+                state.records[key[1:]] = found[at]
+        return found
+
+    def _note(self, version: int, cleared: bytes | None) -> CatalogState:
+        """The first statement tells the version of the catalog, and so which state of it holds."""
+        if self._state is None:
+            self._state = self._catalog.note(version, cleared)
+        return self._state
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        # b"\0" appended makes the next partition in byte order, hence the end of this one.
+        end = (partition + b"\0", b"") if high is None else (partition, high)
+        for (_, sort), value in self._walk(space, (partition, low), end, reverse, likely):
+            yield sort, value
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        for (partition, sort), value in self._walk(space, low, high, False, likely):
+            yield partition, sort, value
+
+    def _walk(
+        self, space: int, low: Place, high: Place | None, reverse: bool, likely: int | None
+    ) -> Iterator[Found]:
+        if high is not None and low >= high:
+            return
+        rows = min(likely, CHUNK_ROWS_MAX) if likely is not None else CHUNK_ROWS_MAX
+        while True:
+            found, ended = self._chunk(space, low, high, reverse, max(rows, 1))
+            yield from found
+            if ended:
+                return
+            rows = max(rows, _FEW_ROWS)
+            last = found[-1][0]
+            if reverse:
+                high = last
+            else:
+                low = (last[0], last[1] + b"\0")
+
+    def _chunk(
+        self, space: int, low: Place, high: Place | None, reverse: bool, rows: int
+    ) -> tuple[list[Found], bool]:
+        """The next records of a walk, and whether the range ends with them."""
+        pace.point()
+        high_partition, high_sort = high if high is not None else (None, None)
+        values = (space, *low, high_partition, high_sort, reverse, rows, CHUNK_BYTES_MAX)
+        first, *found = call(self._connection, self._statements.scan, values)
+        if space in self._note(first[2], first[3]).cleared:
+            return [], True
+        ended = found[-1][0] is None
+        if ended:
+            found.pop()
+        return [((partition, sort), value) for partition, sort, _, value in found], ended
+
+    def totals(self, space: int) -> Totals:
+        pace.point()
+        [(records, bytes_)] = call(
+            self._connection,
+            "SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint "
+            f"FROM {self._statements.schema}.total WHERE space = %s",
+            (space,),
+        )
+        return Totals(records, bytes_)
+
+
+class DirectTransaction(DirectReader):
+    """A `Transaction` under the exclusive lock of the store."""
+
+    def __init__(self, connection: Connection, statements: Statements, catalog: Catalog) -> None:
+        super().__init__(connection, statements, catalog)
+        self.own: dict[Key, bytes | None] = {}
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.deleted: set[int] = set()
+        self.last: dict[int, int] = {}
+        self.log_stamps: dict[tuple[int, bytes], bytes] = {}
+        self.clock: int | None = None
+
+    def wrote(self) -> bool:
+        return bool(self.own or self.counts or self.deleted or self.last or self.clock is not None)
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        wanted: list[Key] = [(space, partition, sort) for space, partition, sort in addresses]
+        asked = [key for key in wanted if key not in self.own and key[0] not in self.deleted]
+        known = dict(zip(asked, super().get_many(asked), strict=True)) if asked else {}
+        return [
+            None if key[0] in self.deleted else self.own[key] if key in self.own else known[key]
+            for key in wanted
+        ]
+
+    def _walk(
+        self, space: int, low: Place, high: Place | None, reverse: bool, likely: int | None
+    ) -> Iterator[Found]:
+        if space in self.deleted:
+            return iter(())
+        changes = {
+            (partition, sort): value
+            for (where, partition, sort), value in self.own.items()
+            if where == space and low <= (partition, sort) and (high is None or (partition, sort) < high)
+        }
+        found = super()._walk(space, low, high, reverse, likely)
+        return _merged(found, changes, reverse) if changes else found
+
+    def totals(self, space: int) -> Totals:
+        if space in self.deleted:
+            return Totals(0, 0)
+        records, bytes_ = super().totals(space)
+        more = self.counts.get(space, (0, 0))
+        return Totals(records + more[0], bytes_ + more[1])
+
+    def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
+        check_address(space, partition, sort)
+        self.own[space, partition, sort] = value
+
+    def delete(self, space: int, partition: bytes, sort: bytes) -> None:
+        self.own[space, partition, sort] = None
+
+    def delete_space(self, space: int) -> None:
+        self.deleted.add(space)
+
+    def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
+        if stamp_at is not None:
+            value = self._stamped(space, partition, value, stamp_at)
+        self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
+
+    def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
+        """The value with the log's last stamp, if its own is smaller."""
+        log, end = (space, partition), start + STAMP_BYTES
+        last = self.log_stamps.get(log)
+        if last is None:
+            rows = self._ask("SELECT stamp FROM {}.log_stamp WHERE space = %s AND partition = %s", log)
+            last = rows[0][0] if rows else b""
+        newest = self.log_stamps[log] = max(last, value[start:end])
+        return value[:start] + newest + value[end:]
+
+    def position(self, space: int) -> int:
+        last = self.last.get(space)
+        if last is None:
+            rows = self._ask("SELECT last FROM {}.log WHERE space = %s", (space,))
+            last = rows[0][0] if rows else 0
+        self.last[space] = last + 1
+        return last + 1
+
+    def stamp(self, moment: int) -> int:
+        if self.clock is None:
+            [(last,)] = self._ask("SELECT stamp FROM {}.clock", ())
+            self.clock = max(moment, int(last) + 1)
+        return self.clock
+
+    def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
+        sort += self.stamp(moment).to_bytes(STAMP_BYTES, "big")
+        # No other body has this stamp, so a record here is this body's own.
+        if (space, partition, sort) not in self.own:
+            self.put(space, partition, sort, value)
+
+    def count(self, space: int, records: int, bytes_: int) -> None:
+        before = self.counts.get(space, (0, 0))
+        self.counts[space] = (before[0] + records, before[1] + bytes_)
+
+    def _ask(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return call(self._connection, statement.format(self._statements.schema), values)
+
+
+def _merged(found: Iterator[Found], changes: Mapping[Place, bytes | None], reverse: bool) -> Iterator[Found]:
+    """Records in order, with `changes` (None: no record) in the place of theirs."""
+    places = iter(sorted(changes, reverse=reverse))
+    changed = next(places, None)
+    for place, value in found:
+        while changed is not None and changed != place and (changed > place) == reverse:
+            new = changes[changed]
+            if new is not None:
+                yield changed, new
+            changed = next(places, None)
+        if changed != place:
+            yield place, value
+    while changed is not None:
+        new = changes[changed]
+        if new is not None:
+            yield changed, new
+        changed = next(places, None)

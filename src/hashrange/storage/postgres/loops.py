@@ -1,0 +1,127 @@
+"""The event loop that outcomes are delivered on, and that runs bodies again.
+
+Whoever has outcomes or tasks for the loop posts them; one call of `deliver` hands over all that was posted
+until the loop gets to it. Without a loop, the thread that posts does the work. A loop that is closed takes
+nothing any more: its outcomes are dropped, and its tasks run on the thread that posts them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any, Final
+
+from hashrange.storage.api import Done
+
+_log = logging.getLogger(__name__)
+
+_TASKS_PER_TURN: Final = 64
+
+Outcome = tuple[Done, Any, Exception | None]
+Task = Callable[[], None]
+"""Runs bodies. Must not raise."""
+
+
+def call(callback: Callable[[], None]) -> None:
+    """Deliver on the calling thread: how it is done before `deliver_on` says otherwise."""
+    callback()
+
+
+class Loop:
+    """The loop of an engine. `told` is called on it after outcomes were delivered."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = told
+        self._lock = Lock()
+        self._deliver: Callable[[Callable[[], None]], None] = call
+        self.defer: Callable[[Callable[[], None]], object] | None = None
+        self._outcomes: list[Outcome] = []
+        self._tasks: deque[Task] = deque()
+        self._posted = False
+        self._closing = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether bodies that run as tasks may take only a turn, because an event loop runs them."""
+        return self.defer is not None and not self._closing
+
+    def use(
+        self,
+        deliver: Callable[[Callable[[], None]], None],
+        defer: Callable[[Callable[[], None]], object] | None,
+    ) -> None:
+        """Deliver by this loop from now on."""
+        with self._lock:
+            self._deliver, self.defer = deliver, defer
+            self._posted = False  # an earlier loop may never do what it was asked to
+        self._wake()
+
+    def post(self, outcomes: Iterable[Outcome] = (), tasks: Iterable[Task] = ()) -> None:
+        """Have outcomes delivered and tasks run. Called without any lock."""
+        with self._lock:
+            self._outcomes += outcomes
+            self._tasks.extend(tasks)
+        self._wake()
+
+    def close(self) -> None:
+        """Run tasks on the threads that post them from now on, and those that wait on this one."""
+        self._closing = True
+        self._run_tasks()
+
+    def _wake(self) -> None:
+        if self._closing and self._tasks:
+            self._run_tasks()
+        with self._lock:
+            if self._posted or not (self._outcomes or self._tasks):
+                return
+            self._posted = self._deliver is not call
+            deliver = self._deliver
+        try:
+            deliver(self._run)
+        except Exception as error:
+            # The frames of a logged traceback would keep connections open.
+            _log.error("outcomes could not be delivered: %s", repr(error))
+            with self._lock:
+                self._posted = False
+                self._outcomes.clear()
+            self._run_tasks()
+
+    def _run(self) -> None:
+        """What the loop calls."""
+        with self._lock:
+            self._posted = False
+            outcomes, self._outcomes = self._outcomes, []
+        tell(outcomes)
+        if self.defer is None or self._closing:
+            self._run_tasks()
+        elif not self._run_tasks(_TASKS_PER_TURN):
+            self.defer(self._run)
+        if outcomes:
+            self._told()
+
+    def _run_tasks(self, tasks_max: int | None = None) -> bool:
+        """Run tasks, at most so many; whether all are done."""
+        done = 0
+        while True:
+            with self._lock:
+                if not self._tasks:
+                    return True
+                if done == tasks_max:
+                    return False
+                task = self._tasks.popleft()
+            done += 1
+            try:
+                task()
+            except Exception:
+                _log.exception("a task of the engine failed")
+
+
+def tell(outcomes: Iterable[Outcome]) -> None:
+    """Deliver outcomes, on the calling thread."""
+    for done, result, error in outcomes:
+        try:
+            done(result, error)
+        except Exception:  # the other receivers get their outcomes all the same
+            _log.exception("the receiver of an outcome failed")

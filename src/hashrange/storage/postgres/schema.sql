@@ -1,0 +1,336 @@
+-- The tables and functions of a store, made once in a schema of their own. `schema.py` puts the schema's name
+-- in the place of {schema}. Names of parameters begin with in_, so that they are not taken for columns.
+
+-- One row. `catalog` changes whenever a record of space 0 or the set of cleared spaces changes.
+CREATE TABLE {schema}.store (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    program text NOT NULL,
+    format integer NOT NULL,
+    catalog bigint NOT NULL
+);
+
+-- The engines that opened the store. `last_group` says which of its commits an engine made last, so that the
+-- outcome of one whose connection was cut can be looked up; `epoch` keeps a commit that is still on its way
+-- from coming after that.
+CREATE TABLE {schema}.server (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    epoch bigint NOT NULL DEFAULT 0,
+    last_group bigint NOT NULL DEFAULT 0,
+    seen timestamptz NOT NULL DEFAULT now()
+);
+
+-- The records. `version` names the commit that wrote the record; no two commits have the same one.
+CREATE TABLE {schema}.records (
+    space bigint NOT NULL,
+    partition bytea NOT NULL,
+    sort bytea NOT NULL,
+    version bigint NOT NULL,
+    value bytea NOT NULL,
+    PRIMARY KEY (space, partition, sort)
+);
+
+-- The totals of a space: the sum over all slots. Engines use different slots, so that they do not wait for
+-- each other.
+CREATE TABLE {schema}.total (
+    space bigint NOT NULL,
+    slot integer NOT NULL,
+    records bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (space, slot)
+);
+
+-- The last sequence number of each space with logs, and the last stamp of each log.
+CREATE TABLE {schema}.log (space bigint PRIMARY KEY, last bigint NOT NULL);
+CREATE TABLE {schema}.log_stamp (
+    space bigint NOT NULL,
+    partition bytea NOT NULL,
+    stamp bytea NOT NULL,
+    PRIMARY KEY (space, partition)
+);
+
+-- One row: the last stamp of a body, an unsigned 64-bit number.
+CREATE TABLE {schema}.clock (single boolean PRIMARY KEY DEFAULT true CHECK (single), stamp numeric(20) NOT NULL);
+
+-- Deleted spaces whose records are still to be deleted. Readers mask them.
+CREATE TABLE {schema}.cleared (space bigint PRIMARY KEY);
+
+-- 8 bytes, big-endian, of an unsigned 64-bit number.
+CREATE FUNCTION {schema}.stamp_bytes(in_stamp numeric) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT int8send((CASE WHEN in_stamp >= 9223372036854775808 THEN in_stamp - 18446744073709551616
+                          ELSE in_stamp END)::bigint)
+$$;
+
+-- The lock of the store, held to the end of the transaction. Commits share it, unless they read what no lock on
+-- a record can protect: that a record is absent, a range, the catalog that they change.
+CREATE FUNCTION {schema}.take_lock(in_exclusive boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Hashrange commits in READ COMMITTED transactions only' USING ERRCODE = 'HR003';
+    END IF;
+    IF in_exclusive THEN
+        PERFORM pg_advisory_xact_lock({lock});
+    ELSE
+        PERFORM pg_advisory_xact_lock_shared({lock});
+    END IF;
+END
+$$;
+
+-- The records at some addresses, all from one moment. Row 0 has the catalog's version, and the cleared spaces.
+CREATE FUNCTION {schema}.fetch(in_space bigint[], in_partition bytea[], in_sort bytea[])
+RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql STABLE
+SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s
+    UNION ALL
+    SELECT k.n, r.version, r.value
+    FROM unnest(in_space, in_partition, in_sort) WITH ORDINALITY AS k(space, partition, sort, n)
+    JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort;
+END
+$$;
+
+-- The records of a space from low to below high, at most in_rows of them, and about in_bytes. The first row
+-- is as row 0 of `fetch`; a last row with no partition says that the range ended.
+CREATE FUNCTION {schema}.scan(
+    in_space bigint, in_low_partition bytea, in_low_sort bytea, in_high_partition bytea, in_high_sort bytea,
+    in_reverse boolean, in_rows bigint, in_bytes bigint
+) RETURNS TABLE (partition bytea, sort bytea, version bigint, value bytea) LANGUAGE plpgsql STABLE
+SET search_path = {schema} SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    one record;
+    left_rows bigint := in_rows;
+    left_bytes bigint := in_bytes;
+BEGIN
+    partition := NULL; sort := NULL;
+    SELECT s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) INTO version, value FROM store s;
+    RETURN NEXT;
+    IF in_reverse THEN
+        FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
+            WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
+                AND (r.partition, r.sort) < (in_high_partition, in_high_sort)
+            ORDER BY r.partition DESC, r.sort DESC
+        LOOP
+            partition := one.partition; sort := one.sort; version := one.version; value := one.value;
+            RETURN NEXT;
+            left_rows := left_rows - 1; left_bytes := left_bytes - length(one.value);
+            IF left_rows <= 0 OR left_bytes <= 0 THEN RETURN; END IF;
+        END LOOP;
+    ELSIF in_high_partition IS NULL THEN
+        FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
+            WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
+            ORDER BY r.partition, r.sort
+        LOOP
+            partition := one.partition; sort := one.sort; version := one.version; value := one.value;
+            RETURN NEXT;
+            left_rows := left_rows - 1; left_bytes := left_bytes - length(one.value);
+            IF left_rows <= 0 OR left_bytes <= 0 THEN RETURN; END IF;
+        END LOOP;
+    ELSE
+        FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
+            WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
+                AND (r.partition, r.sort) < (in_high_partition, in_high_sort)
+            ORDER BY r.partition, r.sort
+        LOOP
+            partition := one.partition; sort := one.sort; version := one.version; value := one.value;
+            RETURN NEXT;
+            left_rows := left_rows - 1; left_bytes := left_bytes - length(one.value);
+            IF left_rows <= 0 OR left_bytes <= 0 THEN RETURN; END IF;
+        END LOOP;
+    END IF;
+    partition := NULL; sort := NULL; version := NULL; value := NULL;
+    RETURN NEXT;
+END
+$$;
+
+-- Whether all that some bodies read holds at one moment: for bodies that wrote nothing. `in_seen` is the
+-- version that was read, 0 where there was no record. `bad` are the ordinals of what has changed.
+CREATE FUNCTION {schema}.verify(
+    in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], OUT catalog bigint, OUT bad bigint[]
+) LANGUAGE plpgsql STABLE
+SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT s.catalog, (
+        SELECT array_agg(k.n)
+        FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
+        LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+        WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen
+    ) INTO catalog, bad FROM store s;
+END
+$$;
+
+-- Commit a group of bodies: all of it, or nothing.
+--
+-- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
+-- `in_op` is 0: only read, 1: put, 2: delete. `outcome` is
+--   'committed'
+--   'changed'     nothing was written: the catalog or the records at `bad` are not those that were read
+--   'exclusive'   nothing was written: the group has to come again with the exclusive lock
+CREATE FUNCTION {schema}.commit_group(
+    in_server bigint, in_epoch bigint, in_group bigint, in_version bigint, in_slot integer,
+    in_exclusive boolean, in_catalog bigint, in_changes_catalog boolean,
+    in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], in_op bigint[], in_value bytea[],
+    in_present bigint, in_new bigint, in_blind_deletes bigint, in_puts bigint, in_deletes bigint,
+    in_count_space bigint[], in_count_records bigint[], in_count_bytes bigint[],
+    in_log_space bigint[], in_log_partition bytea[], in_log_value bytea[], in_log_stamp_at bigint[],
+    in_stamp_space bigint[], in_stamp_partition bytea[], in_stamp bytea[],
+    in_moment numeric[],
+    in_kept_body bigint[], in_kept_space bigint[], in_kept_partition bytea[], in_kept_sort bytea[],
+    in_kept_value bytea[],
+    in_last_space bigint[], in_last bigint[], in_clock numeric,
+    in_cleared bigint[],
+    OUT outcome text, OUT catalog bigint, OUT bad bigint[]
+) LANGUAGE plpgsql
+SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    present bigint;
+    blind_deletes bigint;
+    made bigint;
+    last_stamp numeric;
+BEGIN
+    PERFORM take_lock(in_exclusive);
+    outcome := 'changed';
+    SELECT s.catalog INTO catalog FROM store s;
+    IF catalog <> in_catalog THEN
+        RETURN;
+    END IF;
+
+    -- Lock what was read or is written, and is there, in the order of the addresses; then look whether it is
+    -- what was read. All these locks are held to the end of the transaction.
+    SELECT count(*) FILTER (WHERE seen > 0), count(*) FILTER (WHERE seen = -1 AND op = 2),
+        array_agg(n) FILTER (WHERE seen >= 0 AND version <> seen)
+    INTO present, blind_deletes, bad
+    FROM (
+        SELECT k.n, k.seen, k.op, r.version
+        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) WITH ORDINALITY
+            AS k(space, partition, sort, seen, op, n)
+        JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+        ORDER BY r.space, r.partition, r.sort
+        FOR UPDATE OF r
+    ) locked;
+    IF present < in_present OR bad IS NOT NULL THEN
+        SELECT array_agg(k.n) INTO bad
+        FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
+        LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+        WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen;
+        RETURN;
+    END IF;
+    -- A record that is deleted without having been read, and is not there, cannot be locked.
+    IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
+        outcome := 'exclusive';
+        RETURN;
+    END IF;
+
+    UPDATE server s SET last_group = in_group, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the engine is fenced' USING ERRCODE = 'HR002';
+    END IF;
+
+    -- Records that were read as absent. Another engine may just be making the same.
+    IF in_new > 0 THEN
+        INSERT INTO records (space, partition, sort, version, value)
+        SELECT k.space, k.partition, k.sort, in_version, k.value
+        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
+            AS k(space, partition, sort, seen, op, value)
+        WHERE k.seen = 0 AND k.op = 1
+        ORDER BY k.space, k.partition, k.sort
+        ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS made = ROW_COUNT;
+        IF made < in_new THEN
+            RAISE EXCEPTION 'a record that was read as absent is there' USING ERRCODE = 'HR001';
+        END IF;
+    END IF;
+    IF in_puts > 0 THEN
+        INSERT INTO records AS r (space, partition, sort, version, value)
+        SELECT k.space, k.partition, k.sort, in_version, k.value
+        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
+            AS k(space, partition, sort, seen, op, value)
+        WHERE k.seen <> 0 AND k.op = 1
+        ORDER BY k.space, k.partition, k.sort
+        ON CONFLICT (space, partition, sort) DO UPDATE SET version = excluded.version, value = excluded.value;
+    END IF;
+    IF in_deletes > 0 THEN
+        DELETE FROM records r
+        USING unnest(in_space, in_partition, in_sort, in_op) AS k(space, partition, sort, op)
+        WHERE k.op = 2 AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort;
+    END IF;
+
+    IF cardinality(in_cleared) > 0 THEN
+        INSERT INTO cleared SELECT unnest(in_cleared) ON CONFLICT DO NOTHING;
+        DELETE FROM total t WHERE t.space = ANY(in_cleared);
+    END IF;
+    IF cardinality(in_count_space) > 0 THEN
+        INSERT INTO total AS t (space, slot, records, bytes)
+        SELECT c.space, in_slot, c.records, c.bytes
+        FROM unnest(in_count_space, in_count_records, in_count_bytes) AS c(space, records, bytes)
+        ORDER BY c.space
+        ON CONFLICT (space, slot) DO UPDATE
+        SET records = t.records + excluded.records, bytes = t.bytes + excluded.bytes;
+    END IF;
+
+    -- Logs. Their counters are locked last, and give the records their numbers in the order of the commits.
+    IF cardinality(in_log_space) > 0 THEN
+        INSERT INTO log AS l (space, last)
+        SELECT a.space, count(*) FROM unnest(in_log_space) AS a(space) GROUP BY a.space ORDER BY a.space
+        ON CONFLICT (space) DO UPDATE SET last = l.last + excluded.last;
+        -- A statement of its own, because it has to see the stamps of those that held the counters before.
+        INSERT INTO records (space, partition, sort, version, value)
+        SELECT a.space, a.partition,
+            int8send(l.last - count(*) OVER (PARTITION BY a.space)
+                + row_number() OVER (PARTITION BY a.space ORDER BY a.n)),
+            in_version,
+            CASE WHEN a.stamp_at >= 0 AND s.stamp > substr(a.value, a.stamp_at::integer + 1, 8)
+                THEN overlay(a.value PLACING s.stamp FROM a.stamp_at::integer + 1) ELSE a.value END
+        FROM unnest(in_log_space, in_log_partition, in_log_value, in_log_stamp_at) WITH ORDINALITY
+            AS a(space, partition, value, stamp_at, n)
+        JOIN log l ON l.space = a.space
+        LEFT JOIN log_stamp s ON s.space = a.space AND s.partition = a.partition;
+    END IF;
+    IF cardinality(in_last_space) > 0 THEN
+        INSERT INTO log AS l (space, last) SELECT a.space, a.last FROM unnest(in_last_space, in_last) AS a(space, last)
+        ON CONFLICT (space) DO UPDATE SET last = excluded.last;
+    END IF;
+    IF cardinality(in_stamp_space) > 0 THEN
+        INSERT INTO log_stamp AS s (space, partition, stamp)
+        SELECT a.space, a.partition, a.stamp
+        FROM unnest(in_stamp_space, in_stamp_partition, in_stamp) AS a(space, partition, stamp)
+        ON CONFLICT (space, partition) DO UPDATE SET stamp = excluded.stamp WHERE s.stamp < excluded.stamp;
+    END IF;
+
+    -- The stamps of bodies: each one its moment, or one more than the stamp before.
+    IF cardinality(in_moment) > 0 THEN
+        SELECT c.stamp INTO last_stamp FROM clock c FOR UPDATE;
+        INSERT INTO records (space, partition, sort, version, value)
+        SELECT k.space, k.partition, k.sort || stamp_bytes(b.stamp), in_version, k.value
+        FROM (
+            SELECT m.n, m.n + greatest(last_stamp, max(m.moment - m.n) OVER (ORDER BY m.n)) AS stamp
+            FROM unnest(in_moment) WITH ORDINALITY AS m(moment, n)
+        ) b
+        JOIN unnest(in_kept_body, in_kept_space, in_kept_partition, in_kept_sort, in_kept_value)
+            AS k(body, space, partition, sort, value) ON k.body = b.n;
+        UPDATE clock c SET stamp = (
+            SELECT cardinality(in_moment) + greatest(last_stamp, max(m.moment - m.n))
+            FROM unnest(in_moment) WITH ORDINALITY AS m(moment, n)
+        );
+    END IF;
+    IF in_clock IS NOT NULL THEN
+        UPDATE clock c SET stamp = in_clock;
+    END IF;
+
+    IF in_changes_catalog THEN
+        UPDATE store s SET catalog = in_version;
+        catalog := in_version;
+    END IF;
+    outcome := 'committed';
+END
+$$;
+
+INSERT INTO {schema}.clock (stamp) VALUES (0);
+INSERT INTO {schema}.store (program, format, catalog) VALUES ('hashrange', {format}, 0);

@@ -1,0 +1,86 @@
+"""Deletes the records of deleted spaces, a few thousand at a time, on a thread of its own.
+
+Several engines may do so at the same time: the row of the space in `cleared` is locked for each step, and an
+engine passes over the rows that another one has locked.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Lock, Thread
+from typing import Final
+
+from hashrange.storage.api import StorageError
+from hashrange.storage.postgres.cache import Catalog
+from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
+from hashrange.storage.postgres.direct import Statements
+
+_log = logging.getLogger(__name__)
+
+_RECORDS_PER_STEP: Final = 5_000
+
+
+class Upkeep:
+    """The background work of an engine."""
+
+    def __init__(self, pool: Pool, statements: Statements, catalog: Catalog) -> None:
+        self._pool = pool
+        self._schema = statements.schema
+        self._catalog = catalog
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._closed = False
+        self._done: frozenset[int] = frozenset()
+
+    def begin(self) -> None:
+        """Begin to delete, if there are spaces to clear and nobody is at it."""
+        cleared = self._catalog.state.cleared
+        with self._lock:
+            if self._closed or not cleared - self._done:
+                return
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._thread = Thread(target=self._clear, args=(cleared,), name="hashrange-upkeep", daemon=True)
+            self._thread.start()
+
+    def _clear(self, cleared: frozenset[int]) -> None:
+        try:
+            while not self._closed and self._pool.again(self._step):
+                pass
+        except StorageError as error:
+            if not self._closed:
+                _log.warning("deleted records were not removed: %s", error)
+            return
+        self._done = cleared
+
+    def _step(self, connection: Connection) -> bool:
+        """Delete some records of one space; whether there is more to do."""
+        schema = self._schema
+        call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
+        try:
+            rows = call(connection, f"SELECT space FROM {schema}.cleared LIMIT 1 FOR UPDATE SKIP LOCKED")
+            if rows:
+                deleted = call(
+                    connection,
+                    f"WITH gone AS (DELETE FROM {schema}.records WHERE ctid = ANY(ARRAY("
+                    f"SELECT ctid FROM {schema}.records WHERE space = %s LIMIT %s)) RETURNING 1) "
+                    "SELECT count(*) FROM gone",
+                    (rows[0][0], _RECORDS_PER_STEP),
+                )
+                if deleted[0][0] < _RECORDS_PER_STEP:
+                    for table in ("log", "log_stamp", "cleared"):
+                        call(connection, f"DELETE FROM {schema}.{table} WHERE space = %s", rows[0])
+        except Trouble:
+            raise
+        except BaseException:
+            call(connection, "ROLLBACK")
+            raise
+        call(connection, "COMMIT")
+        return bool(rows)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            thread.join()

@@ -1,0 +1,251 @@
+"""The one connection of an engine that writes: sends groups, and knows its own row in the table `server`.
+
+Each commit sets the row to the version of its group. When the connection is lost in the middle of a commit,
+`connect_again` adds one to the row's epoch, so that this commit cannot come to pass any more if it has not
+by then, and reads the version: it says whether the commit came to pass.
+
+Refuses to know: members, caches.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from psycopg.pq import TransactionStatus
+
+from hashrange.storage.api import CommitFault, CommitUnknown, Moment
+from hashrange.storage.postgres.cache import Catalog, Key
+from hashrange.storage.postgres.connections import Connection, Lost, Trouble, call, close, connect
+from hashrange.storage.postgres.direct import DirectTransaction, Statements
+from hashrange.storage.postgres.groups import GROUP_BITS, Group, values_of_direct, version_of
+
+_log = logging.getLogger(__name__)
+
+
+class Changed(Exception):
+    """What the bodies of a group read is out of date; `keys` are the records that are."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
+class Undone(Exception):
+    """The fault of a test has undone a commit."""
+
+
+class Doubt(Exception):
+    """Whether a commit came to pass is not known; `chosen`: because a test's fault says so. `result` is that
+    of a body that ran alone."""
+
+    def __init__(self, cause: str, *, chosen: bool = False, result: Any = None) -> None:
+        super().__init__(cause)
+        self.chosen = chosen
+        self.result = result
+
+
+class Writer:
+    """The connection that writes. Only the holder of the place of a commit calls it."""
+
+    def __init__(self, url: str, statements: Statements, catalog: Catalog, name: str) -> None:
+        self._url = url
+        self._statements = statements
+        self._catalog = catalog
+        self._name = name
+        self._connection: Connection | None = None
+        self._server = 0
+        self._epoch = 0
+        self._groups = 0
+        self.statements_sent = 0
+        self.connections_made = 0
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def server(self) -> int:
+        """The number of this engine."""
+        return self._server
+
+    def next_version(self) -> int:
+        """The version of a new group. No other group of any engine has it."""
+        self._groups += 1
+        return version_of(self._server, self._groups)
+
+    def connect_again(self) -> int:
+        """Connect, and fence all that is still on its way; returns the version of the last group that was
+        committed. Raises Lost, Refused."""
+        self.close()
+        connection = connect(self._url, name=self._name)
+        schema = self._statements.schema
+        try:
+            rows = call(
+                connection,
+                f"UPDATE {schema}.server SET epoch = epoch + 1, seen = now() WHERE id = %s "
+                "RETURNING epoch, last_group",
+                (self._server,),
+            )
+            if not rows:
+                rows = call(
+                    connection,
+                    f"INSERT INTO {schema}.server DEFAULT VALUES RETURNING epoch, last_group, id",
+                )
+                self._server = rows[0][2]
+        except BaseException:
+            close(connection)
+            raise
+        self._epoch = rows[0][0]
+        self.connections_made += 1
+        self._connection = connection
+        return int(rows[0][1])
+
+    def commit(self, group: Group, fault: CommitFault | None) -> None:
+        """Commit a group. Raises Changed, Retry, Refused, Undone (nothing was written), Lost (it was not
+        sent), Doubt."""
+        if group.catalog == -1:
+            raise Changed([])
+        connection = self._ready()
+        self.statements_sent += 1
+        if not group.wrote():
+            self._verify(connection, group)
+            return
+        self._meet(fault, "before")
+        try:
+            if fault is None:
+                self._send(connection, group)
+                return
+            call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
+            self._send(connection, group)
+            chosen = self._finish(connection, fault)
+        except Lost as error:
+            self.close()
+            raise Doubt(str(error)) from None
+        except (Trouble, Changed, Undone):
+            self._roll_back(connection)
+            raise
+        if chosen is not None:
+            raise chosen
+
+    def _send(self, connection: Connection, group: Group) -> None:
+        while True:
+            values, keys = group.values(self._server, self._epoch, group.version)
+            [(outcome, catalog, bad)] = call(connection, self._statements.commit, values)
+            if outcome == "committed":
+                return
+            if outcome == "changed":
+                self._note(catalog)
+                raise Changed([keys[n - 1] for n in bad or ()])
+            group.exclusive = True
+
+    def _verify(self, connection: Connection, group: Group) -> None:
+        values, keys = group.read_arrays()
+        try:
+            [(catalog, bad)] = call(connection, self._statements.verify, values)
+        except Lost:
+            self.close()
+            raise Changed([]) from None  # nothing was to be written: the bodies can run again
+        if catalog != group.catalog or bad:
+            self._note(catalog)
+            raise Changed([keys[n - 1] for n in bad or ()])
+
+    def _note(self, catalog: int) -> None:
+        """The catalog has another version: forget the state that is known, which is fetched anew."""
+        if catalog != self._catalog.state.version:
+            self._catalog.forget()
+
+    def _finish(self, connection: Connection, fault: CommitFault | None) -> Doubt | None:
+        """Commit a transaction, with the fault of a test in between. Raises Undone, Trouble; returns what the
+        fault wants to have said."""
+        chosen: Doubt | None = None
+        try:
+            self._meet(fault, "after")
+        except Doubt as doubt:
+            chosen = doubt
+        call(connection, "COMMIT")
+        return chosen
+
+    def alone(
+        self,
+        version: int,
+        body: Callable[[Any], Any],
+        fault: CommitFault | None,
+        learn: Callable[[DirectTransaction, int], None],
+    ) -> Any:
+        """Run a body under the exclusive lock of the store, and commit it. Raises what the body raises,
+        Retry, Refused, Undone, Lost (nothing was written), Doubt."""
+        connection = self._ready()
+        chosen: Doubt | None = None
+        sent = False
+        result: Any = None
+        try:
+            self._begin(connection)
+            txn = DirectTransaction(connection, self._statements, self._catalog)
+            [(catalog,)] = call(connection, f"SELECT catalog FROM {self._statements.schema}.store")
+            result = body(txn)
+            if txn.wrote():
+                self._meet(fault, "before")
+                changes = bool(txn.deleted) or any(key[0] == 0 for key in txn.own)
+                values = values_of_direct(
+                    txn, self._server, self._epoch, version, catalog, changes_catalog=changes
+                )
+                call(connection, self._statements.commit, values)
+                sent = True
+                chosen = self._finish(connection, fault)
+                if changes:
+                    self._catalog.forget()
+                learn(txn, version)
+            else:
+                call(connection, "COMMIT")
+        except Lost as error:
+            self.close()
+            if sent:
+                raise Doubt(str(error), result=result) from None
+            raise
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        if chosen is not None:
+            raise chosen
+        return result
+
+    def _begin(self, connection: Connection) -> None:
+        call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
+        call(connection, self._statements.lock, (True,))
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+                call(connection, "ROLLBACK")
+        except Trouble:
+            self.close()
+
+    def _ready(self) -> Connection:
+        """The connection; a new one if there is none, or if it is known to be lost. Raises Lost."""
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            self.connect_again()
+        assert self._connection is not None
+        return self._connection
+
+    def _meet(self, fault: CommitFault | None, moment: Moment) -> None:
+        """Let the fault of a test, if there is one, fail the commit."""
+        if fault is None:
+            return
+        try:
+            fault(moment)
+        except CommitUnknown as error:
+            raise Doubt(str(error), chosen=True) from None
+        except Exception as error:
+            raise Undone(str(error)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            close(self._connection)
+        self._connection = None
+
+
+def server_of(version: int) -> int:
+    """The engine whose group wrote a record of this version."""
+    return version >> GROUP_BITS

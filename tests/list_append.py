@@ -1,0 +1,117 @@
+"""Histories of random transactions on lists, on threads over several engines that share a store.
+
+Each list is a record, and a second record holds how often it was appended to, so that a body reads and writes
+several records. The histories are judged by `serializability`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from itertools import count
+from random import Random
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Final
+
+from hashrange.storage.api import CommitFailed, CommitUnknown, Engine, Reader, StorageError
+from hashrange.storage.api import Transaction as StoreTransaction
+from serializability import Transaction
+
+SPACE: Final = 70
+_LIST: Final = b"list"
+_COUNT: Final = b"count"
+
+
+def _place(key: int) -> bytes:
+    return b"%024d" % key
+
+
+def _values(stored: bytes | None) -> list[int]:
+    return [value for (value,) in struct.iter_unpack(">I", stored or b"")]
+
+
+def read_list(reader: Reader, key: int) -> list[int]:
+    """A list, of which the count must tell the truth."""
+    values = _values(reader.get(SPACE, _place(key), _LIST))
+    counted = int(reader.get(SPACE, _place(key), _COUNT) or b"0")
+    assert counted == len(values), f"list {key} has {len(values)} values, and its count is {counted}"
+    return values
+
+
+def _append(txn: StoreTransaction, key: int, value: int, before: list[int]) -> None:
+    stored = b"".join(struct.pack(">I", one) for one in (*before, value))
+    txn.put(SPACE, _place(key), _LIST, stored)
+    txn.put(SPACE, _place(key), _COUNT, b"%d" % (len(before) + 1))
+    txn.count(SPACE, 1, 4)
+
+
+class Run:
+    """Random transactions on `lists` lists over the engines, until `stop`, or `transactions` for a thread."""
+
+    def __init__(self, engines: Sequence[Engine], *, lists: int, seed: int, transactions: int) -> None:
+        self.engines = engines
+        self.lists = lists
+        self.seed = seed
+        self.transactions = transactions
+        self.history: list[Transaction] = []
+        self.stop = Event()
+        self.surprises: list[BaseException] = []
+        self._values = count(1)
+
+    def run(self, threads_per_engine: int, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Run all threads to their end; `meanwhile` is called while they run."""
+        threads = [
+            Thread(target=self._work, args=(engine, self.seed * 1_000 + number * len(self.engines) + at))
+            for at, engine in enumerate(self.engines)
+            for number in range(threads_per_engine)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            meanwhile()
+        finally:
+            self.stop.set() if meanwhile.__name__ != "<lambda>" else None
+            for thread in threads:
+                thread.join()
+        if self.surprises:
+            raise self.surprises[0]
+
+    def _work(self, engine: Engine, seed: int) -> None:
+        random = Random(seed)
+        done = 0
+        try:
+            while not self.stop.is_set() and done < self.transactions:
+                self._one(engine, random)
+                done += 1
+        except BaseException as error:
+            self.surprises.append(error)
+
+    def _one(self, engine: Engine, random: Random) -> None:
+        looked_at = random.sample(range(self.lists), random.randint(1, min(3, self.lists)))
+        appended_to = [key for key in looked_at if random.random() < 0.7]
+        made = Transaction({key: next(self._values) for key in appended_to}, monotonic())
+        by_read = not appended_to and random.random() < 0.5
+
+        def body(txn: Any) -> dict[int, list[int]]:
+            seen: dict[int, list[int]] = {}
+            for key in looked_at:
+                seen[key] = read_list(txn, key)
+                if key in made.appends:
+                    _append(txn, key, made.appends[key], seen[key])
+            return seen
+
+        self.history.append(made)
+        try:
+            made.reads = engine.read(body) if by_read else engine.write(body)
+        except CommitUnknown:
+            return
+        except (CommitFailed, StorageError):
+            made.status = "failed"
+        else:
+            made.status = "committed"
+        made.ended = monotonic()
+
+    def final(self, engine: Engine) -> dict[int, list[int]]:
+        """The lists at the end."""
+        return engine.read(lambda reader: {key: read_list(reader, key) for key in range(self.lists)})

@@ -1,0 +1,152 @@
+"""PostgreSQL for the tests: one cluster in a temporary directory, which all processes of a run share.
+
+The first test that asks for it starts it. The process that began the run stops it at its end
+(`stop_shared`). Each test has a schema of its own, whose name no other test has. As root, PostgreSQL runs as
+the user `postgres`, because it refuses to run as root.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+DIRECTORY: Final = "HASHRANGE_TEST_POSTGRES_DIRECTORY"
+"""The environment variable that names the directory of the shared cluster, while a run is under way."""
+
+_BINARIES: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: path.parts[-3])
+_SETTINGS: Final = {
+    "listen_addresses": "''",
+    "fsync": "off",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "full_page_writes": "off",
+    # Little CPU for what no test looks at.
+    "autovacuum_naptime": "60",
+    "log_checkpoints": "off",
+}
+
+
+def installed() -> bool:
+    """Whether this machine has PostgreSQL's programs."""
+    return bool(_BINARIES) or shutil.which("pg_ctl") is not None
+
+
+def _program(name: str) -> str:
+    return str(_BINARIES[-1].with_name(name)) if _BINARIES else name
+
+
+def _owner() -> dict[str, Any]:
+    """As whom PostgreSQL's programs run, for `subprocess`."""
+    if os.geteuid():
+        return {}
+    user = pwd.getpwnam("postgres")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+class Cluster:
+    """A cluster in `directory`, which is made if it is missing."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.url = f"host={directory} user=postgres dbname=postgres"
+
+    def make(self) -> None:
+        self.directory.mkdir(exist_ok=True)
+        if not os.geteuid():
+            os.chown(self.directory, _owner()["user"], _owner()["group"])
+        self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "--no-sync")
+
+    def start(self) -> None:
+        options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+        self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", f"-k {self.directory} {options}", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._run("pg_ctl", "-D", "data", "-w", "-m", mode, "stop")
+
+    def restart_after_crash(self) -> None:
+        """Kill PostgreSQL as a crash does, and start it again."""
+        self.stop("immediate")
+        self.start()
+
+    def is_made(self) -> bool:
+        return (self.directory / "data" / "PG_VERSION").exists()
+
+    def is_running(self) -> bool:
+        return (self.directory / "data" / "postmaster.pid").exists()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # What it starts keeps these open, so a pipe would be waited for.
+        with (self.directory / f"{program}.out").open("w") as output:
+            done = subprocess.run(
+                [_program(program), *arguments],
+                cwd=self.directory,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                check=False,
+                **_owner(),
+            )
+        if done.returncode:
+            text = (self.directory / f"{program}.out").read_text()
+            log = self.directory / "log"
+            raise AssertionError(f"{program} failed: {text}\n{log.read_text() if log.exists() else ''}")
+
+
+def new_cluster() -> Cluster:
+    """A cluster of its own, which runs, for a test that kills it; to be given to `remove`."""
+    cluster = Cluster(_new_directory())
+    cluster.make()
+    cluster.start()
+    return cluster
+
+
+def _new_directory() -> Path:
+    # Short, because the path of a socket may have 107 bytes; and not in pytest's directory, which is closed
+    # to other users.
+    directory = Path(tempfile.mkdtemp(prefix="hashrange-pg-"))
+    directory.chmod(0o755)
+    return directory
+
+
+def remove(cluster: Cluster) -> None:
+    """Stop a cluster, and remove its directory."""
+    if cluster.is_running():
+        cluster.stop("immediate")
+    shutil.rmtree(cluster.directory, ignore_errors=True)
+
+
+def begin_run() -> None:
+    """Choose the directory of the cluster that this process and those that it starts share."""
+    if DIRECTORY not in os.environ and installed():
+        os.environ[DIRECTORY] = str(_new_directory())
+
+
+def end_run() -> None:
+    """Stop the shared cluster; called by the process that began the run."""
+    directory = os.environ.pop(DIRECTORY, None)
+    if directory is not None:
+        remove(Cluster(Path(directory)))
+
+
+def shared() -> Cluster:
+    """The shared cluster, which runs."""
+    cluster = Cluster(Path(os.environ[DIRECTORY]))
+    with (cluster.directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not cluster.is_made():
+            cluster.make()
+        if not cluster.is_running():
+            cluster.start()
+    return cluster
+
+
+def new_schema() -> str:
+    """The name of a schema that no other test has."""
+    return f"test_{uuid.uuid4().hex[:20]}"

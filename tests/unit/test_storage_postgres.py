@@ -1,0 +1,397 @@
+"""The engine over PostgreSQL: several engines on one store, connections that are cut, wrong databases."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from threading import Barrier, Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+import postgres
+from hashrange.storage.api import Reader, StorageError, Totals, Transaction, UnknownFormat
+from hashrange.storage.contract import faults
+from hashrange.storage.contract.records import P, Q, get, put, rows
+from hashrange.storage.postgres import PostgresEngine, connections, schema, writer
+from list_append import SPACE, Run
+from serializability import anomalies
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of the test's schema."""
+    return postgres.new_schema()
+
+
+@pytest.fixture
+def open_engine(postgres_url: str, name: str) -> Iterator[Callable[[], PostgresEngine]]:
+    """Opens engines over one store."""
+    with ExitStack() as stack:
+
+        def opener(**options: Any) -> PostgresEngine:
+            engine = PostgresEngine(postgres_url, schema=name, **options)
+            stack.callback(engine.close)
+            return engine
+
+        yield opener
+
+
+Opener = Callable[[], PostgresEngine]
+
+
+def cut_connections(url: str, *, writers: bool = True) -> None:
+    """Cut the connections of all engines, as an administrator does."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend' AND query LIKE %s",
+            ("%commit_group%" if writers else "%fetch%",),
+        )
+
+
+def test_what_one_engine_wrote_the_other_one_sees(open_engine: Opener) -> None:
+    one, other = open_engine(), open_engine()
+    for n in range(5):
+        engine, looking = (one, other) if n % 2 else (other, one)
+        value = b"%d" % n
+        put(engine, 7, P, b"a", value)
+        # Both have the record in their caches by now, one of them an old one.
+        assert get(looking, 7, P, b"a") == value
+        assert looking.write(lambda txn: txn.get(7, P, b"a")) == value
+        assert looking.write(lambda txn: list(txn.scan(7, P))) == [(b"a", value)]
+
+
+def test_the_catalog_is_never_stale(open_engine: Opener) -> None:
+    one, other = open_engine(), open_engine()
+
+    def use(txn: Any) -> tuple[bytes | None, bytes | None]:
+        return txn.get(0, P, b"table"), txn.get(7, P, b"a")
+
+    def copy(txn: Transaction) -> None:
+        txn.put(8, P, b"copied", txn.get(0, P, b"table") or b"")
+
+    assert other.read(use) == other.write(use) == (None, None)
+    for n in range(3):
+        put(one, 0, P, b"table", b"%d" % n)
+        assert other.write(use)[0] == b"%d" % n
+        put(one, 0, P, b"table", b"again %d" % n)
+        other.write(copy)
+        assert get(one, 8, P, b"copied") == b"again %d" % n
+        assert other.read(use)[0] == b"again %d" % n
+        assert other.read(lambda reader: reader.get(0, P, b"table")) == b"again %d" % n
+    one.write(lambda txn: txn.delete_space(7))
+    assert other.write(use) == other.read(use) == (b"again 2", None)
+
+
+def test_counters_of_two_engines_are_exact(open_engine: Opener) -> None:
+    engines = [open_engine(), open_engine()]
+    barrier = Barrier(4)
+    seen: list[int] = []
+
+    def add(txn: Transaction) -> int:
+        value = int(txn.get(7, P, b"n") or b"0") + 1
+        txn.put(7, P, b"n", b"%d" % value)
+        txn.append(8, P, b"%d" % value)
+        txn.count(7, 1, 1)
+        return value
+
+    def work(engine: PostgresEngine) -> None:
+        barrier.wait()
+        seen.extend([engine.write(add) for _ in range(60)])
+
+    threads = [Thread(target=work, args=(engine,)) for engine in engines * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(1, 241))
+    for engine in engines:
+        assert get(engine, 7, P, b"n") == b"240"
+        assert engine.read(lambda reader: reader.totals(7)) == Totals(240, 240)
+        log = engine.read(lambda reader: [value for _, value in reader.scan(8, P)])
+        assert log == [b"%d" % n for n in range(1, 241)]
+
+
+def test_an_absent_record_stays_absent_for_who_read_it(open_engine: Opener) -> None:
+    """Write skew by absence: of two records, the one may be made only while the other one is not there."""
+    engines = [open_engine(), open_engine()]
+
+    def make(txn: Transaction, number: int, mine: bytes, others: bytes) -> bool:
+        if txn.get(7, others, b"%d" % number) is not None:
+            return False
+        txn.put(7, mine, b"%d" % number, b"")
+        return True
+
+    made: dict[bytes, list[bool]] = {P: [], Q: []}
+    barrier = Barrier(2)
+
+    def work(engine: PostgresEngine, mine: bytes, others: bytes) -> None:
+        for number in range(60):
+            barrier.wait()
+            made[mine].append(engine.write(partial(make, number=number, mine=mine, others=others)))
+
+    threads = [Thread(target=work, args=pair) for pair in ((engines[0], P, Q), (engines[1], Q, P))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one + other for one, other in zip(made[P], made[Q], strict=True)] == [1] * 60
+
+
+def test_a_range_stays_as_who_read_it_saw_it(open_engine: Opener) -> None:
+    """Each body counts the records of a partition, and adds one that says how many there were."""
+    engines = [open_engine(), open_engine()]
+    barrier = Barrier(4)
+
+    def add(txn: Transaction, by: bytes) -> None:
+        there = sum(1 for _ in txn.scan(7, P))
+        txn.put(7, P, b"%05d" % there, by)
+
+    def put_by_get(txn: Transaction, by: bytes) -> None:
+        at = int(txn.get(8, P, b"") or b"0")
+        while txn.get(7, P, b"%05d" % at) is not None:
+            at += 1
+        txn.put(7, P, b"%05d" % at, by)
+        txn.put(8, P, b"", b"%d" % at)
+
+    def work(engine: PostgresEngine, by: bytes, body: Callable[..., None]) -> None:
+        barrier.wait()
+        for _ in range(15):
+            engine.write(partial(body, by=by))
+
+    pairs = [(engines[0], add), (engines[1], add), (engines[0], put_by_get), (engines[1], put_by_get)]
+    threads = [Thread(target=work, args=(one, b"%d" % n, body)) for n, (one, body) in enumerate(pairs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = rows(engines[0], 7)
+    assert [sort for _, sort, _ in found] == [b"%05d" % n for n in range(60)]
+    assert sorted(value for _, _, value in found) == sorted([b"0", b"1", b"2", b"3"] * 15)
+
+
+@pytest.mark.parametrize("lists", [2, 8])
+def test_histories_are_strictly_serializable(open_engine: Opener, lists: int) -> None:
+    engines = [open_engine(), open_engine()]
+    run = Run(engines, lists=lists, seed=lists, transactions=40)
+    run.run(threads_per_engine=3)
+    final = run.final(engines[0])
+    assert len(run.history) == 240
+    assert all(one.status == "committed" for one in run.history)
+    assert anomalies(run.history, final) == []
+    values = sum(map(len, final.values()))
+    assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
+
+
+def test_histories_with_cut_connections(
+    open_engine: Opener, postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Connections are cut while commits are under way; each outcome is found out, and nothing is lost."""
+    caplog.set_level(logging.CRITICAL)
+    engines = [open_engine(), open_engine()]
+    run = Run(engines, lists=4, seed=4, transactions=60)
+    before = [engine.reconnections for engine in engines]
+
+    def meanwhile() -> None:
+        while len(run.history) < 300 and not run.surprises:
+            cut_connections(postgres_url)
+
+    run.run(threads_per_engine=3, meanwhile=meanwhile)
+    final = run.final(engines[0])
+    assert [engine.reconnections for engine in engines] > before
+    assert anomalies(run.history, final) == []
+    values = sum(map(len, final.values()))
+    assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_connection_cut_around_a_commit(open_engine: Opener, postgres_url: str, moment: Any) -> None:
+    """What became of the commit is found out; the body is not applied twice."""
+    engine = open_engine()
+
+    def add(txn: Transaction) -> int:
+        value = int(txn.get(7, P, b"n") or b"0") + 1
+        txn.put(7, P, b"n", b"%d" % value)
+        txn.append(8, P, b"%d" % value)
+        return value
+
+    engine.write(add)
+    cuts: list[None] = []
+
+    def cut() -> None:
+        if not cuts:
+            cuts.append(None)
+            cut_connections(postgres_url)
+
+    with faults.at(engine, moment, cut):
+        assert engine.write(add) == 2
+    assert len(cuts) == 1
+    assert engine.write(add) == 3
+    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
+
+
+def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit came to pass, and nobody heard of it: it is found out, and not done again."""
+    engine = open_engine()
+    losses: list[str] = []
+
+    def call(connection: Any, statement: str, values: Any = ()) -> Any:
+        found = connections.call(connection, statement, values)
+        if len(losses) < 2 and ("commit_group" in statement if not losses else statement == "COMMIT"):
+            losses.append(statement)
+            connection.close()
+            raise connections.Lost("the test cut the connection")
+        return found
+
+    monkeypatch.setattr(writer, "call", call)
+
+    def add(txn: Transaction) -> int:
+        value = int(txn.get(7, P, b"n") or b"0") + 1
+        txn.put(7, P, b"n", b"%d" % value)
+        txn.append(8, P, b"%d" % value)
+        return value
+
+    def add_alone(txn: Transaction) -> int:
+        assert len(list(txn.scan(8, P))) == 1
+        return add(txn)
+
+    assert engine.write(add) == 1
+    assert engine.write(add_alone) == 2
+    assert len(losses) == 2
+    assert engine.reconnections == 2
+    assert engine.write(add) == 3
+    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
+
+
+def test_a_deleted_space_is_cleared(open_engine: Opener, postgres_url: str, name: str) -> None:
+    engine = open_engine()
+
+    def fill(txn: Transaction) -> None:
+        for n in range(500):
+            txn.put(7, P, b"%d" % n, b"")
+            txn.put(8, P, b"%d" % n, b"")
+
+    engine.write(fill)
+    engine.write(lambda txn: txn.delete_space(7))
+    assert rows(engine, 7) == []
+    engine.upkeep()
+    engine.close()  # waits for what upkeep began
+    with psycopg.connect(postgres_url) as connection:
+        left = connection.execute(f"SELECT space, count(*) FROM {name}.records GROUP BY space").fetchall()
+        cleared = connection.execute(f"SELECT count(*) FROM {name}.cleared").fetchall()
+    assert left == [(8, 500)]
+    assert cleared == [(0,)]
+
+
+def test_long_reads_are_of_one_moment(open_engine: Opener) -> None:
+    """A body whose scan takes several statements does not see what is written meanwhile."""
+    engine, other = open_engine(), open_engine()
+
+    def fill(txn: Transaction) -> None:
+        for n in range(200):
+            txn.put(7, P, b"%04d" % n, b"old")
+
+    engine.write(fill)
+
+    def renew(txn: Transaction) -> None:
+        for n in range(100, 300):
+            txn.put(7, P, b"%04d" % n, b"new")
+
+    def look(reader: Reader) -> list[bytes]:
+        found: list[bytes] = []
+        for sort, value in reader.scan(7, P, likely=10):
+            if not found:
+                other.write(renew)
+            found.append(value)
+            assert reader.get(7, P, sort) == value
+        return found
+
+    assert engine.read(look) == [b"old"] * 200
+
+
+# What is no store, or cannot be used as one.
+
+
+def test_an_unknown_database_is_refused(postgres_url: str, name: str) -> None:
+    with pytest.raises(StorageError, match=r"does not answer.*nothing-there"):
+        PostgresEngine(postgres_url.replace("dbname=postgres", "dbname=nothing-there"), schema=name)
+    with pytest.raises(StorageError, match="does not answer"):
+        PostgresEngine("host=/nowhere/at/all user=postgres", schema=name)
+    with pytest.raises(StorageError, match="does not answer"):
+        PostgresEngine("this is no url", schema=name)
+
+
+def test_a_wrong_name_of_a_schema_is_refused(postgres_url: str) -> None:
+    for wrong in ("", "Upper", "a-b", "a; DROP TABLE x", "1a", "x" * 60):
+        with pytest.raises(StorageError, match="cannot be the name of the schema"):
+            PostgresEngine(postgres_url, schema=wrong)
+
+
+def test_a_strangers_schema_is_left_alone(postgres_url: str, name: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        connection.execute(f"CREATE TABLE {name}.store (program text, kept integer)")
+        with pytest.raises(UnknownFormat, match="something else"):
+            PostgresEngine(postgres_url, schema=name)
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (name,)
+        ).fetchall()
+    assert tables == [("store",)]
+
+
+def test_a_newer_store_is_refused_and_an_older_one_migrated(
+    open_engine: Opener, postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(open_engine(), 7, P, b"a", b"kept")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT + 1}")
+        with pytest.raises(UnknownFormat, match="newer Hashrange"):
+            open_engine()
+        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT}")
+    monkeypatch.setattr(schema, "FORMAT", schema.FORMAT + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.FORMAT - 1, "CREATE TABLE {schema}.more (n integer);")
+    assert get(open_engine(), 7, P, b"a") == b"kept"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert connection.execute(f"SELECT count(*) FROM {name}.more").fetchall() == [(0,)]
+
+
+def test_missing_rights_are_named(postgres_url: str, name: str) -> None:
+    role = f"role_{name}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+        theirs = postgres_url.replace("user=postgres", f"user={role}")
+        with pytest.raises(StorageError, match=f"CREATE SCHEMA {name} AUTHORIZATION"):
+            PostgresEngine(theirs, schema=name)
+        connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {role}")
+        engine = PostgresEngine(theirs, schema=name)
+        put(engine, 7, P, b"a", b"")
+        engine.close()
+        connection.execute(f"ALTER ROLE {role} SET default_transaction_isolation TO 'serializable'")
+        with pytest.raises(StorageError, match="default_transaction_isolation"):
+            PostgresEngine(theirs, schema=name)
+        connection.execute(f"ALTER ROLE {role} RESET default_transaction_isolation")
+        connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only TO on")
+        with pytest.raises(StorageError, match="read-only"):
+            PostgresEngine(theirs, schema=name)
+
+
+def test_many_engines_make_the_store_at_once(postgres_url: str, name: str) -> None:
+    barrier = Barrier(6)
+    engines: list[PostgresEngine] = []
+
+    def work() -> None:
+        barrier.wait()
+        engines.append(PostgresEngine(postgres_url, schema=name))
+
+    threads = [Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({engine._writer.server for engine in engines}) == 6
+    for engine in engines:
+        engine.close()
