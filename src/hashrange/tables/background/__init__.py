@@ -7,7 +7,9 @@
     backfill     the build of a new global index
     sweeps       lists all background work that may be due
     units        runs the background work in units; when one unit fails, the others go on
-    jobs         the stored records of long jobs, as imports and exports are
+    jobs         the stored records of backups, and of long jobs as imports and exports are
+    transfers    runs such jobs: a unit for each that is in progress
+    ondemand     kinds of work that most databases never have
     bites        how much background work is done in one transaction
 
 A change of an item (`tables.data.items`) adds work to the queues. The sweeps do this work later; they change

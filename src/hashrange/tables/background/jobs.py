@@ -1,10 +1,12 @@
-"""The stored records of long jobs, as imports and exports are: a space for each kind of job.
+"""The stored records of long work: backups (`Records`), and jobs as imports and exports are (`JobRecords`).
+
+Each kind of jobs has a space:
 
     (job, scope / id)             → the job, as JSON
     (part, scope / id / number)   → a part of a job, as JSON: an error of an import, an object of an export
     (token, digest of a token)    → the id of the job that had the token last
 
-An id begins with the time of its request, so that the jobs of a scope lie in the order of their times.
+An id begins with the time of its request, so that the records of a scope lie in the order of their times.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -24,8 +26,37 @@ _NUMBER_BYTES: Final = 8
 _ENCODE: Final = msgspec.json.Encoder()
 
 
-class Job(Protocol):
-    """What is stored: a `msgspec.Struct` with these members."""
+Status = Literal["IN_PROGRESS", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED"]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored of a job: members that all kinds have.
+
+    `request` is the request that began it, without its token. Times are epoch seconds.
+    """
+
+    id: str
+    scope: str
+    region: str
+    account_id: str
+    token: str | None
+    request: dict[str, Any]
+    table_name: str
+    table_id: str
+    started: float
+    status: Status = "IN_PROGRESS"
+    ended: float | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+    @property
+    def table_full_name(self) -> str:
+        """The name of the table that no other table has."""
+        return f"{self.scope}/{self.table_name}" if self.scope else self.table_name
+
+
+class Stored(Protocol):
+    """What `Records` store: a `msgspec.Struct` with these members."""
 
     @property
     def id(self) -> str: ...
@@ -33,66 +64,80 @@ class Job(Protocol):
     @property
     def scope(self) -> str: ...
 
-    @property
-    def account_id(self) -> str: ...
 
-    @property
-    def token(self) -> str | None: ...
-
-
+S = TypeVar("S", bound=Stored)
 J = TypeVar("J", bound=Job)
 
 
-class JobRecords(Generic[J]):
-    """The jobs of one kind, in `space`. `job`, `part` and `token` are the partitions of their records."""
+class Records(Generic[S]):
+    """The records of one kind, in a partition of `space`, in the order of their scopes and ids."""
 
-    def __init__(self, space: int, kind: type[J], *, job: bytes, part: bytes, token: bytes) -> None:
+    def __init__(self, space: int, kind: type[S], partition: bytes) -> None:
         self._space = space
         self._decoder = msgspec.json.Decoder(kind)
-        self._job = job
-        self._part = part
-        self._token = token
+        self._partition = partition
 
-    def find(self, reader: Reader, scope: str, id_: str) -> J | None:
-        """The job with this id, or None."""
-        stored = reader.get(self._space, self._job, _sort(scope, id_))
+    def find(self, reader: Reader, scope: str, id_: str) -> S | None:
+        """The record with this id, or None."""
+        stored = reader.get(self._space, self._partition, _sort(scope, id_))
         return self._decoder.decode(stored) if stored is not None else None
 
-    def save(self, txn: Transaction, job: J) -> None:
-        """Store a job, new or changed."""
-        txn.put(self._space, self._job, _sort(job.scope, job.id), _ENCODE.encode(job))
+    def save(self, txn: Transaction, one: S) -> None:
+        """Store a record, new or changed."""
+        txn.put(self._space, self._partition, _sort(one.scope, one.id), _ENCODE.encode(one))
 
-    def newest_first(self, reader: Reader, scope: str, before: str | None = None) -> Iterator[J]:
-        """The jobs of a scope, the newest first, from the one before the id `before` on."""
-        low = f"{scope}/".encode()
-        high = _sort(scope, before) if before is not None else successor(low)
-        for _, stored in reader.scan(self._space, self._job, low, high, reverse=True):
-            with suppress(msgspec.MsgspecError):  # `damaged` tells of it
-                yield self._decoder.decode(stored)
+    def forget(self, txn: Transaction, one: S) -> None:
+        """Remove a record."""
+        txn.delete(self._space, self._partition, _sort(one.scope, one.id))
 
-    def every(self, reader: Reader) -> Iterator[J]:
-        """The jobs of all scopes, without those of `damaged`."""
-        for _, stored in reader.scan(self._space, self._job):
+    def every(self, reader: Reader) -> Iterator[S]:
+        """The records of all scopes, without those of `damaged`."""
+        for _, stored in reader.scan(self._space, self._partition):
             with suppress(msgspec.MsgspecError):
                 yield self._decoder.decode(stored)
 
     def damaged(self, reader: Reader) -> Iterator[tuple[str, Exception]]:
-        """The jobs whose records cannot be decoded: scope and id, and the error."""
-        for sort, stored in reader.scan(self._space, self._job):
+        """The records that cannot be decoded: scope and id, and the error."""
+        for sort, stored in reader.scan(self._space, self._partition):
             try:
                 self._decoder.decode(stored)
             except msgspec.MsgspecError as error:
                 yield sort.decode(errors="backslashreplace"), error
 
-    def forget(self, txn: Transaction, job: J) -> None:
+    def oldest_first(self, reader: Reader, scope: str, after: str = "") -> Iterator[S]:
+        """The records of a scope in the order of their ids, from the one behind the id `after` on."""
+        prefix = f"{scope}/".encode()
+        low = _sort(scope, after) + b"\x00" if after else prefix
+        for _, stored in reader.scan(self._space, self._partition, low, successor(prefix)):
+            with suppress(msgspec.MsgspecError):  # `damaged` tells of it
+                yield self._decoder.decode(stored)
+
+    def newest_first(self, reader: Reader, scope: str, before: str | None = None) -> Iterator[S]:
+        """The records of a scope in the opposite order, from the one before the id `before` on."""
+        low = f"{scope}/".encode()
+        high = _sort(scope, before) if before is not None else successor(low)
+        for _, stored in reader.scan(self._space, self._partition, low, high, reverse=True):
+            with suppress(msgspec.MsgspecError):
+                yield self._decoder.decode(stored)
+
+
+class JobRecords(Records[J]):
+    """The jobs of one kind, with their parts and tokens. `job`, `part` and `token` are the partitions."""
+
+    def __init__(self, space: int, kind: type[J], *, job: bytes, part: bytes, token: bytes) -> None:
+        super().__init__(space, kind, job)
+        self._part = part
+        self._token = token
+
+    def forget(self, txn: Transaction, one: J) -> None:
         """Remove a job with its parts and its token."""
-        txn.delete(self._space, self._job, _sort(job.scope, job.id))
-        prefix = _sort(job.scope, job.id) + b"/"
+        super().forget(txn, one)
+        prefix = _sort(one.scope, one.id) + b"/"
         for sort in [sort for sort, _ in txn.scan(self._space, self._part, prefix, successor(prefix))]:
             txn.delete(self._space, self._part, sort)
-        if job.token is not None:
-            name = _digest(job.scope, job.account_id, job.token)
-            if txn.get(self._space, self._token, name) == job.id.encode():
+        if one.token is not None:
+            name = _digest(one.scope, one.account_id, one.token)
+            if txn.get(self._space, self._token, name) == one.id.encode():
                 txn.delete(self._space, self._token, name)
 
     def keep_part(self, txn: Transaction, job: J, number: int, part: Any) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
-from hashrange.tables.background.units import Background, Bite, Unit
+from hashrange.tables.background.units import Background, Bite, Unit, failing
 from hashrange.tables.data import holds, records, tokens, writes
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, dropped
@@ -71,19 +71,19 @@ def units(engine: Engine) -> Iterator[Unit]:
             tables.append(table)
             yield from _units_of(engine, table)
         else:
-            yield Unit(f"table {name}", partial(_raise, table))
+            yield failing(f"table {name}", table)
     for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         unit = f"stream {name}"
         if isinstance(stream, logs.Stream):
             yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
         else:
-            yield Unit(unit, partial(_raise, stream))
+            yield failing(unit, stream)
     for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
         unit = f"deleted table {name}"
         if isinstance(gone, dropped.Dropped):
             yield Unit(unit, partial(_tend_dropped, engine, gone))
         else:
-            yield Unit(unit, partial(_raise, gone))
+            yield failing(unit, gone)
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
@@ -102,10 +102,6 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
         yield Unit(f"history of {name}", partial(_tend_history, engine, name))
     if table.restore is not None and table.restore.backup is None and table.gone_at is None:
         yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id))
-
-
-def _raise(error: Exception, bite: Bite) -> bool:
-    raise error
 
 
 def _upkeep(engine: Engine, bite: Bite) -> bool:

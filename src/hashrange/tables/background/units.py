@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
@@ -44,6 +45,15 @@ class Unit(NamedTuple):
 
     name: str
     step: Callable[[Bite], bool]
+
+
+def failing(name: str, error: Exception) -> Unit:
+    """A unit that fails with `error`: it shows operators that a record of the store is damaged."""
+    return Unit(name, partial(_raise, error))
+
+
+def _raise(error: Exception, bite: Bite) -> bool:
+    raise error
 
 
 class Failure(NamedTuple):

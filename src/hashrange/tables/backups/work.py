@@ -29,7 +29,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import builds, restoring, sweeps
 from hashrange.tables.background.bites import Limit
-from hashrange.tables.background.units import Bite, Unit
+from hashrange.tables.background.units import Bite, Unit, failing
 from hashrange.tables.backups import files, source, stored
 from hashrange.tables.backups.backuper import ScopeOf
 from hashrange.tables.backups.files import Damaged, DataFile, Manifest
@@ -85,7 +85,7 @@ class Runner:
             step = partial(self._restore, table.full_name, table.id)
             yield Unit(f"restore of {table.full_name}", step)
         for name, error in engine.read(lambda reader: list(stored.damaged(reader))):
-            yield Unit(f"backup {name}", partial(_raise, error))
+            yield failing(f"backup {name}", error)
         yield Unit("directory of backups", partial(self._find, backups))
 
     def overview(self) -> list[dict[str, Any]]:
@@ -239,7 +239,7 @@ class Runner:
             for path in (removed, files.partial_of(directory, backup.folder)):
                 if path.is_dir():
                     shutil.rmtree(path)
-            self._engine.write(partial(stored.forget, backup=backup))
+            self._engine.write(partial(stored.forget, one=backup))
         return False
 
     def _find(self, backups: list[Backup], bite: Bite) -> bool:
@@ -266,10 +266,6 @@ class Runner:
             scope = self._scope_of(manifest.account_id, manifest.region, self._settings)
             self._engine.write(partial(_found, backup=_backup_of(manifest, scope, name)))
         return False
-
-
-def _raise(error: Exception, bite: Bite) -> bool:
-    raise error
 
 
 def _record(partition: bytes, sort: bytes, record: bytes) -> bytes:

@@ -11,47 +11,33 @@ are kept for 90 days after their end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.background.jobs import JobRecords
+from hashrange.tables.background.jobs import Job, JobRecords
 from hashrange.tables.exports.exporter import JOB
 from hashrange.tables.spaces import EXPORT_SPACE
 
-Status = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
 
-
-class Export(msgspec.Struct, frozen=True):
+class Export(Job, frozen=True, kw_only=True):
     """An export.
 
-    `request` is the request of ExportTableToPointInTime, without its token. `key_names` are the attributes of
-    the table's key. The items are those at the stamp
-    `high`; in an incremental export, those that changes with `low < stamp <= high` touched, from the moment
-    `from_time` on, until before `to_time`. `time` is the moment of a full export. Moments are epoch seconds.
+    `key_names` are the attributes of the table's key. The items are those at the stamp `high`; in an
+    incremental export, those that changes with `low < stamp <= high` touched, from the moment `from_time` on,
+    until before `to_time`. `time` is the moment of a full export. Moments are epoch seconds.
 
     `begun`: the bucket was found. `objects` were written, with `items` lines; the next one begins at the
     address `partition` and `sort`. `is_read`: there are no further ones.
     """
 
-    id: str
-    scope: str
-    region: str
-    account_id: str
-    token: str | None
-    request: dict[str, Any]
-    table_name: str
-    table_id: str
-    started: float
     high: int
     key_names: tuple[str, ...]
     low: int | None = None
     time: float = 0.0
     from_time: float = 0.0
     to_time: float = 0.0
-    status: Status = "IN_PROGRESS"
-    ended: float | None = None
     begun: bool = False
     objects: int = 0
     partition: bytes = b""
@@ -59,13 +45,6 @@ class Export(msgspec.Struct, frozen=True):
     is_read: bool = False
     items: int = 0
     size_bytes: int = 0
-    failure_code: str | None = None
-    failure_message: str | None = None
-
-    @property
-    def table_full_name(self) -> str:
-        """The name of the table that no other table has."""
-        return f"{self.scope}/{self.table_name}" if self.scope else self.table_name
 
     @property
     def hold(self) -> str:

@@ -5,7 +5,7 @@ and durable, one transaction stores its entry and the address at which the next 
 ends before that, or the connection to S3 is lost, the object is written again from its beginning, under the
 same key.
 
-What will not get better ends the export as FAILED; any other error is tried again (`background.units`).
+`background.transfers` says what happens after an error.
 """
 
 from __future__ import annotations
@@ -16,33 +16,28 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from threading import Lock
 from typing import Final, NamedTuple
 
 import msgspec
 import orjson
 
-from hashrange import buckets
-from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
+from hashrange.buckets import BucketError, Buckets
 from hashrange.interchange import exports
 from hashrange.interchange.exports import DataObject, DataWriter, Layout
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.bites import Limit
-from hashrange.tables.background.units import Bite, Unit
+from hashrange.tables.background.transfers import TransferRunner
+from hashrange.tables.background.units import Bite
 from hashrange.tables.data import records
-from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.exports import jobs
 from hashrange.tables.exports.exporter import Compile, Filter
 from hashrange.tables.exports.jobs import Export, Written
-from hashrange.tables.history import recording
+from hashrange.tables.history import sources
 from hashrange.tables.history.past import Past
 from hashrange.tables.history.spans import stamp_at
 from hashrange.tables.history.versions import changed
-
-KEPT_SECONDS: Final = 90 * 24 * 3600
-"""How long an export that has ended is shown."""
 
 OBJECT_BYTES: Final = 32 * 1024 * 1024
 """A data object is ended when it has so many bytes, compressed."""
@@ -66,94 +61,39 @@ class Line(NamedTuple):
     stamp: int
 
 
-class Runner:
+class Runner(TransferRunner[Export, "_Writing"]):
     """Does the work of exports, and keeps the objects open that are being written."""
 
     def __init__(self, engine: Engine, settings: Settings, compile_filter: Compile) -> None:
-        self._engine = engine
-        self._settings = settings
+        super().__init__(engine, settings, "export", jobs.RECORDS)
         self._compile = compile_filter
-        self.buckets: Buckets | None = None
-        self._writings: dict[str, _Writing] = {}
-        self._lock = Lock()
 
-    def forget(self) -> None:
-        """Drop the objects that are being written."""
-        with self._lock:
-            for id_ in list(self._writings):
-                self._close(id_)
-
-    def units(self) -> Iterator[Unit]:
-        """The work that may be due."""
-        engine = self._engine
-        found = engine.read(lambda reader: list(jobs.every(reader)))
-        for job in found:
-            if job.status == "IN_PROGRESS":
-                yield Unit(f"export {job.id}", partial(self._step, job.scope, job.id))
-        for name, error in engine.read(lambda reader: list(jobs.damaged(reader))):
-            yield Unit(f"export {name}", partial(_raise, error))
-        if found:
-            yield Unit("records of exports", partial(_forget_old, engine))
-
-    def _close(self, id_: str) -> None:
-        writing = self._writings.pop(id_, None)
-        if writing is not None:
-            writing.drop()
-
-    def _step(self, scope: str, id_: str, bite: Bite) -> bool:
-        """Do a bite of an export; returns whether more is due."""
-        with self._lock:
-            try:
-                more = self._progress(scope, id_, bite)
-            except BucketError as error:
-                self._close(id_)
-                fail = partial(_fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
-                bite.write(self._engine, fail)
-                return False
-            except BaseException:
-                self._close(id_)
-                raise
-            if not more:
-                self._close(id_)
-            return more
-
-    def _progress(self, scope: str, id_: str, bite: Bite) -> bool:
-        engine = self._engine
-        job = engine.read(partial(jobs.find, scope=scope, id_=id_))
-        if job is None or job.status != "IN_PROGRESS":
-            return False
-        found = self._buckets()
+    def _progress(self, job: Export, bite: Bite) -> bool:
+        engine, now = self._engine, bite.occasion.now
+        found = self._found_buckets()
         layout = Layout(job.prefix, job.id, incremental=job.low is not None)
         if not job.begun:
             found.check(job.bucket)
             exports.write_started(found, job.bucket, layout)
-            return bite.write(engine, partial(_begin, scope=scope, id_=id_))
+            return bite.write(engine, partial(self._begin, scope=job.scope, id_=job.id))
         if job.is_read:
-            now = bite.occasion.now
             objects = engine.read(lambda reader: list(jobs.written(reader, job)))
             entries = (DataObject(*msgspec.structs.astuple(one)) for one in objects)
             exports.write_manifests(found, job.bucket, layout, entries, _summary(job, layout, now))
-            bite.write(engine, partial(_complete, scope=scope, id_=id_, now=now))
+            bite.write(engine, partial(self._complete, scope=job.scope, id_=job.id, now=now))
             return False
-        writing = self._writings.get(id_)
+        writing = self._opened.get(job.id)
         if writing is None or writing.number != job.objects:
-            self._close(id_)
-            writing = self._writings[id_] = _Writing(found, layout, job, self._compile(job.request))
+            self._close(job.id)
+            writing = self._opened[job.id] = _Writing(found, layout, job, self._compile(job.request))
         lines = self._read(job, writing, bite)
         writing.write(lines)
         if not lines or writing.is_full:
             written = writing.finish()
-            del self._writings[id_]
-            done = partial(_written, job=job, writing=writing, written=written, is_end=not lines)
+            del self._opened[job.id]
+            done = partial(self._written, job=job, writing=writing, written=written, is_end=not lines)
             return bite.write(engine, done)
         return True
-
-    def _buckets(self) -> Buckets:
-        if self.buckets is None:
-            self.buckets = buckets.of(self._settings.s3_dir, self._settings.s3_endpoint)
-        if self.buckets is None:
-            raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
-        return self.buckets
 
     def _read(self, job: Export, writing: _Writing, bite: Bite) -> list[Line]:
         """A bite of the past, in parts, so that other threads can run in between."""
@@ -171,6 +111,49 @@ class Runner:
             place = part[-1].partition, part[-1].sort + b"\x00"
             bite.pause()
         return lines
+
+    def _begin(self, txn: Transaction, scope: str, id_: str) -> bool:
+        job = self._in_progress(txn, scope, id_)
+        if job is None:
+            return False
+        jobs.save(txn, msgspec.structs.replace(job, begun=True))
+        return True
+
+    def _written(
+        self, txn: Transaction, job: Export, writing: _Writing, written: DataObject, is_end: bool
+    ) -> bool:
+        """Store that an object was written; returns whether the export goes on."""
+        current = self._in_progress(txn, job.scope, job.id)
+        if current is None or current.objects != job.objects:
+            return False
+        jobs.keep_written(txn, job, job.objects, Written(*written))
+        partition, sort = writing.place
+        jobs.save(
+            txn,
+            msgspec.structs.replace(
+                current,
+                objects=job.objects + 1,
+                partition=partition,
+                sort=sort,
+                is_read=is_end,
+                items=current.items + written.items,
+                size_bytes=current.size_bytes + writing.size_bytes,
+            ),
+        )
+        return True
+
+    def _complete(self, txn: Transaction, scope: str, id_: str, now: float) -> None:
+        job = self._in_progress(txn, scope, id_)
+        if job is not None:
+            self._end(txn, job, now, "COMPLETED")
+
+    def _settle(self, txn: Transaction, job: Export, now: float) -> Export:
+        """Let go of the table's history."""
+        sources.release(txn, job.table_full_name, job.table_id, job.hold, now)
+        return job
+
+    def _counts(self, job: Export) -> dict[str, int]:
+        return {"items": job.items}
 
 
 class _Writing:
@@ -233,7 +216,7 @@ class _Writing:
         self._stack.close()
         return self._written[0]
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """Give the object up: it does not appear."""
         error = InterruptedError("the object is given up")
         try:
@@ -265,72 +248,10 @@ def _look(reader: Reader, job: Export, start: tuple[bytes, bytes], limit: Limit)
 
 def _table_of(reader: Reader, job: Export) -> Table:
     """The table that is exported, also if it was deleted meanwhile. Raises `BucketError` if it is lost."""
-    table = catalog.find_full(reader, job.table_full_name)
-    if table is not None and table.id == job.table_id:
-        return table
-    gone = dropped.find(reader, job.table_full_name, job.table_id)
-    if gone is None:
+    table = sources.find(reader, job.table_full_name, job.table_id)
+    if table is None:
         raise BucketError("TableNotFound", f"The table {job.table_name} is lost: the store was damaged.")
-    return gone.table
-
-
-def _begin(txn: Transaction, scope: str, id_: str) -> bool:
-    job = jobs.find(txn, scope, id_)
-    if job is None or job.status != "IN_PROGRESS":
-        return False
-    jobs.save(txn, msgspec.structs.replace(job, begun=True))
-    return True
-
-
-def _written(txn: Transaction, job: Export, writing: _Writing, written: DataObject, is_end: bool) -> bool:
-    """Store that an object was written; returns whether the export goes on."""
-    current = jobs.find(txn, job.scope, job.id)
-    if current is None or current.objects != job.objects or current.status != "IN_PROGRESS":
-        return False
-    jobs.keep_written(txn, job, job.objects, Written(*written))
-    partition, sort = writing.place
-    jobs.save(
-        txn,
-        msgspec.structs.replace(
-            current,
-            objects=job.objects + 1,
-            partition=partition,
-            sort=sort,
-            is_read=is_end,
-            items=current.items + written.items,
-            size_bytes=current.size_bytes + writing.size_bytes,
-        ),
-    )
-    return True
-
-
-def _complete(txn: Transaction, scope: str, id_: str, now: float) -> None:
-    job = jobs.find(txn, scope, id_)
-    if job is not None and job.status == "IN_PROGRESS":
-        _end(txn, msgspec.structs.replace(job, status="COMPLETED", ended=now), now)
-
-
-def _fail(txn: Transaction, scope: str, id_: str, error: BucketError, now: float) -> None:
-    job = jobs.find(txn, scope, id_)
-    if job is not None and job.status == "IN_PROGRESS":
-        failed = msgspec.structs.replace(
-            job, status="FAILED", ended=now, failure_code=error.code, failure_message=error.message
-        )
-        _end(txn, failed, now)
-
-
-def _end(txn: Transaction, job: Export, now: float) -> None:
-    """Store the end of an export, and let go of the table's history."""
-    jobs.save(txn, job)
-    table = catalog.find_full(txn, job.table_full_name)
-    if table is not None and table.id == job.table_id:
-        catalog.save(txn, recording.release(txn, table, job.hold, now))
-    else:
-        gone = dropped.find(txn, job.table_full_name, job.table_id)
-        if gone is not None:
-            dropped.release(txn, gone, job.hold)
-    fields = {"export": job.id, "table": job.table_name, "status": job.status, "items": job.items}
-    _log.info("export ended", extra={"fields": {**fields, "reason": job.failure_code or "done"}})
+    return table
 
 
 def _summary(job: Export, layout: Layout, now: float) -> dict[str, object]:
@@ -366,19 +287,3 @@ def billed(job: Export) -> int:
 def _shown(moment: float) -> str:
     shown = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return shown.replace("+00:00", "Z")
-
-
-def _raise(error: Exception, bite: Bite) -> bool:
-    raise error
-
-
-def _forget_old(engine: Engine, bite: Bite) -> bool:
-    """Remove the records of exports that ended long ago."""
-    oldest = bite.occasion.now - KEPT_SECONDS
-
-    def old(reader: Reader) -> list[Export]:
-        return [job for job in jobs.every(reader) if job.ended is not None and job.ended < oldest]
-
-    for job in engine.read(old):
-        engine.write(partial(jobs.forget, job=job))
-    return False

@@ -1,17 +1,13 @@
-"""The imports of one database, as the database holds them: light, as long as there is none.
-
-The modules that read files are imported when the first import is found, because most programs have none.
-"""
+"""The imports of one database, as the database holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
-from hashrange.tables.background.units import Unit
+from hashrange.tables.background.ondemand import OnDemand
 from hashrange.tables.spaces import IMPORT_SPACE
 
 if TYPE_CHECKING:
@@ -21,32 +17,16 @@ JOB = b"import"
 """The partition of the jobs in `IMPORT_SPACE`."""
 
 
-class Importer:
+class Importer(OnDemand["Runner"]):
     """The imports of one database, whose `settings` say where the buckets are."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._engine = engine
-        self._settings = settings
-        self._runner: Runner | None = None
+        super().__init__(engine, settings, IMPORT_SPACE, JOB)
 
-    @property
-    def runner(self) -> Runner:
-        """Who does the work."""
-        if self._runner is None:
-            from hashrange.tables.imports.work import Runner
+    def _make(self) -> Runner:
+        from hashrange.tables.imports.work import Runner
 
-            self._runner = Runner(self._engine, self._settings)
-        return self._runner
-
-    def units(self) -> Iterator[Unit]:
-        """The work that may be due."""
-        if self._engine.read(_is_any):
-            yield from self.runner.units()
-
-    def forget(self) -> None:
-        """Forget how far imports are: the store holds something else from now on, or is closed."""
-        if self._runner is not None:
-            self._runner.forget()
+        return Runner(self._engine, self._settings)
 
     def errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[dict[str, Any]]:
         """The errors of the items of an import, from number `first` on, in the form in which the service logs
@@ -63,7 +43,3 @@ class Importer:
             return list(islice(jobs.errors(reader, job, first), errors_max)) if job is not None else []
 
         return self._engine.read(kept)
-
-
-def _is_any(reader: Reader) -> bool:
-    return any(True for _ in reader.scan(IMPORT_SPACE, JOB, likely=1))

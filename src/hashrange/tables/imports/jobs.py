@@ -16,12 +16,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.background.jobs import JobRecords
+from hashrange.tables.background.jobs import Job, JobRecords
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.imports.importer import JOB
 from hashrange.tables.spaces import IMPORT_SPACE
-
-Status = Literal["IN_PROGRESS", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED"]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -37,36 +35,15 @@ class Place(msgspec.Struct, frozen=True):
     row: int = 0
 
 
-class Import(msgspec.Struct, frozen=True):
-    """An import. `table` is the definition of the table while it is not made yet.
+class Import(Job, frozen=True, kw_only=True):
+    """An import. `table` is the definition of the table while it is not made yet."""
 
-    `request` is the request of ImportTable, without its token, as it is shown. Times are epoch seconds.
-    """
-
-    id: str
-    scope: str
-    region: str
-    account_id: str
-    token: str | None
-    request: dict[str, Any]
-    table_name: str
-    table_id: str
-    started: float
     table: Table | None
-    status: Status = "IN_PROGRESS"
-    ended: float | None = None
     processed_bytes: int = 0
     processed_items: int = 0
     imported_items: int = 0
     errors: int = 0
-    failure_code: str | None = None
-    failure_message: str | None = None
     place: Place = Place()
-
-    @property
-    def table_full_name(self) -> str:
-        """The name of the table that no other table has."""
-        return f"{self.scope}/{self.table_name}" if self.scope else self.table_name
 
     @property
     def bucket(self) -> str:

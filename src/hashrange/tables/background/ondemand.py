@@ -1,0 +1,65 @@
+"""Background work that most databases never have: backups, imports and exports.
+
+Its modules are imported, and its runner is made, when the first record of such work is found.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from hashrange.settings import Settings
+from hashrange.storage.api import Engine, Reader
+from hashrange.tables.background.units import Unit
+
+
+class Runs(Protocol):
+    """Who does the work."""
+
+    def units(self) -> Iterator[Unit]:
+        """The work that may be due."""
+
+    def forget(self) -> None:
+        """Forget how far the work is, and close what is open."""
+
+
+R = TypeVar("R", bound=Runs)
+
+
+class OnDemand(ABC, Generic[R]):
+    """One kind of such work in a database. There is some if `space` has records in the partition `job`."""
+
+    def __init__(self, engine: Engine, settings: Settings, space: int, job: bytes) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._space = space
+        self._job = job
+        self._runner: R | None = None
+
+    @abstractmethod
+    def _make(self) -> R:
+        """Import and make the runner."""
+
+    @property
+    def runner(self) -> R:
+        """Who does the work."""
+        if self._runner is None:
+            self._runner = self._make()
+        return self._runner
+
+    def units(self) -> Iterator[Unit]:
+        """The work that may be due."""
+        if self._is_any():
+            yield from self.runner.units()
+
+    def forget(self) -> None:
+        """Forget how far the work is: the store holds something else from now on, or is closed."""
+        if self._runner is not None:
+            self._runner.forget()
+
+    def _is_any(self) -> bool:
+        def any_record(reader: Reader) -> bool:
+            return any(True for _ in reader.scan(self._space, self._job, likely=1))
+
+        return self._engine.read(any_record)

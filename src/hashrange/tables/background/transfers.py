@@ -1,0 +1,157 @@
+"""Runs the jobs of one kind that move items between tables and buckets: imports and exports.
+
+A job that is IN_PROGRESS is a unit of the background work (`background.units`). Its steps keep something
+open, such as an object that is being read, which is closed when the job ends, when a step fails and when the
+store is closed; a later step opens it again at the place that was stored. What will not get better, such as a
+bucket that is not there, is a `BucketError` and ends the job as FAILED. After any other error the unit is
+tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from threading import Lock
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from hashrange import buckets
+from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
+from hashrange.settings import Settings
+from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.tables.background.jobs import Job, JobRecords, Status
+from hashrange.tables.background.units import Bite, Unit, failing
+
+KEPT_SECONDS: Final = 90 * 24 * 3600
+"""How long a job that has ended is shown."""
+
+_log = logging.getLogger("hashrange")
+
+
+class Open(Protocol):
+    """What the steps of a job keep open."""
+
+    def close(self) -> None:
+        """Release it; what is unfinished of it is given up."""
+
+
+J = TypeVar("J", bound=Job)
+O = TypeVar("O", bound=Open)  # noqa: E741
+
+
+class TransferRunner(ABC, Generic[J, O]):
+    """Does the work of the jobs of one kind, which is called `kind` ("import"), and stored in `records`.
+
+    `opened` is what the steps keep open, by the ids of the jobs. `buckets` are those of the settings.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings, kind: str, records: JobRecords[J]) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._kind = kind
+        self._records = records
+        self._opened: dict[str, O] = {}
+        self.buckets: Buckets | None = None
+        # Programs without a server may sweep on several threads.
+        self._lock = Lock()
+
+    @abstractmethod
+    def _progress(self, job: J, bite: Bite) -> bool:
+        """Do a bite of a job that is in progress; returns whether more is due."""
+
+    @abstractmethod
+    def _settle(self, txn: Transaction, job: J, now: float) -> J:
+        """Let go of what a job held of its table, when it ends. Returns what is stored of it."""
+
+    @abstractmethod
+    def _counts(self, job: J) -> dict[str, int]:
+        """What is logged of a job that has ended."""
+
+    def forget(self) -> None:
+        """Close what is open: the store holds something else from now on, or is closed."""
+        with self._lock:
+            for id_ in list(self._opened):
+                self._close(id_)
+
+    def units(self) -> Iterator[Unit]:
+        """The work that may be due."""
+        found = self._engine.read(lambda reader: list(self._records.every(reader)))
+        for job in found:
+            if job.status == "IN_PROGRESS":
+                yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
+        for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
+            yield failing(f"{self._kind} {name}", error)
+        if found:
+            yield Unit(f"records of {self._kind}s", self._forget_old)
+
+    def _close(self, id_: str) -> None:
+        opened = self._opened.pop(id_, None)
+        if opened is not None:
+            opened.close()
+
+    def _step(self, scope: str, id_: str, bite: Bite) -> bool:
+        """Do a bite of a job; returns whether more is due."""
+        with self._lock:
+            try:
+                job = self._engine.read(partial(self._in_progress, scope=scope, id_=id_))
+                more = job is not None and self._progress(job, bite)
+            except BucketError as error:
+                self._close(id_)
+                fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
+                bite.write(self._engine, fail)
+                return False
+            except BaseException:
+                self._close(id_)
+                raise
+            if not more:
+                self._close(id_)
+            return more
+
+    def _in_progress(self, reader: Reader, scope: str, id_: str) -> J | None:
+        """The job as it is now, or None if it has ended."""
+        job = self._records.find(reader, scope, id_)
+        return job if job is not None and job.status == "IN_PROGRESS" else None
+
+    def _found_buckets(self) -> Buckets:
+        if self.buckets is None:
+            self.buckets = buckets.of(self._settings.s3_dir, self._settings.s3_endpoint)
+        if self.buckets is None:
+            raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
+        return self.buckets
+
+    def _fail(self, txn: Transaction, scope: str, id_: str, error: BucketError, now: float) -> None:
+        job = self._in_progress(txn, scope, id_)
+        if job is not None:
+            self._end(txn, job, now, "FAILED", error.code, error.message)
+
+    def _end(
+        self,
+        txn: Transaction,
+        job: J,
+        now: float,
+        status: Status,
+        code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """End a job, and store it."""
+        ended = msgspec.structs.replace(
+            self._settle(txn, job, now), status=status, ended=now, failure_code=code, failure_message=message
+        )
+        self._records.save(txn, ended)
+        fields = {self._kind: job.id, "table": job.table_name, "status": status, **self._counts(ended)}
+        _log.info("%s ended", self._kind, extra={"fields": {**fields, "reason": code or "done"}})
+
+    def _forget_old(self, bite: Bite) -> bool:
+        """Remove the records of jobs that ended long ago."""
+        oldest = bite.occasion.now - KEPT_SECONDS
+
+        def old(reader: Reader) -> list[J]:
+            every = self._records.every(reader)
+            return [job for job in every if job.ended is not None and job.ended < oldest]
+
+        for job in self._engine.read(old):
+            self._engine.write(partial(self._records.forget, one=job))
+        return False
