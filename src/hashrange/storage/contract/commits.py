@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from threading import Barrier, Event, Thread
+from threading import Event, Thread
 from time import sleep
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from hashrange.storage.contract.records import (
     P,
     Q,
     Stop,
+    compete,
     expect,
     get,
     opened,
@@ -112,10 +113,8 @@ def check_writes_are_serializable(opener: Opener) -> None:
             return body
 
         seen: list[int] = []
-        barrier = Barrier(5)
 
         def work(seed: int) -> None:
-            barrier.wait()
             for n in range(60):
                 seen.append(engine.write(add))
                 try:
@@ -123,16 +122,7 @@ def check_writes_are_serializable(opener: Opener) -> None:
                 except Stop:
                     continue
 
-        threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        outcomes = Outcomes(400)
-        barrier.wait()
-        for _ in range(400):
-            engine.submit(add, outcomes)
-        for thread in threads:
-            thread.join()
-        outcomes.wait()
+        outcomes = compete(engine, [partial(work, seed) for seed in range(4)], [add] * 400)
         assert sorted(seen + outcomes.results) == list(range(1, 641))
         assert get(engine, 1, P, b"n") == b"640"
         assert engine.read(lambda reader: reader.totals(1)) == Totals(640, 640)
@@ -312,26 +302,16 @@ def check_stamps_never_decrease(opener: Opener) -> None:
 def check_stamps_of_many_threads_never_decrease(opener: Opener) -> None:
     """Threads and submitters append to one log, each with times of its own."""
     with opened(opener) as engine:
-        barrier = Barrier(4)
 
         def append(txn: Transaction, stamp: int) -> None:
             txn.append(1, P, stamped(stamp), 1)
 
         def work(seed: int) -> None:
-            barrier.wait()
             for n in range(50):
                 engine.write(partial(append, stamp=(seed * 37 + n * 61) % 1_000))
 
-        threads = [Thread(target=work, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        barrier.wait()
-        outcomes = Outcomes(50)
-        for n in range(50):
-            engine.submit(partial(append, stamp=n * 53 % 1_000), outcomes)
-        for thread in threads:
-            thread.join()
-        outcomes.wait()
+        submitted = [partial(append, stamp=n * 53 % 1_000) for n in range(50)]
+        compete(engine, [partial(work, seed) for seed in range(3)], submitted)
         stamps = stamps_of(engine, 1, P)
         assert len(stamps) == 200
         assert stamps == sorted(stamps)

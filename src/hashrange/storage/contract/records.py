@@ -5,9 +5,9 @@ Also the parts of all checks: opening, expecting, waiting. See `contract`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from threading import Event
+from threading import Barrier, Event, Thread
 from typing import Any, Final
 
 from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
@@ -51,6 +51,31 @@ def opened(opener: Opener, name: str = "store") -> Iterator[Any]:
         yield engine
     finally:
         engine.close()
+
+
+def compete(
+    engine: Engine, works: Iterable[Callable[[], None]], bodies: Iterable[Callable[[Transaction], Any]]
+) -> Outcomes:
+    """Do each work on a thread of its own, and submit the bodies meanwhile; returns the bodies' outcomes when
+    all has ended."""
+    works, bodies = list(works), list(bodies)
+    barrier = Barrier(len(works) + 1)
+
+    def begin(work: Callable[[], None]) -> None:
+        barrier.wait()
+        work()
+
+    threads = [Thread(target=begin, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    outcomes = Outcomes(len(bodies))
+    barrier.wait()
+    for body in bodies:
+        engine.submit(body, outcomes)
+    for thread in threads:
+        thread.join()
+    outcomes.wait()
+    return outcomes
 
 
 def expect(error: type[BaseException], function: Callable[[], Any]) -> BaseException:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import Barrier, Thread
 from typing import Any
 
 from hashrange.storage.api import STAMP_BYTES, CommitFailed, Engine, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.commits import MOMENTS, writable
-from hashrange.storage.contract.records import Opener, Outcomes, P, Q, Stop, expect, opened, rows
+from hashrange.storage.contract.records import Opener, P, Q, Stop, compete, expect, opened, rows
 
 
 def keep(txn: Transaction, value: bytes, moment: int, space: int = 1) -> None:
@@ -91,7 +90,6 @@ def check_a_failing_body_keeps_nothing(opener: Opener) -> None:
 def check_stamps_of_many_threads_increase(opener: Opener) -> None:
     """Threads and submitters read a counter and keep it: the stamps are in the order of the counts."""
     with opened(opener) as engine:
-        barrier = Barrier(4)
 
         def count(txn: Transaction, moment: int) -> None:
             number = int(txn.get(3, P, b"n") or b"0") + 1
@@ -99,20 +97,11 @@ def check_stamps_of_many_threads_increase(opener: Opener) -> None:
             keep(txn, b"%d" % number, moment)
 
         def work(seed: int) -> None:
-            barrier.wait()
             for n in range(50):
                 engine.write(partial(count, moment=(seed * 37 + n * 61) % 1_000))
 
-        threads = [Thread(target=work, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        barrier.wait()
-        outcomes = Outcomes(50)
-        for n in range(50):
-            engine.submit(partial(count, moment=n * 53 % 1_000), outcomes)
-        for thread in threads:
-            thread.join()
-        outcomes.wait()
+        submitted = [partial(count, moment=n * 53 % 1_000) for n in range(50)]
+        compete(engine, [partial(work, seed) for seed in range(3)], submitted)
         found = kept(engine)
         assert [int(value) for _, value in found] == list(range(1, 201))
         assert len({stamp for stamp, _ in found}) == 200
