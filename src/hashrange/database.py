@@ -272,33 +272,16 @@ class Database:
         through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
         """
-        entry = REGISTRY.get(operation)
-        if entry is None:
-            done(None, UnknownOperationException())
+        asked = self._ask(operation, request, caller, done, encode, aside=False)
+        if asked is None:
             return None
-        watch = self.interest.watch
-        passage: Passage | None = None
-        if watch is not None:
-            passage = watch.begin(operation, request, caller)
-            done = passage.deliver(done, self._later)
-            encode = passage.encoding(encode)
-        try:
-            body = self._prepare(entry, operation, request, caller)
-            if passage is not None:
-                body = self._decided(passage, entry, operation, request, caller, body)
-            is_write = entry.is_write(request)
-        except Exception as error:
-            done(None, self.translated(operation, request, error))
-            return None
-        told = _Told(self, entry, operation, caller, done, passage)
-        asked = _Asked(request, body, is_write, encode, told)
         turn = self._turn
         turn.begin(self.turn_seconds)
         try:
-            if is_write:
-                self.engine.submit(asked.run, told.finish)
+            if asked.is_write:
+                self.engine.submit(asked.run, asked.told.finish)
             else:
-                self.engine.submit_read(asked.run, told.finish)
+                self.engine.submit_read(asked.run, asked.told.finish)
         except TurnOver:
             return self._workers.start(asked.run_aside)
         finally:
@@ -314,9 +297,17 @@ class Database:
     ) -> None:
         """As `submit`, but called on a worker thread by the work of `start_aside`, and without a limit of
         time."""
-        entry = REGISTRY.get(operation)
+        asked = self._ask(operation, request, caller, done, encode, aside=True)
+        if asked is not None:
+            asked.run_aside()
+
+    def _ask(
+        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
+    ) -> _Asked | None:
+        """Prepare a request; None if it was refused, which was told. `aside`: on a worker thread."""
         passage: Passage | None = None
         try:
+            entry = REGISTRY.get(operation)
             if entry is None:
                 raise UnknownOperationException
             watch = self.interest.watch
@@ -329,10 +320,13 @@ class Database:
                 body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
         except Exception as error:
-            self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
-            return
-        told = _Told(self, entry, operation, caller, done, passage)
-        _Asked(request, body, is_write, encode, told).run_aside()
+            told = self.translated(operation, request, error)
+            if aside:
+                self.deliver(partial(done, None, bare(told)))
+            else:
+                done(None, told)
+            return None
+        return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))
 
     def go_on_aside(self, asked: _Asked) -> None:
         """Run a stopped request again on a worker thread; if the database was closed meanwhile, end it."""
