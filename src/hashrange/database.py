@@ -37,7 +37,7 @@ from hashrange.errors import (
     bare,
 )
 from hashrange.interest import Interest
-from hashrange.operations import REGISTRY, export_filter
+from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import (
     NONE_LEFT,
     Answer,
@@ -63,6 +63,7 @@ from hashrange.storage.api import (
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background
 from hashrange.tables.backups.backuper import Backuper
+from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog, states
@@ -123,7 +124,8 @@ class Database:
         self.imports = Importer(engine, settings)
         self.exports = Exporter(engine, settings, export_filter)
         self.backups = Backuper(engine, settings, scope_of)
-        self._jobs = self.imports, self.exports, self.backups
+        self.bulk = Bulker(engine, settings, bulk_put)
+        self._jobs = self.imports, self.exports, self.backups, self.bulk
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()

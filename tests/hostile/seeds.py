@@ -415,6 +415,36 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "DescribeImport": [{"ImportArn": f"{_ARN}:table/{MAIN}/import/01791506763707-476754e8"}],
     "ListImports": [{"TableArn": f"{_ARN}:table/{MAIN}", "PageSize": 3, "NextToken": "30" * 56}],
+    "StartBulkPutItems": [
+        {
+            "ClientToken": "token",
+            "InputS3Configuration": {
+                "S3Bucket": "a-bucket",
+                "S3BucketOwner": "000000000000",
+                "S3KeyPrefix": "a/",
+                "InputFormat": "ION",
+                "InputCompressionType": "ZSTD",
+            },
+            "OutputS3Configuration": {
+                "S3Bucket": "a-bucket",
+                "S3BucketOwner": "000000000000",
+                "S3KeyPrefix": "b/",
+                "S3SseAlgorithm": "KMS",
+                "S3SseKmsKeyId": "a-key",
+                "OutputType": ["ERROR", "CONDITION_CHECK_FAILURE"],
+            },
+            "TableName": MAIN,
+            "MaxWriteRequestUnits": 2048,
+            "PerformanceTier": "ACCELERATED",
+        }
+    ],
+    "DescribeBulkOperation": [
+        {"BulkOperationArn": f"{_ARN}:table/{MAIN}/bulk-operation/01791506763707-476754e8"}
+    ],
+    "CancelBulkOperation": [
+        {"BulkOperationArn": f"{_ARN}:table/{MAIN}/bulk-operation/01791506763707-476754e8"}
+    ],
+    "ListBulkOperations": [{"MaxResults": 3, "NextToken": "30" * 24}],
     "CreateBackup": [{"TableName": MAIN, "BackupName": "nightly"}],
     "DescribeBackup": [{"BackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8"}],
     "DeleteBackup": [{"BackupArn": f"{_ARN}:table/{MAIN}/backup/01791506763707-476754e8"}],

@@ -137,6 +137,9 @@ ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStre
 ELSEWHERE |= {"DescribeStream", "GetShardIterator", "GetRecords"}
 ELSEWHERE |= {"CreateBackup", "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup"}
 ELSEWHERE |= {"ImportTable", "DescribeImport", "ListImports"}
+ELSEWHERE |= {
+    "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation"
+}  # fmt: skip
 ELSEWHERE |= {"ExportTableToPointInTime", "DescribeExport", "ListExports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
 

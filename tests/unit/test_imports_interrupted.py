@@ -147,10 +147,10 @@ def test_what_was_imported_stays_when_access_is_withdrawn(world: World) -> None:
     shown = world.shown(arn)
     assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "S3AccessDenied")
     assert shown["FailureMessage"] == "Access Denied"
-    assert 0 < imported < 1_000
-    assert shown["ImportedItemCount"] == imported
+    # Rows that were read before may still be imported, by a slow machine in a bite of their own.
+    assert 0 < imported <= shown["ImportedItemCount"] < 1_000
     assert world.status() == "ACTIVE"
-    assert len(world.scan()) == imported
+    assert len(world.scan()) == shown["ImportedItemCount"]
 
 
 def test_going_back_to_a_snapshot_ends_what_was_imported_since(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from hashrange.interchange.rows import Bad
@@ -13,12 +15,19 @@ _NO_ITEM = 'Invalid DynamoDB JSON: the line has no "Item" that is an object'
 
 def read(line: bytes) -> Item | Bad:
     """The item of a line. What is not JSON ends the object, as on the service."""
+    row = read_row(line)
+    return row if isinstance(row, Bad) else row["Item"]
+
+
+def read_row(line: bytes) -> dict[str, Any] | Bad:
+    """All members of a line; its `Item` is an object."""
     try:
         row = orjson.loads(line)
     except ValueError:
         return Bad(_NO_JSON, is_end=True)
-    item = row.get("Item") if type(row) is dict else None
-    return item if type(item) is dict else Bad(_NO_ITEM)
+    if type(row) is not dict or type(row.get("Item")) is not dict:
+        return Bad(_NO_ITEM)
+    return row
 
 
 def write(item: bytes) -> bytes:

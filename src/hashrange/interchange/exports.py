@@ -22,6 +22,7 @@ import hashlib
 from base64 import b32encode, b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
@@ -96,6 +97,11 @@ class DataWriter:
             self._gzip.write(ion.write(orjson.loads(item)))
         else:
             self._gzip.write(dynamodb_json.write(item))
+        self.items += 1
+
+    def line(self, line: bytes) -> None:
+        """A line of another kind, without its end."""
+        self._gzip.write(line + b"\n")
         self.items += 1
 
     def change(self, micros: int, keys: Item, old: Item | None, new: Item | None, view: ViewType) -> None:
@@ -196,8 +202,14 @@ def _put(buckets: Buckets, bucket: str, key: str, content: bytes) -> None:
         sink.write(content)
 
 
+def shown_time(moment: float) -> str:
+    """A moment, in epoch seconds, as manifests have it: ``2020-11-04T07:28:34.028Z``."""
+    shown = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")
+
+
 class Export(NamedTuple):
-    """What both kinds of summaries tell of an export. Moments look like ``2020-11-04T07:28:34.028Z``."""
+    """What both kinds of summaries tell of an export. Moments are those of `shown_time`."""
 
     arn: str
     table_arn: str

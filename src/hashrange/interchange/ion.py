@@ -19,6 +19,7 @@ from hashrange.interchange.rows import Bad
 from hashrange.values import AttributeValue, Item
 
 _SETS: Final = {"$dynamodb_SS": "S", "$dynamodb_NS": "N", "$dynamodb_BS": "B"}
+_STRUCTS: Final = ("Item", "ExpressionAttributeValues")
 _NO_ITEM: Final = "Invalid Ion: the line has no Item that is a struct"
 _IS_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _KEYWORDS: Final = frozenset(("null", "true", "false", "nan"))
@@ -26,19 +27,30 @@ _KEYWORDS: Final = frozenset(("null", "true", "false", "nan"))
 
 def read(line: bytes) -> Item | Bad:
     """The item of a line. What is not Ion ends the object, as on the service."""
+    row = read_row(line)
+    return row if isinstance(row, Bad) else row["Item"]
+
+
+def read_row(line: bytes) -> dict[str, Any] | Bad:
+    """All members of a line; the values in its `_STRUCTS` are attribute values."""
     try:
         row = read_text(line.decode())
     except IonError as error:
         return Bad(f"Invalid Ion: {error}", is_end=not error.is_ion)
     except UnicodeDecodeError:
         return Bad("Invalid Ion: the line is not UTF-8", is_end=True)
-    item = row.get("Item") if type(row) is dict else None
-    if type(item) is not dict:
+    if type(row) is not dict or type(row.get("Item")) is not dict:
         return Bad(_NO_ITEM)
     try:
-        return {name: _value(value) for name, value in item.items()}
+        return {name: _member(name, member) for name, member in row.items()}
     except IonError as error:
         return Bad(f"Invalid Ion: {error}")
+
+
+def _member(name: str, member: Any) -> Any:
+    if name in _STRUCTS and type(member) is dict:
+        return {part: _value(value) for part, value in member.items()}
+    return member
 
 
 def _value(value: Any) -> AttributeValue:

@@ -35,13 +35,18 @@ class Rows:
         columns: Columns | None = None,
         place: int = 0,
         is_at_place: bool = False,
+        with_members: bool = False,
     ) -> None:
-        """Read `source` from `place` on. `is_at_place`: `source` begins there, and not at the beginning."""
+        """Read `source` from `place` on. `is_at_place`: `source` begins there, and not at the beginning.
+        `with_members`: give the objects that the lines hold, of which the item is a member."""
         self._source = source
         self._format = format_
         self._compression = compression
         self._columns = columns or Columns(",", None, {}, frozenset())
         self._is_at_place = is_at_place
+        self._read = (ion.read if format_ == "ION" else dynamodb_json.read) if not with_members else (
+            ion.read_row if format_ == "ION" else dynamodb_json.read_row
+        )
         self.place = place
 
     def close(self) -> None:
@@ -61,7 +66,7 @@ class Rows:
             return
         if not self._is_at_place:
             skip(opened, self.place)
-        read = ion.read if self._format == "ION" else dynamodb_json.read
+        read = self._read
         for line, place in lines(opened, self.place):
             self.place = place
             if line is None:

@@ -7,6 +7,7 @@
     replicas           the members of a global table
     exports            tables, or their changes, to the objects of a bucket
     imports            tables from the objects of a bucket
+    bulk               the objects of a bucket into a table that exists
     backups            the past of tables: recovery, backups, restores
     streams            read the changes of a table
     describe_service   the service's endpoints and limits
@@ -65,6 +66,9 @@ def load() -> None:
 export_filter: Final = _late_import("exports.filters", "compiled")
 """The filter of an export, for the background work that writes it: `exports.filters.compiled`."""
 
+bulk_put: Final = _late_import("bulk.rows", "put")
+"""The write of a row of a bulk operation, for the background work: `bulk.rows.put`."""
+
 
 REGISTRY: Final[dict[str, Operation]] = {
     "BatchExecuteStatement": Operation(
@@ -75,12 +79,14 @@ REGISTRY: Final[dict[str, Operation]] = {
     ),
     "BatchGetItem": Operation(batch_get_item.prepare, writes=False, consumes=True),
     "BatchWriteItem": Operation(batch_write_item.prepare, writes=True, consumes=True),
+    "CancelBulkOperation": Operation(_late_import("bulk.cancel_bulk_operation"), writes=True),
     "CreateBackup": Operation(_late_import("backups.create_backup"), writes=True),
     "CreateTable": Operation(create_table.prepare, writes=True),
     "DeleteBackup": Operation(_late_import("backups.delete_backup"), writes=True),
     "DeleteItem": Operation(delete_item.prepare, writes=True, consumes=True),
     "DeleteTable": Operation(delete_table.prepare, writes=True),
     "DescribeBackup": Operation(_late_import("backups.describe_backup"), writes=False),
+    "DescribeBulkOperation": Operation(_late_import("bulk.describe_bulk_operation"), writes=False),
     "DescribeContinuousBackups": Operation(
         _late_import("backups.continuous_backups", "prepare_describe"), writes=False
     ),
@@ -110,6 +116,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "ImportTable": Operation(_late_import("imports.import_table"), writes=True),
     "ListExports": Operation(_late_import("exports.list_exports"), writes=False),
     "ListBackups": Operation(_late_import("backups.list_backups"), writes=False),
+    "ListBulkOperations": Operation(_late_import("bulk.list_bulk_operations"), writes=False),
     "ListImports": Operation(_late_import("imports.list_imports"), writes=False),
     "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
     "ListTables": Operation(list_tables.prepare, writes=False),
@@ -121,6 +128,7 @@ REGISTRY: Final[dict[str, Operation]] = {
         _late_import("backups.restore_to_point_in_time"), writes=True
     ),
     "Scan": Operation(scan.prepare, writes=False, consumes=True),
+    "StartBulkPutItems": Operation(_late_import("bulk.start_bulk_put_items"), writes=True),
     "TagResource": Operation(_late_import("tables.tags", "prepare_tag"), writes=True),
     "TransactGetItems": Operation(transact_get_items.prepare, writes=False, consumes=True),
     "TransactWriteItems": Operation(transact_write_items.prepare, writes=True, consumes=True),

@@ -22,7 +22,7 @@ Attributes = Mapping[str, Any]
 _TABLE_PART: Final = ":table/"
 _ARNS: Final = (
     *("ResourceArn", "StreamArn", "ShardIterator", "TableArn"),
-    *("ImportArn", "ExportArn", "BackupArn"),
+    *("ImportArn", "ExportArn", "BackupArn", "BulkOperationArn"),
 )
 _STATEMENTS: Final = ("Statements", "TransactStatements")
 

@@ -7,10 +7,10 @@ The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad ta
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
 ignored. Null means absent; `check` removes nulls, so that no other module meets one.
 
-The declarations, by family: `items`, `control` and its `replicas`, `backups`, `imports`, `statements`,
-`streams`. `members` and `table_parts` hold their common parts, `vocabulary` the types that they are written
-with. Each shape belongs to an operation that exists: an unknown operation is refused before any shape is
-used.
+The declarations, by family: `items`, `control` and its `replicas`, `backups`, `imports`, `exports`, `bulk`,
+`statements`, `streams`. `members` and `table_parts` hold their common parts, `vocabulary` the types that they
+are written with. Each shape belongs to an operation that exists: an unknown operation is refused before any
+shape is used.
 
 Good requests never reach the exact walk: `quick` accepts them in a microsecond or two, without checking
 attribute values. `values` checks these later, and `check_types` makes errors of types come before its errors.
@@ -26,6 +26,7 @@ from typing import Any, Final
 from hashrange.errors import ValidationException
 from hashrange.shapes import (
     backups,
+    bulk,
     constraints,
     control,
     exports,
@@ -47,6 +48,7 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **exports.OPERATIONS,
     **imports.OPERATIONS,
     **backups.OPERATIONS,
+    **bulk.OPERATIONS,
     **statements.OPERATIONS,
     **streams.OPERATIONS,
 }

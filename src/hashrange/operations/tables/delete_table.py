@@ -49,8 +49,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
         if table.restore is not None and table.gone_at is None:
-            # The service refuses this until the table is ACTIVE ([report] ack-api-quirks DDB-TABLE-277). Here it
-            # gives the restore up: nothing else ends one that waits for a disk or a source that never comes back.
+            # The service refuses this until the table is ACTIVE ([report] ack-api-quirks DDB-TABLE-277).
+            # Here it gives the restore up: nothing else ends one whose disk or source never comes back.
             table = restoring.end(txn, table, table.restore, now)
         else:
             _check_at_rest(table)

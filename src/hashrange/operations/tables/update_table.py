@@ -24,6 +24,7 @@ from hashrange.operations.tables import (
     update_combinations,
 )
 from hashrange.storage.api import Transaction
+from hashrange.tables.bulk import jobs
 from hashrange.tables.definitions import catalog, replicas, states
 from hashrange.tables.definitions.table import Table
 
@@ -34,6 +35,8 @@ _NOTHING = (
     "SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, {consistency}"
     "DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required"
 )
+# [docs] for the rule, [assumed] for the words
+_BULK = "A bulk operation on the table is in progress."
 _OWN_MODE = (
     "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
     "Only ENABLED and DISABLED settings replication are supported for a Regional Table."
@@ -79,6 +82,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         table = catalog.open_any(txn, name, context.scope, region)
         if wanted is not None:
             replica_changes.admit(table, wanted, region)
+            if wanted.kind == "Create" and jobs.writes_to(txn, table):
+                raise ResourceInUseException(f"{STILL_IN_USE}{_BULK}")
         if request.get("StreamSpecification") is not None:
             replica_changes.check_stream(table, request["StreamSpecification"])
         replica_changes.check_at_rest(table)

@@ -26,7 +26,8 @@ _NUMBER_BYTES: Final = 8
 _ENCODE: Final = msgspec.json.Encoder()
 
 
-Status = Literal["IN_PROGRESS", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED"]
+Status = Literal["IN_PROGRESS", "COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLING", "CANCELLED", "FAILED"]
+UNDER_WAY: Final = ("IN_PROGRESS", "CANCELLING")
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,9 +133,7 @@ class JobRecords(Records[J]):
     def forget(self, txn: Transaction, one: J) -> None:
         """Remove a job with its parts and its token."""
         super().forget(txn, one)
-        prefix = _sort(one.scope, one.id) + b"/"
-        for sort in [sort for sort, _ in txn.scan(self._space, self._part, prefix, successor(prefix))]:
-            txn.delete(self._space, self._part, sort)
+        self.forget_parts(txn, one)
         if one.token is not None:
             name = _digest(one.scope, one.account_id, one.token)
             if txn.get(self._space, self._token, name) == one.id.encode():
@@ -144,6 +143,13 @@ class JobRecords(Records[J]):
         """Store part `number` of a job."""
         sort = _sort(job.scope, job.id) + b"/" + number.to_bytes(_NUMBER_BYTES)
         txn.put(self._space, self._part, sort, _ENCODE.encode(part))
+
+    def forget_parts(self, txn: Transaction, job: J, until: int | None = None) -> None:
+        """Remove the parts of a job, those before number `until`."""
+        low = _sort(job.scope, job.id) + b"/"
+        high = low + until.to_bytes(_NUMBER_BYTES) if until is not None else successor(low)
+        for sort in [sort for sort, _ in txn.scan(self._space, self._part, low, high)]:
+            txn.delete(self._space, self._part, sort)
 
     def parts(self, reader: Reader, job: J, first: int = 0) -> Iterator[bytes]:
         """The stored parts of a job, in their order, from number `first` on."""

@@ -1,6 +1,6 @@
-"""Runs the jobs of one kind that move items between tables and buckets: imports and exports.
+"""Runs the jobs of one kind that move items between tables and buckets: imports, exports, bulk operations.
 
-A job that is IN_PROGRESS is a unit of the background work (`background.units`). Its steps keep something
+A job that is under way is a unit of the background work (`background.units`). Its steps keep something
 open, such as an object that is being read, which is closed when the job ends, when a step fails and when the
 store is closed; a later step opens it again at the place that was stored. What will not get better, such as a
 bucket that is not there, is a `BucketError` and ends the job as FAILED. After any other error the unit is
@@ -22,7 +22,7 @@ from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.tables.background.jobs import Job, JobRecords, Status
+from hashrange.tables.background.jobs import UNDER_WAY, Job, JobRecords, Status
 from hashrange.tables.background.units import Bite, Unit, failing
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
@@ -60,7 +60,7 @@ class TransferRunner(ABC, Generic[J, O]):
 
     @abstractmethod
     def _progress(self, job: J, bite: Bite) -> bool:
-        """Do a bite of a job that is in progress; returns whether more is due."""
+        """Do a bite of a job that is under way; returns whether more is due."""
 
     @abstractmethod
     def _settle(self, txn: Transaction, job: J, now: float) -> J:
@@ -80,7 +80,7 @@ class TransferRunner(ABC, Generic[J, O]):
         """The work that may be due."""
         found = self._engine.read(lambda reader: list(self._records.every(reader)))
         for job in found:
-            if job.status == "IN_PROGRESS":
+            if job.status in UNDER_WAY:
                 yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
         for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
             yield failing(f"{self._kind} {name}", error)
@@ -96,7 +96,7 @@ class TransferRunner(ABC, Generic[J, O]):
         """Do a bite of a job; returns whether more is due."""
         with self._lock:
             try:
-                job = self._engine.read(partial(self._in_progress, scope=scope, id_=id_))
+                job = self._engine.read(partial(self._under_way, scope=scope, id_=id_))
                 more = job is not None and self._progress(job, bite)
             except BucketError as error:
                 self._close(id_)
@@ -110,10 +110,10 @@ class TransferRunner(ABC, Generic[J, O]):
                 self._close(id_)
             return more
 
-    def _in_progress(self, reader: Reader, scope: str, id_: str) -> J | None:
+    def _under_way(self, reader: Reader, scope: str, id_: str) -> J | None:
         """The job as it is now, or None if it has ended."""
         job = self._records.find(reader, scope, id_)
-        return job if job is not None and job.status == "IN_PROGRESS" else None
+        return job if job is not None and job.status in UNDER_WAY else None
 
     def _found_buckets(self) -> Buckets:
         if self.buckets is None:
@@ -123,7 +123,7 @@ class TransferRunner(ABC, Generic[J, O]):
         return self.buckets
 
     def _fail(self, txn: Transaction, scope: str, id_: str, error: BucketError, now: float) -> None:
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is not None:
             self._end(txn, job, now, "FAILED", error.code, error.message)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -23,7 +22,7 @@ import orjson
 
 from hashrange.buckets import BucketError, Buckets
 from hashrange.interchange import exports
-from hashrange.interchange.exports import DataObject, DataWriter, Layout
+from hashrange.interchange.exports import DataObject, DataWriter, Layout, shown_time
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.bites import Limit
@@ -113,7 +112,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
         return lines
 
     def _begin(self, txn: Transaction, scope: str, id_: str) -> bool:
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is None:
             return False
         jobs.save(txn, msgspec.structs.replace(job, begun=True))
@@ -123,7 +122,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
         self, txn: Transaction, job: Export, writing: _Writing, written: DataObject, is_end: bool
     ) -> bool:
         """Store that an object was written; returns whether the export goes on."""
-        current = self._in_progress(txn, job.scope, job.id)
+        current = self._under_way(txn, job.scope, job.id)
         if current is None or current.objects != job.objects:
             return False
         jobs.keep_written(txn, job, job.objects, Written(*written))
@@ -143,7 +142,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
         return True
 
     def _complete(self, txn: Transaction, scope: str, id_: str, now: float) -> None:
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is not None:
             self._end(txn, job, now, "COMPLETED")
 
@@ -259,8 +258,8 @@ def _summary(job: Export, layout: Layout, now: float) -> dict[str, object]:
         arn=job.arn(job.region, job.account_id),
         table_arn=job.arn(job.region, job.account_id).rpartition("/export/")[0],
         table_id=job.table_id,
-        start_time=_shown(job.started),
-        end_time=_shown(now),
+        start_time=shown_time(job.started),
+        end_time=shown_time(now),
         bucket=job.bucket,
         prefix=job.request.get("S3Prefix"),
         sse_algorithm=job.request.get("S3SseAlgorithm") or "AES256",
@@ -270,9 +269,9 @@ def _summary(job: Export, layout: Layout, now: float) -> dict[str, object]:
         format=job.format,
     )
     if job.low is None:
-        return exports.full_summary(export, layout, _shown(job.time))
+        return exports.full_summary(export, layout, shown_time(job.time))
     return exports.incremental_summary(
-        export, layout, _shown(job.from_time), _shown(job.to_time), job.view
+        export, layout, shown_time(job.from_time), shown_time(job.to_time), job.view
     )
 
 
@@ -282,8 +281,3 @@ _BILLED_INCREMENTAL_MIN: Final = 10_000_000
 def billed(job: Export) -> int:
     """The bytes that the service bills: of an incremental export 10 MB at least ([report] DDB-EXPORT-019)."""
     return job.size_bytes if job.low is None else max(job.size_bytes, _BILLED_INCREMENTAL_MIN)
-
-
-def _shown(moment: float) -> str:
-    shown = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
-    return shown.replace("+00:00", "Z")

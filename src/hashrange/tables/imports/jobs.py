@@ -17,22 +17,10 @@ import msgspec
 
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background.jobs import Job, JobRecords
+from hashrange.tables.background.objects import Place
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.imports.importer import JOB
 from hashrange.tables.spaces import IMPORT_SPACE
-
-
-class Place(msgspec.Struct, frozen=True):
-    """How far the objects were read.
-
-    `key` is the object that is being read, or was read last; `etag` is that of the object, "" when it was
-    read to its end. `byte` is the place in its decompressed bytes, `row` the number of rows before it.
-    """
-
-    key: str = ""
-    etag: str = ""
-    byte: int = 0
-    row: int = 0
 
 
 class Import(Job, frozen=True, kw_only=True):

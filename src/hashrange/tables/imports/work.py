@@ -12,28 +12,33 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from hashrange.buckets import Buckets
-from hashrange.errors import ServiceError
+from hashrange.errors import ITEM_TOO_LARGE, ServiceError, ValidationException
+from hashrange.interchange.csv_files import Columns
+from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.tables.background.objects import Fault, Input, Reading, Taken
 from hashrange.tables.background.transfers import TransferRunner
 from hashrange.tables.background.units import Bite
-from hashrange.tables.data import writes
+from hashrange.tables.data import keys, records, writes
 from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import UNTIL_FILLED, Table
 from hashrange.tables.imports import jobs
 from hashrange.tables.imports.jobs import Import
-from hashrange.tables.imports.source import Fault, Reading, Taken, shown
+from hashrange.values import Item, admit_item
 
 ERRORS_KEPT_MAX: Final = 10_000
 """The most errors of an import that are stored."""
 
 _ERRORS_LOGGED_MAX: Final = 10
+_MESSAGE_CHARS_MAX: Final = 1_000
 
 # [docs] Developer Guide, "Import format quotas and validation"
 _INVALID_ITEMS: Final = (
@@ -62,7 +67,7 @@ class Runner(TransferRunner[Import, Reading]):
         reading = self._opened.get(job.id)
         if reading is None or reading.place != job.place:
             self._close(job.id)
-            reading = self._opened[job.id] = Reading(self._checked(job), job, table)
+            reading = self._opened[job.id] = _reading(self._checked(job), job, table)
         taken = reading.take(bite.limit, bite.pause)
         write = partial(self._write, scope=job.scope, id_=job.id, taken=taken, occasion=bite.occasion)
         ended = bite.write(engine, write)
@@ -76,7 +81,7 @@ class Runner(TransferRunner[Import, Reading]):
 
     def _begin(self, txn: Transaction, scope: str, id_: str, now: float) -> bool:
         """Make the table, CREATING; returns whether the import goes on."""
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is None or job.table is None:
             return False
         if catalog.find_full(txn, job.table_full_name) is not None:
@@ -101,7 +106,7 @@ class Runner(TransferRunner[Import, Reading]):
 
     def _write(self, txn: Transaction, scope: str, id_: str, taken: Taken, occasion: Occasion) -> bool:
         """Write a bite; returns whether the import has ended."""
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is None or job.place != taken.before:
             return False
         table = _table_of(txn, job)
@@ -135,7 +140,7 @@ class Runner(TransferRunner[Import, Reading]):
         return taken.is_end
 
     def _cancel(self, txn: Transaction, scope: str, id_: str, now: float) -> None:
-        job = self._in_progress(txn, scope, id_)
+        job = self._under_way(txn, scope, id_)
         if job is not None:
             self._end(txn, job, now, "CANCELLED")
 
@@ -148,6 +153,42 @@ class Runner(TransferRunner[Import, Reading]):
 
     def _counts(self, job: Import) -> dict[str, int]:
         return {"items": job.imported_items, "errors": job.errors}
+
+
+def _reading(found: Buckets, job: Import, table: Table) -> Reading:
+    columns = columns_of(job, table)
+    given = Input(job.bucket, job.prefix, job.format, job.compression, columns)
+    return Reading(found, given, job.place, partial(_put, table))
+
+
+def _put(table: Table, item: Item) -> tuple[Write, tuple[bytes, bytes]]:
+    """The write of an item, and its address."""
+    size = admit_item(item)
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
+    address = keys.address_of_item(table.key, item)
+    return Write("put", table.name, item, records.pack(item, size)), address
+
+
+def columns_of(job: Import, table: Table) -> Columns:
+    """How the rows of CSV files are read for `table`."""
+    options = (job.request.get("InputFormatOptions") or {}).get("Csv") or {}
+    header = options.get("HeaderList")
+    optional = {one.name for index in table.indexes for one in index.key.attributes()} - table.key_names
+    return Columns(
+        options.get("Delimiter") or ",",
+        tuple(header) if header else None,
+        table.attribute_types,
+        frozenset(optional),
+    )
+
+
+def shown(job: Import, fault: Fault) -> dict[str, Any]:
+    """An error as the service logs it."""
+    arn = job.arn(job.region, job.account_id)
+    pointer = {"bucket": job.bucket, "key": fault.key, "itemIndex": fault.row}
+    message = fault.message[:_MESSAGE_CHARS_MAX]
+    return {"itemS3Pointer": pointer, "importArn": arn, "errorMessages": [message]}
 
 
 def _table_of(reader: Reader, job: Import) -> Table | None:

@@ -14,6 +14,7 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import (
     BACKFILL_SPACE,
     BACKUP_SPACE,
+    BULK_SPACE,
     CATALOG_SPACE,
     EXPORT_SPACE,
     HOLD_SPACE,
@@ -35,6 +36,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (IMPORT_SPACE, "the imports"),
         (EXPORT_SPACE, "the exports"),
         (BACKUP_SPACE, "the backups"),
+        (BULK_SPACE, "the bulk operations"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -1,4 +1,4 @@
-"""Reads the items of an import from its objects, in bites, on from any place.
+"""Reads the rows of the objects of a bucket, in bites, on from any place: for imports and bulk operations.
 
 A bite holds writes that are ready for the table, and the errors of the rows that are no item of the table. An
 object that cannot be read, or that changes while it is read, is one error; the rest of it is left out, as on
@@ -11,27 +11,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from hashrange.buckets import ACCESS_DENIED, NO_SUCH_BUCKET, BucketError, Buckets, Object
-from hashrange.errors import ITEM_TOO_LARGE, ServiceError, ValidationException
-from hashrange.interchange.csv_files import Columns
-from hashrange.interchange.reading import Rows
-from hashrange.interchange.rows import Bad
-from hashrange.limits import ITEM_BYTES_MAX
-from hashrange.tables.background.bites import Limit
-from hashrange.tables.data import keys, records
-from hashrange.tables.data.writes import Write
-from hashrange.tables.definitions.table import Table
-from hashrange.tables.imports.jobs import Import, Place
-from hashrange.values import Item, admit_item
+import msgspec
 
-_MESSAGE_CHARS_MAX: Final = 1_000
+from hashrange.buckets import ACCESS_DENIED, NO_SUCH_BUCKET, BucketError, Buckets, Object
+from hashrange.errors import ServiceError
+from hashrange.interchange.csv_files import Columns
+from hashrange.interchange.reading import Format, Rows
+from hashrange.interchange.rows import Bad
+from hashrange.tables.background.bites import Limit
+from hashrange.tables.data.writes import Write
 
 # After so many rows others may run.
 _PART_ROWS: Final = 100
 
 
+class Place(msgspec.Struct, frozen=True):
+    """How far the objects were read.
+
+    `key` is the object that is being read, or was read last; `etag` is that of the object, "" when it was
+    read to its end. `byte` is the place in its decompressed bytes, `row` the number of rows before it.
+    """
+
+    key: str = ""
+    etag: str = ""
+    byte: int = 0
+    row: int = 0
+
+
+class Input(NamedTuple):
+    """The objects to read, and how; those whose keys begin with `left_out` are not read. `columns` are for
+    CSV. `with_members`: a row is an object of several members, of which `Item` is one; else it is the
+    item."""
+
+    bucket: str
+    prefix: str
+    format: Format
+    compression: str
+    columns: Columns | None = None
+    with_members: bool = False
+    left_out: str | None = None
+
+
+Make = Callable[[Any], tuple[Write, tuple[bytes, bytes]]]
+"""Makes the write of a row, and the address of its item. Raises `ServiceError`."""
+
+
 class Fault(NamedTuple):
-    """A row that was not imported: the object, the number of the row in it, and the reason."""
+    """A row that was not written: the object, the number of the row in it, and the reason."""
 
     key: str
     row: int
@@ -48,7 +74,8 @@ class Put(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A bite of rows. `is_end`: there are no further rows."""
+    """A bite of rows. `bytes` were read, decompressed; `object_bytes` is the size of the objects that it read
+    to their end. `is_end`: there are no further rows."""
 
     before: Place
     after: Place
@@ -56,22 +83,22 @@ class Taken(NamedTuple):
     faults: list[Fault]
     rows: int
     bytes: int
+    object_bytes: int
     is_end: bool
 
 
 class Reading:
-    """The objects of an import, from the place of `job` on. Raises `BucketError` where nothing can be
-    read."""
+    """The objects of `given`, from `place` on. Raises `BucketError` where nothing can be read."""
 
-    def __init__(self, buckets: Buckets, job: Import, table: Table) -> None:
+    def __init__(self, buckets: Buckets, given: Input, place: Place, make: Make) -> None:
         self._buckets = buckets
-        self._job = job
-        self._table = table
-        self._columns = columns_of(job, table)
+        self._given = given
+        self._make = make
         self._objects: Iterator[Object] | None = None
         self._rows: Rows | None = None
-        self._iterator: Iterator[Item | Bad] = iter(())
-        self.place = job.place
+        self._iterator: Iterator[Any] = iter(())
+        self._object_bytes = 0
+        self.place = place
 
     def close(self) -> None:
         """Release the object that is being read."""
@@ -84,7 +111,7 @@ class Reading:
         before, place = self.place, self.place
         puts: list[Put] = []
         faults: list[Fault] = []
-        count, bytes_ = 0, 0
+        count, bytes_, object_bytes = 0, 0, 0
         is_end = False
         while count < limit.items and bytes_ < limit.bytes:
             if self._rows is None:
@@ -100,6 +127,7 @@ class Reading:
             if row is None:
                 place = Place(place.key)
                 self.close()
+                object_bytes += self._object_bytes
                 continue
             count += 1
             if count % _PART_ROWS == 0:
@@ -108,71 +136,54 @@ class Reading:
             if type(row) is Bad and row.is_end:
                 place = Place(place.key)
                 self.close()
+                object_bytes += self._object_bytes
             else:
                 place = Place(place.key, place.etag, self._rows.place, place.row + 1)
         self.place = place
-        return Taken(before, place, puts, faults, count, bytes_, is_end)
+        return Taken(before, place, puts, faults, count, bytes_, object_bytes, is_end)
 
     def _next(self, place: Place) -> Object | None:
         """The object to read: the one that `place` is in, or the next one."""
         if place.etag:
-            same = next(self._buckets.list(self._job.bucket, place.key), None)
+            same = next(self._buckets.list(self._given.bucket, place.key), None)
             if same is not None and same.key == place.key:
                 return same
             return Object(place.key, 0, "")  # it is gone, which opening it tells
         if self._objects is None:
-            self._objects = self._buckets.list(self._job.bucket, self._job.prefix, place.key)
-        return next(self._objects, None)
+            self._objects = self._buckets.list(self._given.bucket, self._given.prefix, place.key)
+        left_out = self._given.left_out
+        for found in self._objects:
+            if left_out is None or not found.key.startswith(left_out):
+                return found
+        return None
 
     def _open(self, found: Object, place: Place, faults: list[Fault]) -> Place:
         """Open an object, at `place` if that is in it. Returns the place that was reached."""
-        job = self._job
+        given = self._given
         start = place if place.etag else Place(found.key, found.etag)
-        is_raw = job.compression == "NONE" and job.format != "CSV"
+        is_raw = given.compression == "NONE" and given.format != "CSV"
         try:
             wanted = found._replace(etag=start.etag)
-            source = self._buckets.open(job.bucket, wanted, start.byte if is_raw else 0)
+            source = self._buckets.open(given.bucket, wanted, start.byte if is_raw else 0)
         except BucketError as error:
             if error.code in (NO_SUCH_BUCKET, ACCESS_DENIED):
                 raise
             faults.append(Fault(found.key, start.row, error.message))
             return Place(found.key)
-        self._rows = Rows(source, job.format, job.compression, self._columns, start.byte, is_raw)
+        self._object_bytes = found.bytes
+        self._rows = Rows(
+            source, given.format, given.compression, given.columns, start.byte, is_raw, given.with_members
+        )
         self._iterator = iter(self._rows)
         return start
 
-    def _add(self, row: Item | Bad, place: Place, puts: list[Put], faults: list[Fault]) -> None:
+    def _add(self, row: Any, place: Place, puts: list[Put], faults: list[Fault]) -> None:
         if isinstance(row, Bad):
             faults.append(Fault(place.key, place.row, row.message))
             return
         try:
-            size = admit_item(row)
-            if size > ITEM_BYTES_MAX:
-                raise ValidationException(ITEM_TOO_LARGE)
-            address = keys.address_of_item(self._table.key, row)
-            write = Write("put", self._table.name, row, records.pack(row, size))
+            write, address = self._make(row)
         except ServiceError as error:
             faults.append(Fault(place.key, place.row, error.message or error.code))
         else:
             puts.append(Put(place.key, place.row, write, address))
-
-
-def columns_of(job: Import, table: Table) -> Columns:
-    """How the rows of CSV files are read for `table`."""
-    options = (job.request.get("InputFormatOptions") or {}).get("Csv") or {}
-    header = options.get("HeaderList")
-    optional = {one.name for index in table.indexes for one in index.key.attributes()} - table.key_names
-    return Columns(
-        options.get("Delimiter") or ",",
-        tuple(header) if header else None,
-        table.attribute_types,
-        frozenset(optional),
-    )
-
-
-def shown(job: Import, fault: Fault) -> dict[str, Any]:
-    """An error as the service logs it."""
-    arn = job.arn(job.region, job.account_id)
-    pointer = {"bucket": job.bucket, "key": fault.key, "itemIndex": fault.row}
-    message = fault.message[:_MESSAGE_CHARS_MAX]
-    return {"itemS3Pointer": pointer, "importArn": arn, "errorMessages": [message]}

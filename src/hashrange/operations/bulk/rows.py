@@ -1,0 +1,35 @@
+"""The write of a row of a bulk operation.
+
+A row has an Item, and may have a condition: the members of PutItem with which a request says it [assumed].
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange import shapes
+from hashrange.errors import RequestViolation, SerializationException, ValidationException
+from hashrange.operations.context import Request
+from hashrange.operations.writes import single_write
+from hashrange.tables.data.writes import Write
+
+_MEMBERS: Final[tuple[str, ...]] = (
+    "TableName",
+    "Item",
+    "ConditionExpression",
+    "ExpressionAttributeNames",
+    "ExpressionAttributeValues",
+)
+
+
+def put(row: Request) -> Write:
+    """The write of a row, with the errors that a PutItem of it would have. Raises `ServiceError`."""
+    request = {name: row[name] for name in _MEMBERS if name in row}
+    try:
+        shapes.check("PutItem", request)
+        return single_write.put(request, "")
+    except RequestViolation as error:
+        raise shapes.spoken("PutItem", request, error) from None
+    except (SerializationException, ValidationException):
+        shapes.check_types("PutItem", request)
+        raise
