@@ -1,27 +1,100 @@
-"""Fixtures of the black-box tests: a boto3 resource by either transport, and tables made in one line."""
+"""Fixtures of the black-box tests: boto3 over HTTP, in process, and over HTTP to a server whose tables are in
+PostgreSQL; and tables made in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
-from endpoints import REGION
+import postgres
+from endpoints import OTHER_ENDPOINT, REGION, connection
+from hashrange.client import connect
+from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
     from types_boto3_dynamodb.service_resource import DynamoDBServiceResource, Table
+    from types_boto3_dynamodbstreams.client import DynamoDBStreamsClient
+
+IN_PROCESS = "in-process"
+ON_POSTGRES = "postgresql"
+
+
+@pytest.fixture(scope="session")
+def postgres_endpoint(
+    postgres_url: str, buckets: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The URL of a server whose tables are in PostgreSQL."""
+    options = ["--postgres", postgres_url, "--postgres-schema", postgres.new_schema()]
+    backups = tmp_path_factory.mktemp("backups")
+    with serving(*options, "--s3-dir", str(buckets), "--backup-dir", str(backups)) as server:
+        yield server.endpoint
+
+
+@pytest.fixture(scope="session")
+def postgres_client(postgres_endpoint: str) -> Iterator[DynamoDBClient]:
+    client = boto3.client("dynamodb", **connection(postgres_endpoint))
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["http"] if OTHER_ENDPOINT else ["http", IN_PROCESS, ON_POSTGRES])
+def transport(request: pytest.FixtureRequest) -> str:
+    """How the test's clients reach the database."""
+    transport: str = request.param
+    return transport
 
 
 @pytest.fixture
-def resource(request: pytest.FixtureRequest, transport: str) -> DynamoDBServiceResource:
-    """A boto3 resource; each test that takes it runs over HTTP and in process."""
-    if transport == "http":
-        return request.getfixturevalue("http_resource")  # type: ignore[no-any-return]
-    from hashrange.client import resource
+def transport_endpoint(request: pytest.FixtureRequest, transport: str) -> str | None:
+    """The URL that the test's clients reach the database by; None in process."""
+    if transport == IN_PROCESS:
+        return None
+    name = "postgres_endpoint" if transport == ON_POSTGRES else "endpoint"
+    return request.getfixturevalue(name)  # type: ignore[no-any-return]
 
-    return resource(request.getfixturevalue("in_process_database"), region=REGION)  # type: ignore[no-any-return]
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, transport: str) -> DynamoDBClient:
+    """A boto3 client; each test that takes it runs by each transport."""
+    if transport == IN_PROCESS:
+        return connect(request.getfixturevalue("in_process_database"), region=REGION)
+    name = "postgres_client" if transport == ON_POSTGRES else "http_client"
+    return request.getfixturevalue(name)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def streams(
+    request: pytest.FixtureRequest, transport_endpoint: str | None
+) -> Iterator[DynamoDBStreamsClient]:
+    """A boto3 client of the streams API, to the same database as `client`."""
+    if transport_endpoint is None:
+        database = request.getfixturevalue("in_process_database")
+        yield connect(database, region=REGION, service="dynamodbstreams")
+        return
+    streams_endpoint = transport_endpoint.replace("://dynamodb.", "://streams.dynamodb.")
+    streams: DynamoDBStreamsClient = boto3.client("dynamodbstreams", **connection(streams_endpoint))
+    yield streams
+    streams.close()
+
+
+@pytest.fixture
+def resource(
+    request: pytest.FixtureRequest, transport_endpoint: str | None
+) -> Iterator[DynamoDBServiceResource]:
+    """A boto3 resource; each test that takes it runs by each transport."""
+    if transport_endpoint is None:
+        from hashrange.client import resource
+
+        yield resource(request.getfixturevalue("in_process_database"), region=REGION)
+        return
+    made: DynamoDBServiceResource = boto3.resource("dynamodb", **connection(transport_endpoint))
+    yield made
+    made.meta.client.close()
 
 
 @pytest.fixture

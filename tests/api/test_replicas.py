@@ -26,12 +26,12 @@ FAR_REGION = "eu-west-1"
 
 
 @pytest.fixture
-def far_service(request: pytest.FixtureRequest, transport: str) -> Callable[..., Any]:
+def far_service(request: pytest.FixtureRequest, transport_endpoint: str | None) -> Callable[..., Any]:
     """`far_service("dynamodb")` gives a client in the other region, of the same database as `client`."""
 
     def far_service(service: str) -> Any:
-        if transport == "http":
-            reach = {**connection(request.getfixturevalue("endpoint")), "region_name": FAR_REGION}
+        if transport_endpoint is not None:
+            reach = {**connection(transport_endpoint), "region_name": FAR_REGION}
             client = boto3.client(service, **reach)  # type: ignore[call-overload]
             request.addfinalizer(client.close)
             return client

@@ -8,6 +8,7 @@ import re
 from hashrange.database import Background
 from hashrange.errors import ConditionalCheckFailedException, EmptyKey, RequestViolation
 from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, TableSamples, exposition
+from hashrange.storage.memory import MemoryEngine
 
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [-+0-9.e]+')
 
@@ -23,6 +24,7 @@ def shown(metrics: Metrics, tables: list[dict[str, object]] | None = None) -> li
         refuses_writes=False,
         tables=samples,
         background=Background(),
+        engine=MemoryEngine(),
     )
     assert text.endswith("\n")
     return text.splitlines()

@@ -194,7 +194,7 @@ def test_histories_with_cut_connections(
     caplog.set_level(logging.CRITICAL)
     engines = [open_engine(), open_engine()]
     run = Run(engines, lists=4, seed=4, transactions=60)
-    before = [engine.reconnections for engine in engines]
+    before = [engine.counts()["reconnections"] for engine in engines]
 
     def meanwhile() -> None:
         while len(run.history) < 300 and not run.surprises:
@@ -202,7 +202,7 @@ def test_histories_with_cut_connections(
 
     run.run(threads_per_engine=3, meanwhile=meanwhile)
     final = run.final(engines[0])
-    assert [engine.reconnections for engine in engines] > before
+    assert [engine.counts()["reconnections"] for engine in engines] > before
     assert anomalies(run.history, final) == []
     values = sum(map(len, final.values()))
     assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
@@ -262,7 +262,7 @@ def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch
     assert engine.write(add) == 1
     assert engine.write(add_alone) == 2
     assert len(losses) == 2
-    assert engine.reconnections == 2
+    assert engine.counts()["reconnections"] == 2
     assert engine.write(add) == 3
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
 

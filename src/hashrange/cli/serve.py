@@ -30,7 +30,7 @@ from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
-from hashrange.storage.api import Engine, StorageError
+from hashrange.storage.api import Engine, Remote, StorageError
 
 if TYPE_CHECKING:
     from hashrange.faults import Rule
@@ -48,6 +48,7 @@ Examples:
   hashrange serve                                 durable, in ./hashrange-data, on port 8000
   hashrange serve --memory --port 0               nothing kept, on any free port
   hashrange serve --data-dir /var/lib/hashrange --host 0.0.0.0 --log-format json
+  hashrange serve --postgres postgresql://hashrange@db.example/hashrange
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   HASHRANGE_PORT=8001 hashrange serve
@@ -61,9 +62,9 @@ _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
 # What texts are where they are not given.
 _DEFAULTS: Final = {
-    "s3_dir": "s3 in the data directory; none in memory",
+    "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
-    "backup_dir": "backups in the data directory; none in memory",
+    "backup_dir": "backups in the data directory; none without one",
 }
 
 # The names of settings end in their unit, which becomes the metavar.
@@ -203,11 +204,23 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 )
 @_option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
 @_option(
+    "--postgres",
+    metavar="URL",
+    help="Keep everything in a PostgreSQL database, as postgresql://user@host/database, which any number of "
+    "servers may share.  [default: none]",
+)
+@_option(
+    "--postgres-schema",
+    default="hashrange",
+    metavar="NAME",
+    help="Schema of that database which holds the tables, made where missing.",
+)
+@_option(
     "--cache-mib",
     type=click.IntRange(min=1),
     metavar="MIB",
-    help="The most memory that the cache of data on disk takes.  "
-    "[default: an eighth of the memory, at least 128]",
+    help="The most memory that the cache of data on disk, or of records of PostgreSQL, takes.  "
+    "[default: an eighth of the memory, at least 128; 64 with --postgres]",
 )
 @_option(
     "--region",
@@ -263,6 +276,8 @@ def command(
     admin_port: int | None,
     data_dir: Path | None,
     memory: bool,
+    postgres: str | None,
+    postgres_schema: str,
     cache_mib: int | None,
     region: str,
     account_id: str,
@@ -275,8 +290,7 @@ def command(
     **limits: Any,
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
-    if memory and data_dir is not None:
-        raise click.UsageError("--memory keeps nothing on disk and --data-dir says where; give one of them.")
+    _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
     logs.configure(log_format, log_level, sys.stderr)
     if log_requests:
         logs.show(REQUESTS_LOGGER)
@@ -284,12 +298,13 @@ def command(
         server_settings = _pick(ServerSettings, limits)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    where = "memory" if memory else str(data_dir or DEFAULT_DATA_DIR)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
     descriptors.raise_limit()
-    engine = _open(memory, data_dir or DEFAULT_DATA_DIR, cache_mib)
-    database = _over(engine, _pick(Settings, limits), clock, None if memory else where)
+    data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
+    engine = _open(data_dir, postgres, postgres_schema, cache_mib)
+    where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
+    database = _over(engine, _pick(Settings, limits), clock, data_dir)
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
@@ -327,6 +342,13 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
+def _check_stores(given: dict[str, bool]) -> None:
+    """At most one of these options says where the data is."""
+    options = [option for option, is_given in given.items() if is_given]
+    if len(options) > 1:
+        raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
+
+
 def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
     """Put the fault rules in force."""
     from hashrange.faults import show
@@ -361,9 +383,27 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
     return settings(**{field.name: values[field.name] for field in fields(settings)})
 
 
-def _open(memory: bool, data_dir: Path, cache_mib: int | None) -> Engine:
+def _connect(url: str, schema: str, cache_bytes: int | None) -> Engine:
+    try:
+        # Imported here, because the driver is an extra.
+        from hashrange.storage.postgres import CACHE_BYTES, PostgresEngine
+    except ImportError as error:
+        raise click.ClickException(
+            f"--postgres takes a driver that is not installed ({error}): pip install 'hashrange[postgres]'"
+        ) from error
+    try:
+        return PostgresEngine(url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES)
+    except StorageError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _open(data_dir: Path | None, postgres: str | None, schema: str, cache_mib: int | None) -> Engine:
+    """The store in a directory, in PostgreSQL, or in memory where neither is given."""
+    cache_bytes = None if cache_mib is None else cache_mib * 1024 * 1024
+    if postgres is not None:
+        return _connect(postgres, schema, cache_bytes)
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.
-    if memory:
+    if data_dir is None:
         from hashrange.storage.memory import MemoryEngine
 
         return MemoryEngine()
@@ -371,14 +411,14 @@ def _open(memory: bool, data_dir: Path, cache_mib: int | None) -> Engine:
 
     os.umask(0o077)  # only the owner may read the files that RocksDB writes
     try:
-        return EmbeddedEngine(data_dir, cache_bytes=None if cache_mib is None else cache_mib * 1024 * 1024)
+        return EmbeddedEngine(data_dir, cache_bytes=cache_bytes)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: str | None) -> Database:
+def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | None) -> Database:
     if data_dir is not None:
-        settings = settings.with_data_dir(data_dir)
+        settings = settings.with_data_dir(str(data_dir))
     database = Database(engine, settings=settings, clock=clock)
     warn_of_hidden_tables(database)
     return database

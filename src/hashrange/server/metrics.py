@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
+from hashrange.storage.api import Engine, Remote
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -124,6 +125,15 @@ class TableSamples:
             self.count += 1
 
 
+_COUNTED: Final = {
+    "fetches": "Statements that fetched records.",
+    "commits": "Statements that committed or verified a group of requests.",
+    "lost_commits": "Commits that ran again, because another server had changed what they read.",
+    "bodies_alone": "Requests and background work that ran under the exclusive lock of the store.",
+    "reconnections": "How often the connection that writes was made again.",
+}
+
+
 def exposition(
     metrics: Metrics,
     *,
@@ -132,6 +142,7 @@ def exposition(
     refuses_writes: bool,
     tables: TableSamples,
     background: Background,
+    engine: Engine,
 ) -> str:
     """All metrics in Prometheus' text format."""
     lines: list[str] = []
@@ -183,17 +194,27 @@ def exposition(
     ]
     for name, kind, text, value in single:
         lines += _family(f"hashrange_{name}", kind, text, [("", {}, value)])
+    lines += _store(engine)
     failing: list[_Sample] = [("", {"unit": name}, 1) for name in sorted(background.failing)]
     lines += _family("hashrange_background_failing", "gauge", "Background work that fails.", failing)
-    for name, text, samples in (
-        ("items", "Items of a table.", tables.items_lines),
-        ("bytes", "Size of a table's items.", tables.bytes_lines),
-    ):
-        lines += _family(f"hashrange_table_{name}", "gauge", text, ())
-        lines += samples
+    lines += [*_family("hashrange_table_items", "gauge", "Items of a table.", ()), *tables.items_lines]
+    lines += [*_family("hashrange_table_bytes", "gauge", "Size of a table's items.", ()), *tables.bytes_lines]
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"
+
+
+def _store(engine: Engine) -> list[str]:
+    """Where the tables are stored, and what an engine counts whose records another program keeps."""
+    lines: list[str] = []
+    labels = {"engine": engine.name}
+    if isinstance(engine, Remote):
+        labels["connected_to"] = engine.connected_to
+        for counted, number in engine.counts().items():
+            name = f"hashrange_store_{counted}_total"
+            lines += _family(name, "counter", _COUNTED.get(counted, counted), [("", {}, number)])
+    lines += _family("hashrange_store_info", "gauge", "Where the tables are stored.", [("", labels, 1)])
+    return lines
 
 
 def _requests(tallies: Iterable[tuple[str, Tally]]) -> Iterator[_Sample]:

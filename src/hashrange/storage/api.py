@@ -287,6 +287,20 @@ class Rewinding(Protocol):
         ...
 
 
+@runtime_checkable
+class Remote(Protocol):
+    """An engine whose records another program keeps."""
+
+    @property
+    def connected_to(self) -> str:
+        """Where that program is, without any password."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """What the engine did since its start: numbers that only grow, by names as those of metrics."""
+        ...
+
+
 class StorageError(Exception):
     """Something is wrong with the store or its use; the text says what to do."""
 

@@ -22,6 +22,7 @@ from hashrange import __version__, form
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
+from hashrange.storage.api import Remote
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -32,7 +33,8 @@ ERRORS_PER_PAGE: Final = 500
 async def _health(request: Request) -> Response:
     subject = subject_of(request)
     draining = subject.plane.draining
-    refusing = subject.database.engine.refusing()
+    engine = subject.database.engine
+    refusing = engine.refusing()
     background = subject.database.background
     failing = background.failing
     status = "degraded" if failing or background.damages else "ok"
@@ -41,8 +43,9 @@ async def _health(request: Request) -> Response:
     shown: dict[str, Any] = {
         "status": status,
         "version": __version__,
-        "engine": subject.database.engine.name,
+        "engine": engine.name,
         "hot_path": form(),
+        **({"connected_to": engine.connected_to} if isinstance(engine, Remote) else {}),
         "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
     }
     if refusing is not None:
@@ -89,6 +92,7 @@ async def _metrics(request: Request) -> Response:
         refuses_writes=subject.database.engine.refusing() is not None,
         tables=tables,
         background=subject.database.background,
+        engine=subject.database.engine,
     )
     return Response(text, media_type=CONTENT_TYPE)
 

@@ -40,6 +40,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     commits.check_writes_are_serializable,
     loops.check_deliver_on,
     loops.check_deferred_commits,
+    loops.check_bodies_that_read_end_on_a_loop,
     loops.check_done_may_submit,
     loops.check_a_full_engine_queues,
     loops.check_an_interrupted_body_in_the_queue_is_stopped,

@@ -109,6 +109,30 @@ def check_deferred_commits(opener: Opener) -> None:
         assert len(outcomes.results) == 3
 
 
+def check_bodies_that_read_end_on_a_loop(opener: Opener) -> None:
+    """Bodies whose records an engine has to fetch have their outcomes too, round after round."""
+    with opened(opener) as engine:
+        loop = Loop(engine)
+        put(engine, 2, P, b"", b"the engine's threads have taken notice of the loop by now")
+
+        def step(txn: Transaction, number: int) -> int:
+            value = int(txn.get(1, P, b"%d" % (number % 7)) or b"0") + 1
+            txn.put(1, P, b"%d" % (number % 7), b"%d" % value)
+            return value
+
+        for turn in range(1, 4):
+            outcomes = Outcomes(42)
+            for number in range(21):
+                engine.submit(partial(step, number=number), outcomes)
+                engine.submit_read(lambda reader, n=number: reader.get(1, P, b"%d" % n), outcomes)
+            loop.run(lambda: len(outcomes.results) == 42)  # noqa: B023
+            outcomes.wait()
+            assert get(engine, 1, P, b"6") == b"%d" % (3 * turn)
+            ended = Outcomes(1)
+            engine.submit(lambda txn: txn.get(1, P, b"never there"), ended)
+            loop.run(lambda: bool(ended.results))  # noqa: B023
+
+
 def check_done_may_submit(opener: Opener) -> None:
     with opened(opener) as engine:
         outcomes = Outcomes(50)

@@ -31,6 +31,6 @@ body, and bodies that wrote nothing, are of one such moment.
 Only this package imports psycopg. Refuses to know: what records mean.
 """
 
-from hashrange.storage.postgres.engine import PostgresEngine
+from hashrange.storage.postgres.engine import CACHE_BYTES, PostgresEngine
 
-__all__ = ["PostgresEngine"]
+__all__ = ["CACHE_BYTES", "PostgresEngine"]

@@ -101,6 +101,7 @@ class Commits:
         self._gathered = self._rounds = 0
         self._alone_waiting = 0
         self._was_alone = False  # the last commit was that of a body that ran alone: a group comes next
+        self.losses = 0  # groups that were overtaken by other engines
         self.unsettled = 0  # submitted bodies whose outcome is not posted yet
         self.closed = False
         self._ended = False
@@ -269,6 +270,7 @@ class Commits:
     def _lose(self, members: list[Member], keys: list[Key]) -> None:
         """Run the bodies of a group again, and those that ran over its writes."""
         with self.lock:
+            self.losses += 1
             self.cache.forget(keys)
             over = self.members
             self._collect_anew()

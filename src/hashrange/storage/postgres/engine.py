@@ -40,7 +40,15 @@ from hashrange.storage.postgres import schema as schemas
 from hashrange.storage.postgres.bodies import Missing, NeedsAlone
 from hashrange.storage.postgres.cache import Catalog
 from hashrange.storage.postgres.commits import LOSSES_MAX, Commits, Member, commit_failed
-from hashrange.storage.postgres.connections import Lost, Pool, Refused, close, connect, unreachable
+from hashrange.storage.postgres.connections import (
+    Connection,
+    Lost,
+    Pool,
+    Refused,
+    close,
+    connect,
+    unreachable,
+)
 from hashrange.storage.postgres.direct import Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching
 from hashrange.storage.postgres.loops import Loop
@@ -50,7 +58,7 @@ from hashrange.storage.postgres.writer import Writer
 
 T = TypeVar("T")
 
-_MIB: Final = 1024 * 1024
+CACHE_BYTES: Final = 64 * 1024 * 1024
 CONNECTIONS_MAX: Final = 8
 """Connections for reads. There is one more that writes, and one for upkeep while it has work."""
 
@@ -69,7 +77,7 @@ class PostgresEngine:
         url: str,
         *,
         schema: str = schemas.SCHEMA,
-        cache_bytes: int = 64 * _MIB,
+        cache_bytes: int = CACHE_BYTES,
         batch_bodies_max: int = 1_024,
     ) -> None:
         """Raises UnknownFormat, StorageError."""
@@ -79,7 +87,7 @@ class PostgresEngine:
             raise unreachable(str(error)) from None
         try:
             schemas.prepare(connection, schema)
-            self.server_version = connection.info.server_version
+            self.connected_to = _place_of(connection, schema)
         finally:
             close(connection)
         statements = Statements(schema)
@@ -122,15 +130,15 @@ class PostgresEngine:
     def commit_fault(self, fault: CommitFault | None) -> None:
         self._commits.fault = fault
 
-    @property
-    def statements_sent(self) -> dict[str, int]:
-        """How many statements were sent since the start: fetches, and commits of groups."""
-        return {"fetches": self._fetching.statements_sent, "commits": self._writer.statements_sent}
-
-    @property
-    def reconnections(self) -> int:
-        """How often the connection that writes was made again."""
-        return self._writer.connections_made - 1
+    def counts(self) -> dict[str, int]:
+        commits, writer = self._commits, self._writer
+        return {
+            "fetches": self._fetching.statements_sent,
+            "commits": writer.statements_sent,
+            "lost_commits": commits.losses,
+            "bodies_alone": writer.bodies_alone,
+            "reconnections": writer.connections_made - 1,
+        }
 
     # Reads.
 
@@ -390,6 +398,12 @@ class PostgresEngine:
             self._upkeep.close()
             self._pool.close()
             atexit.unregister(self.close)
+
+
+def _place_of(connection: Connection, schema: str) -> str:
+    info = connection.info
+    host = info.host if not info.host.startswith("/") else f"[{info.host}]"
+    return f"postgresql://{info.user}@{host}:{info.port}/{info.dbname} (schema {schema})"
 
 
 def _stopped(error: BaseException) -> Stopped:

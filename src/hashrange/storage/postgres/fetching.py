@@ -84,11 +84,11 @@ class Fetching:
         with self._work:
             self._waiting.append((keys, then))
             defer = self._loop.defer if self._loop.is_limited else None
-            if defer is None:
+            if defer is None or self._released:
                 self._released = True
                 self._work.notify()
                 return
-            if self._released or self._starting:
+            if self._starting:
                 return
             self._starting = True
         defer(self.release)
@@ -97,8 +97,9 @@ class Fetching:
         """Let the thread take what waits."""
         with self._work:
             self._starting = False
-            self._released = True
-            self._work.notify()
+            if self._waiting:
+                self._released = True
+                self._work.notify()
 
     def _run(self) -> None:
         while True:

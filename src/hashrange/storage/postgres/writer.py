@@ -60,6 +60,7 @@ class Writer:
         self._groups = 0
         self.statements_sent = 0
         self.connections_made = 0
+        self.bodies_alone = 0
 
     @property
     def connected(self) -> bool:
@@ -177,6 +178,7 @@ class Writer:
         """Run a body under the exclusive lock of the store, and commit it. Raises what the body raises,
         Retry, Refused, Undone, Lost (nothing was written), Doubt."""
         connection = self._ready()
+        self.bodies_alone += 1
         chosen: Doubt | None = None
         sent = False
         result: Any = None
