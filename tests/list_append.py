@@ -58,9 +58,20 @@ class Run:
         self.stop = Event()
         self.surprises: list[BaseException] = []
         self._values = count(1)
+        self._committed = 0
+        self._one_done = Event()
 
-    def run(self, threads_per_engine: int, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Run all threads to their end; `meanwhile` is called while they run."""
+    def committed(self) -> int:
+        """How many transactions were acknowledged so far."""
+        return self._committed
+
+    def wait_a_little(self) -> None:
+        """Let the threads run, until one of them has done a transaction."""
+        self._one_done.clear()
+        self._one_done.wait(10)
+
+    def run(self, threads_per_engine: int, meanwhile: Callable[[], None] | None = None) -> None:
+        """Run all threads to their end; or until `meanwhile`, which is called while they run, has ended."""
         threads = [
             Thread(target=self._work, args=(engine, self.seed * 1_000 + number * len(self.engines) + at))
             for at, engine in enumerate(self.engines)
@@ -69,9 +80,13 @@ class Run:
         for thread in threads:
             thread.start()
         try:
-            meanwhile()
+            if meanwhile is not None:
+                meanwhile()
+                self.stop.set()
+        except BaseException:
+            self.stop.set()
+            raise
         finally:
-            self.stop.set() if meanwhile.__name__ != "<lambda>" else None
             for thread in threads:
                 thread.join()
         if self.surprises:
@@ -83,6 +98,7 @@ class Run:
         try:
             while not self.stop.is_set() and done < self.transactions:
                 self._one(engine, random)
+                self._one_done.set()
                 done += 1
         except BaseException as error:
             self.surprises.append(error)
@@ -110,6 +126,7 @@ class Run:
             made.status = "failed"
         else:
             made.status = "committed"
+            self._committed += 1
         made.ended = monotonic()
 
     def final(self, engine: Engine) -> dict[int, list[int]]:

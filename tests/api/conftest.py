@@ -62,7 +62,8 @@ def transport_endpoint(request: pytest.FixtureRequest, transport: str) -> str | 
 def client(request: pytest.FixtureRequest, transport: str) -> DynamoDBClient:
     """A boto3 client; each test that takes it runs by each transport."""
     if transport == IN_PROCESS:
-        return connect(request.getfixturevalue("in_process_database"), region=REGION)
+        in_process: DynamoDBClient = connect(request.getfixturevalue("in_process_database"), region=REGION)
+        return in_process
     name = "postgres_client" if transport == ON_POSTGRES else "http_client"
     return request.getfixturevalue(name)  # type: ignore[no-any-return]
 

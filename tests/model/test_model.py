@@ -1,7 +1,7 @@
-"""Random histories against the reference model, on both engines.
+"""Random histories against the reference model, on all engines.
 
-HASHRANGE_EXAMPLES sets the number of histories per engine (default 40); run a few thousand before a
-release.
+HASHRANGE_EXAMPLES sets the number of histories per engine (default 40), of which PostgreSQL runs a tenth.
+Run a few thousand before a release.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+import postgres
 from hashrange.storage.api import Engine
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.storage.postgres import PostgresEngine
 from hashrange.tables.background import sweeps
 from model.machine import TableMachine
 
@@ -59,8 +61,24 @@ class EmbeddedMachine(TableMachine):
             self.directory.cleanup()
 
 
-@pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine])
+class PostgresMachine(TableMachine):
+    can_reopen = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.schema = postgres.new_schema()
+
+    def open_engine(self) -> Engine:
+        return PostgresEngine(postgres.shared().url, schema=self.schema)
+
+
+@pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine, PostgresMachine])
 def test_history(machine: type[TableMachine], monkeypatch: pytest.MonkeyPatch) -> None:
+    histories = _HISTORIES
+    if machine is PostgresMachine:
+        if not postgres.installed():
+            pytest.skip("PostgreSQL is not installed")
+        histories = settings(_HISTORIES, max_examples=max(_HISTORIES.max_examples // 10, 1))
     # Background work in bites of a few items, so that histories of a few items take several bites.
     monkeypatch.setattr(sweeps, "BITE_ITEMS", 3)
-    run_state_machine_as_test(machine, settings=_HISTORIES)
+    run_state_machine_as_test(machine, settings=histories)

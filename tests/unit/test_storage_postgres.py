@@ -15,7 +15,8 @@ import pytest
 import postgres
 from hashrange.storage.api import Reader, StorageError, Totals, Transaction, UnknownFormat
 from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import P, Q, get, put, rows
+from hashrange.storage.contract.loops import Loop
+from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
 from hashrange.storage.postgres import PostgresEngine, connections, schema, writer
 from list_append import SPACE, Run
 from serializability import anomalies
@@ -114,6 +115,29 @@ def test_counters_of_two_engines_are_exact(open_engine: Opener) -> None:
         assert engine.read(lambda reader: reader.totals(7)) == Totals(240, 240)
         log = engine.read(lambda reader: [value for _, value in reader.scan(8, P)])
         assert log == [b"%d" % n for n in range(1, 241)]
+
+
+def test_submitted_bodies_that_lose_run_again(open_engine: Opener) -> None:
+    """On an event loop: each round, another engine is faster with some of the records."""
+    one, other = open_engine(), open_engine()
+    loop = Loop(one)
+
+    def add(txn: Transaction, key: bytes) -> int:
+        value = int(txn.get(7, P, key) or b"0") + 1
+        txn.put(7, P, key, b"%d" % value)
+        return value
+
+    for turn in range(1, 6):
+        other.write(lambda txn: [add(txn, key) for key in (b"a", b"c")])
+        outcomes = Outcomes(6)
+        for key in (b"a", b"b", b"c", b"d", b"a", b"b"):
+            one.submit(partial(add, key=key), outcomes)
+        loop.run(lambda: len(outcomes.results) == 6)  # noqa: B023
+        outcomes.wait()
+        # a: two after one; b: two; c: one after one; d: one.
+        expected = [3 * turn - 1, 3 * turn, 2 * turn - 1, 2 * turn, 2 * turn, turn]
+        assert sorted(outcomes.results) == sorted(expected)
+    assert one.counts()["lost_commits"] >= 4
 
 
 def test_an_absent_record_stays_absent_for_who_read_it(open_engine: Opener) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from queue import Queue
-from threading import Event
+from threading import Event, get_ident
 from time import thread_time
 from typing import Any, Final
 
@@ -25,7 +25,13 @@ class Loop:
     def __init__(self, engine: Engine) -> None:
         self.handed: Queue[Callable[[], None]] = Queue()
         self.soon: list[Callable[[], None]] = []
-        engine.deliver_on(self.handed.put, self.soon.append)
+        self._thread = get_ident()
+        engine.deliver_on(self.handed.put, self.defer)
+
+    def defer(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in the next round. An event loop would not notice it on another thread."""
+        assert get_ident() == self._thread, "an engine defers on the loop's thread only"
+        self.soon.append(callback)
 
     def round(self) -> None:
         """Call the callbacks that were deferred to this round."""
@@ -289,6 +295,6 @@ def check_queued_bodies_survive_closing(opener: Opener) -> None:
         loop = Loop(engine)
         for number in range(BODIES):
             engine.submit(partial(write_much, number=number), lambda result, error: None)
-        engine.deliver_on(closed, loop.soon.append)
+        engine.deliver_on(closed, loop.defer)
     with opened(opener) as engine:
         assert stored(engine) == list(range(BODIES))

@@ -323,7 +323,8 @@ class PostgresEngine:
             if member.losses > LOSSES_MAX:
                 self._go_alone(member)
             else:
-                self._fetching.later(member.missing, partial(self._fetched_for_write, member))
+                then = partial(self._fetched_for_write, member)
+                self._fetching.later(member.missing, then, at_once=True)
 
     def _go_alone(self, member: Member) -> None:
         assert member.done is not None

@@ -79,11 +79,12 @@ class Fetching:
         self._learn(fetched)
         return fetched
 
-    def later(self, keys: Sequence[Key], then: Then) -> None:
-        """Fetch on the thread, and have `then` called. May be called under the engine's lock."""
+    def later(self, keys: Sequence[Key], then: Then, *, at_once: bool = False) -> None:
+        """Fetch on the thread, and have `then` called. `at_once` says that this is not the loop's thread, so
+        that its round cannot be waited for."""
         with self._work:
             self._waiting.append((keys, then))
-            defer = self._loop.defer if self._loop.is_limited else None
+            defer = self._loop.defer if self._loop.is_limited and not at_once else None
             if defer is None or self._released:
                 self._released = True
                 self._work.notify()

@@ -41,11 +41,12 @@ class Loop:
         self._tasks: deque[Task] = deque()
         self._posted = False
         self._closing = False
+        self._dead = False  # it took nothing any more
 
     @property
     def is_limited(self) -> bool:
         """Whether bodies that run as tasks may take only a turn, because an event loop runs them."""
-        return self.defer is not None and not self._closing
+        return self.defer is not None and not self._closing and not self._dead
 
     def use(
         self,
@@ -55,6 +56,7 @@ class Loop:
         """Deliver by this loop from now on."""
         with self._lock:
             self._deliver, self.defer = deliver, defer
+            self._dead = False
             self._posted = False  # an earlier loop may never do what it was asked to
         self._wake()
 
@@ -85,6 +87,7 @@ class Loop:
             _log.error("outcomes could not be delivered: %s", repr(error))
             with self._lock:
                 self._posted = False
+                self._dead = True
                 self._outcomes.clear()
             self._run_tasks()
 
@@ -94,7 +97,7 @@ class Loop:
             self._posted = False
             outcomes, self._outcomes = self._outcomes, []
         tell(outcomes)
-        if self.defer is None or self._closing:
+        if self.defer is None or not self.is_limited:
             self._run_tasks()
         elif not self._run_tasks(_TASKS_PER_TURN):
             self.defer(self._run)
