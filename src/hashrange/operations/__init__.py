@@ -23,120 +23,132 @@ that needs no storage; the engine runs the body.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
 from hashrange.operations.context import Operation
-from hashrange.operations.reads import batch_get_item, get_item, query, scan, transact_get_items
-from hashrange.operations.tables import create_table, delete_table, describe_table, list_tables
-from hashrange.operations.writes import (
-    batch_write_item,
-    delete_item,
-    put_item,
-    transact_write_items,
-    update_item,
-)
-
-_late: Final[list[Callable[[], Callable[..., Any]]]] = []
 
 
-def _late_import(module: str, function: str = "prepare") -> Callable[..., Any]:
+class _Late:
     """A function of a module of this package, which is imported when it is called for the first time.
 
-    A test run pays for each import, and most programs have no use for these modules: PartiQL alone is a sixth
-    of what the database would import.
+    A test run pays for each import, and a program uses few operations: with all of them, a database would
+    import a half more. `entry`: the operation whose `prepare` this is, until the function takes its place.
     """
 
-    @cache
-    def find() -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{module}"), function)
+    __slots__ = ("_found", "_function", "_module", "entry")
+
+    def __init__(self, module: str, function: str = "prepare") -> None:
+        self._module = module
+        self._function = function
+        self._found: Callable[..., Any] | None = None
+        self.entry: Operation | None = None
+
+    def __call__(self, *given: Any) -> Any:
+        return (self._found or self.load())(*given)
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function."""
+        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{self._module}"), self._function)
+        self._found = found
+        if self.entry is not None:
+            self.entry.prepare = found
         return found
 
-    _late.append(find)
-    return lambda *given: find()(*given)
+
+def _operation(
+    module: str,
+    function: str = "prepare",
+    *,
+    writes: bool = False,
+    consumes: bool = False,
+    reads_only: str | None = None,
+) -> Operation:
+    """The entry of an operation, whose functions are in `module`."""
+    prepare = _Late(module, function)
+    entry = Operation(prepare, writes, consumes, _Late(module, reads_only) if reads_only else None)
+    prepare.entry = entry
+    return entry
 
 
 def load() -> None:
-    """Import what is imported late otherwise: for a server, whose requests are not to wait for it."""
-    for find in _late:
-        find()
+    """Import all operations now: for a server, whose requests are not to wait for it."""
+    for entry in REGISTRY.values():
+        for function in (entry.prepare, entry.reads_only):
+            if isinstance(function, _Late):
+                function.load()
+    for late in (export_filter, bulk_put):
+        late.load()
 
 
-export_filter: Final = _late_import("exports.filters", "compiled")
+export_filter: Final = _Late("exports.filters", "compiled")
 """The filter of an export, for the background work that writes it: `exports.filters.compiled`."""
 
-bulk_put: Final = _late_import("bulk.rows", "put")
+bulk_put: Final = _Late("bulk.rows", "put")
 """The write of a row of a bulk operation, for the background work: `bulk.rows.put`."""
 
 
 REGISTRY: Final[dict[str, Operation]] = {
-    "BatchExecuteStatement": Operation(
-        _late_import("statements.batch_execute_statement"),
+    "BatchExecuteStatement": _operation(
+        "statements.batch_execute_statement",
         writes=True,
         consumes=True,
-        reads_only=_late_import("statements.batch_execute_statement", "reads_only"),
+        reads_only="reads_only",
     ),
-    "BatchGetItem": Operation(batch_get_item.prepare, writes=False, consumes=True),
-    "BatchWriteItem": Operation(batch_write_item.prepare, writes=True, consumes=True),
-    "CancelBulkOperation": Operation(_late_import("bulk.cancel_bulk_operation"), writes=True),
-    "CreateBackup": Operation(_late_import("backups.create_backup"), writes=True),
-    "CreateTable": Operation(create_table.prepare, writes=True),
-    "DeleteBackup": Operation(_late_import("backups.delete_backup"), writes=True),
-    "DeleteItem": Operation(delete_item.prepare, writes=True, consumes=True),
-    "DeleteTable": Operation(delete_table.prepare, writes=True),
-    "DescribeBackup": Operation(_late_import("backups.describe_backup"), writes=False),
-    "DescribeBulkOperation": Operation(_late_import("bulk.describe_bulk_operation"), writes=False),
-    "DescribeContinuousBackups": Operation(
-        _late_import("backups.continuous_backups", "prepare_describe"), writes=False
-    ),
-    "DescribeEndpoints": Operation(_late_import("describe_service", "prepare_endpoints"), writes=False),
-    "DescribeExport": Operation(_late_import("exports.describe_export"), writes=False),
-    "DescribeImport": Operation(_late_import("imports.describe_import"), writes=False),
-    "DescribeLimits": Operation(_late_import("describe_service", "prepare_limits"), writes=False),
-    "DescribeStream": Operation(_late_import("streams.describe_stream"), writes=False),
-    "DescribeTable": Operation(describe_table.prepare, writes=False),
-    "DescribeTimeToLive": Operation(_late_import("tables.time_to_live", "prepare_describe"), writes=False),
-    "ExecuteStatement": Operation(
-        _late_import("statements.execute_statement"),
+    "BatchGetItem": _operation("reads.batch_get_item", consumes=True),
+    "BatchWriteItem": _operation("writes.batch_write_item", writes=True, consumes=True),
+    "CancelBulkOperation": _operation("bulk.cancel_bulk_operation", writes=True),
+    "CreateBackup": _operation("backups.create_backup", writes=True),
+    "CreateTable": _operation("tables.create_table", writes=True),
+    "DeleteBackup": _operation("backups.delete_backup", writes=True),
+    "DeleteItem": _operation("writes.delete_item", writes=True, consumes=True),
+    "DeleteTable": _operation("tables.delete_table", writes=True),
+    "DescribeBackup": _operation("backups.describe_backup"),
+    "DescribeBulkOperation": _operation("bulk.describe_bulk_operation"),
+    "DescribeContinuousBackups": _operation("backups.continuous_backups", "prepare_describe"),
+    "DescribeEndpoints": _operation("describe_service", "prepare_endpoints"),
+    "DescribeExport": _operation("exports.describe_export"),
+    "DescribeImport": _operation("imports.describe_import"),
+    "DescribeLimits": _operation("describe_service", "prepare_limits"),
+    "DescribeStream": _operation("streams.describe_stream"),
+    "DescribeTable": _operation("tables.describe_table"),
+    "DescribeTimeToLive": _operation("tables.time_to_live", "prepare_describe"),
+    "ExecuteStatement": _operation(
+        "statements.execute_statement",
         writes=True,
         consumes=True,
-        reads_only=_late_import("statements.execute_statement", "reads_only"),
+        reads_only="reads_only",
     ),
-    "ExecuteTransaction": Operation(
-        _late_import("statements.execute_transaction"),
+    "ExecuteTransaction": _operation(
+        "statements.execute_transaction",
         writes=True,
         consumes=True,
-        reads_only=_late_import("statements.execute_transaction", "reads_only"),
+        reads_only="reads_only",
     ),
-    "ExportTableToPointInTime": Operation(_late_import("exports.export_table"), writes=True),
-    "GetItem": Operation(get_item.prepare, writes=False, consumes=True),
-    "GetRecords": Operation(_late_import("streams.get_records"), writes=False, consumes=True),
-    "GetShardIterator": Operation(_late_import("streams.get_shard_iterator"), writes=False),
-    "ImportTable": Operation(_late_import("imports.import_table"), writes=True),
-    "ListExports": Operation(_late_import("exports.list_exports"), writes=False),
-    "ListBackups": Operation(_late_import("backups.list_backups"), writes=False),
-    "ListBulkOperations": Operation(_late_import("bulk.list_bulk_operations"), writes=False),
-    "ListImports": Operation(_late_import("imports.list_imports"), writes=False),
-    "ListStreams": Operation(_late_import("streams.list_streams"), writes=False),
-    "ListTables": Operation(list_tables.prepare, writes=False),
-    "ListTagsOfResource": Operation(_late_import("tables.tags", "prepare_list"), writes=False),
-    "PutItem": Operation(put_item.prepare, writes=True, consumes=True),
-    "Query": Operation(query.prepare, writes=False, consumes=True),
-    "RestoreTableFromBackup": Operation(_late_import("backups.restore_from_backup"), writes=True),
-    "RestoreTableToPointInTime": Operation(
-        _late_import("backups.restore_to_point_in_time"), writes=True
-    ),
-    "Scan": Operation(scan.prepare, writes=False, consumes=True),
-    "StartBulkPutItems": Operation(_late_import("bulk.start_bulk_put_items"), writes=True),
-    "TagResource": Operation(_late_import("tables.tags", "prepare_tag"), writes=True),
-    "TransactGetItems": Operation(transact_get_items.prepare, writes=False, consumes=True),
-    "TransactWriteItems": Operation(transact_write_items.prepare, writes=True, consumes=True),
-    "UntagResource": Operation(_late_import("tables.tags", "prepare_untag"), writes=True),
-    "UpdateContinuousBackups": Operation(
-        _late_import("backups.continuous_backups", "prepare_update"), writes=True
-    ),
-    "UpdateItem": Operation(update_item.prepare, writes=True, consumes=True),
-    "UpdateTable": Operation(_late_import("tables.update_table"), writes=True),
-    "UpdateTimeToLive": Operation(_late_import("tables.time_to_live", "prepare_update"), writes=True),
+    "ExportTableToPointInTime": _operation("exports.export_table", writes=True),
+    "GetItem": _operation("reads.get_item", consumes=True),
+    "GetRecords": _operation("streams.get_records", consumes=True),
+    "GetShardIterator": _operation("streams.get_shard_iterator"),
+    "ImportTable": _operation("imports.import_table", writes=True),
+    "ListExports": _operation("exports.list_exports"),
+    "ListBackups": _operation("backups.list_backups"),
+    "ListBulkOperations": _operation("bulk.list_bulk_operations"),
+    "ListImports": _operation("imports.list_imports"),
+    "ListStreams": _operation("streams.list_streams"),
+    "ListTables": _operation("tables.list_tables"),
+    "ListTagsOfResource": _operation("tables.tags", "prepare_list"),
+    "PutItem": _operation("writes.put_item", writes=True, consumes=True),
+    "Query": _operation("reads.query", consumes=True),
+    "RestoreTableFromBackup": _operation("backups.restore_from_backup", writes=True),
+    "RestoreTableToPointInTime": _operation("backups.restore_to_point_in_time", writes=True),
+    "Scan": _operation("reads.scan", consumes=True),
+    "StartBulkPutItems": _operation("bulk.start_bulk_put_items", writes=True),
+    "TagResource": _operation("tables.tags", "prepare_tag", writes=True),
+    "TransactGetItems": _operation("reads.transact_get_items", consumes=True),
+    "TransactWriteItems": _operation("writes.transact_write_items", writes=True, consumes=True),
+    "UntagResource": _operation("tables.tags", "prepare_untag", writes=True),
+    "UpdateContinuousBackups": _operation("backups.continuous_backups", "prepare_update", writes=True),
+    "UpdateItem": _operation("writes.update_item", writes=True, consumes=True),
+    "UpdateTable": _operation("tables.update_table", writes=True),
+    "UpdateTimeToLive": _operation("tables.time_to_live", "prepare_update", writes=True),
 }

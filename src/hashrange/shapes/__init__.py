@@ -19,7 +19,7 @@ attribute values. `values` checks these later, and `check_types` makes errors of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -53,7 +53,8 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **streams.OPERATIONS,
 }
 
-_TESTS: Final = {operation: quick.structure_test(shape) for operation, shape in OPERATIONS.items()}
+# Made when an operation is checked first: most programs use a few.
+_TESTS: Final[dict[str, Callable[[Any], object]]] = {}
 
 # These operations have their own words for a missing table name; the others have the common message of
 # constraints. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others.
@@ -69,8 +70,11 @@ def check(operation: str, request: dict[str, Any], *, older: bool = False) -> No
     Removes null members. Does not check attribute values. `older` is as in `layers.layer_of`.
     Raises SerializationException and ValidationException; KeyError for an unknown operation.
     """
+    test = _TESTS.get(operation)
+    if test is None:
+        test = _TESTS[operation] = quick.structure_test(OPERATIONS[operation])
     try:
-        if _TESTS[operation](request):
+        if test(request):
             return
     except TypeError:
         # A list or map in the place of an enum's word cannot be looked up. The exact walk reports it.
