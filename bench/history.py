@@ -34,8 +34,8 @@ from bench.wire import HOST, CallError, Request, call, render
 
 TABLE: Final = "imported"
 POLL_SECONDS: Final = 0.1
-PUTS: Final = 4_000
-PUT_ROUNDS: Final = 5
+PUTS: Final = 10_000
+PUT_ROUNDS: Final = 6
 WRITER_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 60.0
 START_SECONDS_MAX: Final = 40.0
@@ -46,24 +46,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.history", description=__doc__)
     parser.add_argument("--items", type=int, default=200_000, metavar="N", help="items (default: 200,000)")
     parser.add_argument("--writers", type=int, default=0, metavar="N", help="connections that put meanwhile")
+    parser.add_argument("--cache-mib", type=int, default=128, metavar="N", help="of the store (default: 128)")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="hashrange-history-") as name:
         directory = Path(name)
         (directory / "s3" / BUCKET / "in").mkdir(parents=True)
         write(directory / "s3" / BUCKET / "in" / "items", options.items, "DYNAMODB_JSON", "NONE")
-        with served(directory) as (port, pid):
+        with served(directory, options.cache_mib) as (port, pid):
             head, *rows = measure(port, pid, options.items, options.writers)
             print("\n".join(table(head, rows)))
 
 
 @contextmanager
-def served(directory: Path) -> Iterator[tuple[int, int]]:
+def served(directory: Path, cache_mib: int) -> Iterator[tuple[int, int]]:
     """A durable server in a process of its own: its port and its pid."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
     command = [sys.executable, "-m", "hashrange", "serve", "--port", str(port), "--admin-port", "0"]
     command += ["--data-dir", str(directory / "data"), "--s3-dir", str(directory / "s3")]
+    command += ["--cache-mib", str(cache_mib)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -217,8 +219,8 @@ def put_times(port: int, pid: int, ask: Callable[..., Any]) -> tuple[Puts, Puts]
     for sent in requests.values():
         send_all(port, sent, connections=16)
     ask("UpdateContinuousBackups", TableName="with", **RECOVERY)
-    for _ in range(PUT_ROUNDS):
-        for name, puts in found.items():
+    for turn in range(PUT_ROUNDS):
+        for name, puts in sorted(found.items(), reverse=turn % 2 == 0):
             used, began = cpu_us(pid), time.perf_counter()
             send_all(port, requests[name], connections=16)
             puts.seconds.append(time.perf_counter() - began)

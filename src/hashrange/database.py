@@ -322,11 +322,11 @@ class Database:
                 body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
         except Exception as error:
-            told = self.translated(operation, request, error)
+            # (a variable for the error that is told would make a reference cycle with its traceback)
             if aside:
-                self.deliver(partial(done, None, bare(told)))
+                self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             else:
-                done(None, told)
+                done(None, self.translated(operation, request, error))
             return None
         return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))
 
