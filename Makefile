@@ -15,6 +15,7 @@ ROUNDS   ?= 1000
 MUTATIONS ?= 1000000
 EXAMPLES ?= 2000
 BENCH    ?=
+CONSISTENCY ?=
 PYTEST   ?=
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node tests/triggers/consumers
@@ -79,6 +80,11 @@ hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server
 machine-crash: ROUNDS = 200
 machine-crash: $(VENV)/.develop  ## Cut a writing store off from its power, again and again (ROUNDS=200)
 	PYTHONPATH=tests $(BIN)/python -m crash --level machine --rounds $(ROUNDS)
+
+.PHONY: consistency
+consistency: ROUNDS = 200
+consistency: $(VENV)/.develop  ## Judge histories of clients whose server is killed (ROUNDS=200 CONSISTENCY="--help")
+	PYTHONPATH=tests $(BIN)/python -m consistency --rounds $(ROUNDS) --kills $(CONSISTENCY)
 
 trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)

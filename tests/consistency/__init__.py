@@ -1,0 +1,21 @@
+"""Histories of concurrent clients, judged: was every answer one that the promised consistency allows?
+
+    python -m consistency [--rounds N] [--seed N] [--kills] [--endpoint URL,URL]   (with PYTHONPATH=src:tests)
+
+    __main__         the command line
+    rounds           a round: start, let clients work, hurt the servers meanwhile, read all, judge
+    deployments      the servers under test, and how they can be hurt
+    client           one request at a time; an outcome is known, or is said to be unknown
+    history          the operations as the clients saw them
+    tables           the table that the workloads share
+    registers counters sets transfers lists
+                     the workloads: each has its operations and the judge of their history
+    linearizability  the judge of registers: the algorithm of Wing and Gong, with Lowe's memory
+    serializability  the judge of transactions on lists: Elle's inference of who came before whom
+    cycles           cycles of such a graph, and their names
+
+A judge sees requests, answers and moments of one clock, and nothing else of the program under test. An
+operation of unknown outcome may take effect at any later moment, or never. No published checker could be
+installed from a package registry, so these are written here, and compared in their tests with a search
+through all orders.
+"""

@@ -1,0 +1,74 @@
+"""`python -m consistency`: as many rounds as one has time for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from consistency import rounds
+from consistency.deployments import Deployment, Embedded, Running
+from consistency.history import Anomaly, load
+
+FAULTS = 3
+
+
+def _tell(anomalies: list[Anomaly]) -> int:
+    """Print the first of them; return the exit status."""
+    for anomaly in anomalies[:1]:
+        print(f"{len(anomalies)} anomalies, the first: {anomaly}", flush=True)
+    return 1 if anomalies else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="consistency", description="Let clients work on a database, and judge what they saw."
+    )
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "20")))
+    parser.add_argument("--seed", type=int, default=0, help="of the first round; each next one adds 1")
+    parser.add_argument("--seconds", type=float, default=rounds.SECONDS, help="between two faults, at most")
+    parser.add_argument("--clients", type=int, default=rounds.CLIENTS)
+    parser.add_argument("--kills", action="store_true", help=f"kill the server {FAULTS} times in each round")
+    parser.add_argument(
+        "--endpoint", help="servers of one database that run already, as URL[,URL...]; they are not killed"
+    )
+    parser.add_argument(
+        "--histories",
+        type=Path,
+        default=Path(tempfile.gettempdir()),
+        help="the directory for a history with an anomaly",
+    )
+    parser.add_argument("--judge", type=Path, metavar="FILE", help="play nothing, and judge a history again")
+    options = parser.parse_args()
+    if options.judge:
+        return _tell(rounds.judge(load(options.judge)))
+    if options.endpoint and options.kills:
+        parser.error("servers that run already are not killed: leave out --kills or --endpoint")
+    operations = unknown = 0
+    for seed in range(options.seed, options.seed + options.rounds):
+        with tempfile.TemporaryDirectory(prefix="hashrange-consistency-") as directory:
+            deployment: Deployment = Embedded(Path(directory) / "data")
+            if options.endpoint:
+                deployment = Running(options.endpoint.split(","))
+            played = rounds.play(
+                deployment,
+                seed,
+                faults=FAULTS if options.kills else 0,
+                seconds=options.seconds,
+                clients=options.clients,
+            )
+        print(f"seed {seed}: {played}", flush=True)
+        operations += len(played.history.operations)
+        unknown += played.history.counts()["unknown"]
+        if played.anomalies:
+            path = options.histories / f"consistency-{seed}.jsonl"
+            played.history.save(path)
+            print(f"the history is in {path}; to judge it again: python -m consistency --judge {path}")
+            return _tell(played.anomalies)
+    print(f"{options.rounds} rounds, {operations:,} operations, {unknown:,} of unknown outcome: sound")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

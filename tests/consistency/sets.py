@@ -1,0 +1,120 @@
+"""Sets: each add is of an element of its own; others read all elements.
+
+A set only grows, so in a linearizable history the sets that were read are a chain, each a part of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count, groupby, pairwise
+from typing import Final
+
+from consistency.client import Client
+from consistency.history import Anomaly, Operation, by_key
+from consistency.tables import names_in_order, place
+
+NAME: Final = "sets"
+ELEMENTS_PER_KEY: Final = 100
+"""So many elements are added to a set; then the next set begins, because reads of large sets take long."""
+
+
+class Sets:
+    """The workload on a table."""
+
+    name = NAME
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._elements = count()
+        self._last = 0
+
+    def prepare(self, client: Client) -> None:
+        """Sets begin absent, which is empty."""
+
+    def step(self, client: Client) -> None:
+        if client.random.random() < 0.4:
+            current = self._last // ELEMENTS_PER_KEY
+            self._read(client, f"set {client.random.randint(max(0, current - 1), current)}")
+            return
+        element = self._last = next(self._elements)
+        key = f"set {element // ELEMENTS_PER_KEY}"
+        with client.recorded(NAME, "add", key=key, element=element):
+            client.call(
+                "UpdateItem",
+                **place(self._table, key),
+                UpdateExpression="ADD elements :new",
+                ExpressionAttributeValues={":new": {"SS": [str(element)]}},
+            )
+
+    def _read(self, client: Client, key: str) -> None:
+        with client.recorded(NAME, "read", key=key) as operation:
+            answer = client.call("GetItem", **place(self._table, key), ConsistentRead=True)
+            elements = answer.get("Item", {}).get("elements", {"SS": []})["SS"]
+            operation.result = sorted(int(element) for element in elements)
+
+    def finish(self, client: Client) -> None:
+        for number in range(self._last // ELEMENTS_PER_KEY + 1):
+            self._read(client, f"set {number}")
+
+    def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
+        return judge(operations)
+
+
+def judge(operations: Sequence[Operation]) -> list[Anomaly]:
+    """The anomalies of a history of sets."""
+    return [found for of_key in by_key(operations).values() for found in _judge_key(of_key)]
+
+
+def _judge_key(operations: list[Operation]) -> list[Anomaly]:
+    adds = {one.arguments["element"]: one for one in operations if one.action == "add"}
+    reads = [one for one in operations if one.action == "read" and one.status == "ok"]
+    anomalies = []
+    for read in reads:
+        for element in read.result:
+            add = adds.get(element)
+            if add is None:
+                anomalies.append(Anomaly("phantom", f"nobody added {element}:{names_in_order([read])}"))
+            elif add.status == "failed":
+                anomalies.append(Anomaly("aborted read", f"the add failed:{names_in_order([add, read])}"))
+            elif add.invoked > read.ended:
+                anomalies.append(Anomaly("future read", f"the add began later:{names_in_order([add, read])}"))
+        if len(set(read.result)) < len(read.result):
+            anomalies.append(Anomaly("duplicate", f"an element is there twice:{names_in_order([read])}"))
+    return anomalies or _torn(reads) or _out_of_time(list(adds.values()), reads)
+
+
+def _torn(reads: list[Operation]) -> list[Anomaly]:
+    """Two sets of which each lacks an element of the other."""
+    ordered = sorted(reads, key=lambda one: len(one.result))
+    return [
+        Anomaly("torn", f"neither set is a part of the other:{names_in_order([smaller, larger])}")
+        for smaller, larger in pairwise(ordered)
+        if not set(smaller.result) <= set(larger.result)
+    ]
+
+
+def _out_of_time(adds: list[Operation], reads: list[Operation]) -> list[Anomaly]:
+    """Reads for which there is no moment: they saw something that began after they had to take place.
+
+    A read takes place after its own call, after the calls of the adds whose elements it saw, and after the
+    reads of smaller sets; it takes place before its own end, and before the ends of the adds that it missed.
+    Where each read has such a moment, the adds find theirs between them.
+    """
+    anomalies = []
+    adds_by_element = {one.arguments["element"]: one for one in adds}
+    by_end = sorted((one for one in adds if one.status == "ok"), key=lambda one: one.ended)
+    of_smaller: list[Operation] = []
+    for _, group in groupby(sorted(reads, key=lambda one: len(one.result)), key=lambda one: len(one.result)):
+        same = list(group)
+        there = set(same[0].result)
+        seen = [adds_by_element[element] for element in there]
+        missed = next((add for add in by_end if add.arguments["element"] not in there), None)
+        for read in same:
+            begun = max([read, *seen, *of_smaller], key=lambda one: one.invoked)
+            ended = min([read] if missed is None else [read, missed], key=lambda one: one.ended)
+            if begun.invoked > ended.ended:
+                told = names_in_order([ended, *([] if read in (begun, ended) else [read]), begun])
+                name = "lost" if ended is missed else "stale"
+                anomalies.append(Anomaly(name, f"the first ended before the last began:{told}"))
+        of_smaller = [max([*same, *seen, *of_smaller], key=lambda one: one.invoked)]
+    return anomalies

@@ -1,0 +1,63 @@
+"""Rounds against real servers; `make consistency` plays more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consistency import rounds
+from consistency.deployments import Embedded
+from consistency.history import History, load
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path) -> None:
+    played = rounds.play(Embedded(tmp_path / "data"), seed, faults=2, seconds=0.8)
+    assert [str(anomaly) for anomaly in played.anomalies] == []
+    assert played.history.counts()["ok"] > 100
+    assert played.faults == ["kill server 0"] * 2
+
+
+def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:
+    """Some requests are not answered, or with an error of the server: half of these were carried out."""
+    faults = ("lose-answer", "lose-answer performed=no", "internal-error", "internal-error performed=yes")
+    rules = [
+        option
+        for operation in ("PutItem", "UpdateItem", "TransactWriteItems")
+        for seed, fault in enumerate(faults)
+        for option in ("--fault", f"{operation} probability=0.01 seed={seed} {fault}")
+    ]
+    played = rounds.play(Embedded(tmp_path / "data", *rules), 3, faults=0, seconds=1)
+    assert [str(anomaly) for anomaly in played.anomalies] == []
+    assert played.history.counts()["unknown"] > 0
+
+
+def test_each_judge_looks_at_what_was_recorded(tmp_path: Path) -> None:
+    """A history is the same after it was saved and loaded; then each judge has a wrong answer to find."""
+    played = rounds.play(Embedded(tmp_path / "data"), 4, faults=0, seconds=0.3)
+    assert played.anomalies == []
+    path = tmp_path / "history.jsonl"
+    played.history.save(path)
+    history = load(path)
+    assert history == played.history
+    assert set(rounds.JUDGES) == {operation.workload for operation in history.operations}
+    for name, judge in rounds.JUDGES.items():
+        operations = history.of(name)
+        reads = [one for one in operations if one.action in ("get", "read") and one.status == "ok"]
+        last = reads[-1]
+        last.result = _spoilt(last.result)
+        assert judge(operations), f"the judge of {name} did not see that {last} is wrong"
+    assert rounds.judge(History()) == []
+
+
+def _spoilt(result: object) -> object:
+    """A result that cannot be right."""
+    match result:
+        case int() | None:
+            return -1
+        case dict():
+            return {key: [-1] for key in result}
+        case list():
+            return [-1, *result[1:]]
+    raise AssertionError(f"no workload has the result {result}")
