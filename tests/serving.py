@@ -77,8 +77,11 @@ def _read_lines(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
 
 def _wait_for_endpoint(lines: queue.SimpleQueue[str | None]) -> str:
     seen = ""
-    while (line := lines.get(timeout=READY_SECONDS_MAX)) is not None:
-        seen += line
-        if found := _ENDPOINT.search(line):
-            return found[0]
+    try:
+        while (line := lines.get(timeout=READY_SECONDS_MAX)) is not None:
+            seen += line
+            if found := _ENDPOINT.search(line):
+                return found[0]
+    except queue.Empty:
+        raise AssertionError(f"the server did not listen within {READY_SECONDS_MAX} s:\n{seen}") from None
     raise AssertionError(f"the server ended before it listened:\n{seen}")
