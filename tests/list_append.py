@@ -120,10 +120,11 @@ class Run:
         self.history.append(made)
         try:
             made.reads = engine.read(body) if by_read else engine.write(body)
-        except CommitUnknown:
+        except CommitUnknown as error:
+            made.error = str(error)
             return
-        except (CommitFailed, StorageError):
-            made.status = "failed"
+        except (CommitFailed, StorageError) as error:
+            made.status, made.error = "failed", str(error)
         else:
             made.status = "committed"
             self._committed += 1

@@ -34,6 +34,7 @@ class Transaction:
     reads: dict[Key, list[Value]] = field(default_factory=dict)
     status: Status = "unknown"
     ended: float = float("inf")
+    error: str = ""
 
 
 def anomalies(history: Iterable[Transaction], final: Mapping[Key, list[Value]]) -> list[str]:

@@ -137,7 +137,8 @@ def test_submitted_bodies_that_lose_run_again(open_engine: Opener) -> None:
         # a: two after one; b: two; c: one after one; d: one.
         expected = [3 * turn - 1, 3 * turn, 2 * turn - 1, 2 * turn, 2 * turn, turn]
         assert sorted(outcomes.results) == sorted(expected)
-    assert one.counts()["lost_commits"] >= 4
+    # After two losses the records are contended, and locked before their bodies run.
+    assert one.counts()["lost_commits"] == 2
 
 
 def test_an_absent_record_stays_absent_for_who_read_it(open_engine: Opener) -> None:

@@ -4,6 +4,8 @@
     bodies        the transactions of bodies that commit in groups
     direct        the readers and transactions of bodies that ask PostgreSQL for each record
     groups        the reads and writes of a group of bodies, and how they are sent
+    members       a body in a group
+    contended     bodies that wait for locks
     commits       collects groups, commits one after another, and finds out what became of a cut commit
     fetching      fetches the records that bodies miss, many at once
     reads         runs read bodies

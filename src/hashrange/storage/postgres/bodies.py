@@ -9,8 +9,8 @@ Refuses to know: threads, SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NoReturn, Protocol
 
 from hashrange import pace
 from hashrange.storage.api import (
@@ -20,7 +20,7 @@ from hashrange.storage.api import (
     StorageError,
     Totals,
 )
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Cache, CatalogState, Key
+from hashrange.storage.postgres.cache import CATALOG_SPACE, CatalogState, Key, Known
 
 SPACES_END: Final = 0xFFFF_FFFF
 _UNKNOWN: Final = object()
@@ -36,6 +36,20 @@ class Missing(BaseException):
 
 class NeedsAlone(BaseException):
     """The body has to run in a transaction of its own."""
+
+
+class Contended(BaseException):
+    """The body reads what other engines change all the time, and so has to lock all that it reads."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
+class Records(Protocol):
+    """What is known of records: a cache, or what was locked."""
+
+    def get(self, key: Key) -> Known | None: ...
 
 
 def check_address(space: int, partition: bytes, sort: bytes) -> None:
@@ -64,6 +78,8 @@ class GroupTransaction:
         "_cache",
         "_collecting",
         "_committing",
+        "_contended",
+        "_locked",
         "appended",
         "bytes",
         "catalog",
@@ -71,17 +87,28 @@ class GroupTransaction:
         "kept",
         "late",
         "moment",
+        "needs_locks",
         "own",
         "read_catalog",
         "reads",
     )
 
     def __init__(
-        self, collecting: Layer, committing: Layer | None, cache: Cache, catalog: CatalogState
+        self,
+        collecting: Layer,
+        committing: Layer | None,
+        cache: Records,
+        catalog: CatalogState,
+        contended: Mapping[Key, float],
+        locked: Mapping[Key, Known] | None = None,
     ) -> None:
+        """`contended` are records that may be read under locks only, `locked` those that are locked."""
         self._collecting = collecting
         self._committing = committing
         self._cache = cache
+        self._contended = contended
+        self._locked = locked
+        self.needs_locks = False
         self.catalog = catalog
         self.reads: dict[Key, int] = {}
         self.read_catalog = False
@@ -115,6 +142,11 @@ class GroupTransaction:
             # All of a group is committed or nothing, so there is nothing to verify; but the outcome waits.
             self.read_catalog = True
             return records[key]
+        if self._locked is not None:
+            # A lock that is taken later than others may be out of their order, and so end in a deadlock.
+            self.needs_locks |= key not in self._locked
+        elif self._contended and key in self._contended:
+            self.needs_locks = True
         if committing is not None and key in committing.records:
             value = committing.records[key]
             self.reads[key] = committing.version if value is not None else 0

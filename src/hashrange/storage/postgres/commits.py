@@ -7,6 +7,7 @@
    `changed`: some of what its bodies read is out of date. They run again, and so do those of the group that
    collected over it. A body that lost too often runs alone.
    A body that runs alone takes the place of a commit: it holds the exclusive lock of the store.
+   A body that reads what other engines change all the time waits, and runs under locks (`contended`).
 4. If the connection is lost in the middle of a commit, the writer connects again, and asks what became of it.
    Until this is known nobody is told. If it takes too long, the callers hear `CommitUnknown`.
 
@@ -22,15 +23,23 @@ from threading import Condition, Lock, Thread
 from time import monotonic, sleep
 from typing import Any, Final
 
-from hashrange.errors import bare
-from hashrange.storage.api import CommitError, CommitFailed, CommitFault, CommitUnknown, Done, StoreClosed
-from hashrange.storage.postgres.bodies import GroupTransaction, Missing
-from hashrange.storage.postgres.cache import Cache, Catalog, Key
+from hashrange import pace
+from hashrange.storage.api import (
+    CommitError,
+    CommitFault,
+    Done,
+    Stopped,
+    StoreClosed,
+)
+from hashrange.storage.postgres.bodies import Contended, GroupTransaction, Missing, NeedsAlone
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Cache, Catalog, Key
 from hashrange.storage.postgres.connections import Lost, Refused, Retry
+from hashrange.storage.postgres.contended import Contention, LockedRecords
 from hashrange.storage.postgres.direct import DirectTransaction
 from hashrange.storage.postgres.fetching import Fetched
 from hashrange.storage.postgres.groups import Group
 from hashrange.storage.postgres.loops import Loop
+from hashrange.storage.postgres.members import Member, commit_failed, commit_unknown, run_into
 from hashrange.storage.postgres.writer import Changed, Doubt, Undone, Writer
 
 _log = logging.getLogger(__name__)
@@ -45,24 +54,6 @@ DOUBT_SECONDS_MAX: Final = 20.0
 """How long the callers of a commit wait to hear what became of it when its connection was lost."""
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
-
-
-class Member:
-    """A body in a group, and its caller: `done` of a submitted one, `gate` of a thread that waits. `again`
-    says that the thread is to run the body again."""
-
-    __slots__ = ("again", "body", "done", "failed", "gate", "losses", "missing", "raised", "result")
-
-    def __init__(self, body: Callable[[Any], Any], done: Done | None) -> None:
-        self.body = body
-        self.done = done
-        self.gate = Lock()
-        self.again = False
-        self.failed: Exception | None = None
-        self.losses = 0
-        self.result: Any = None
-        self.raised: Exception | None = None
-        self.missing: Sequence[Key] = ()
 
 
 class Commits:
@@ -96,6 +87,9 @@ class Commits:
         self.members: list[Member] = []
         self.committing: Group | None = None
         self.queued: deque[Member] = deque()
+        self._contention = Contention()
+        self._waiting_for_locks: list[Member] = []
+        self._was_locked = False  # the last commit was of bodies that waited for locks: others come next
         self._released = False
         self._starting = False
         self._gathered = self._rounds = 0
@@ -137,19 +131,22 @@ class Commits:
         state = self.catalog.state
         if state.version < 0:
             raise Missing([])  # any fetch brings the state
-        txn = GroupTransaction(self.collecting, self.committing, self.cache, state)
-        writes = False
-        try:
-            member.result = member.body(txn)
-            member.raised = None
-            writes = txn.wrote()
-        except Exception as error:
-            member.result, member.raised = None, bare(error)
-        if not (writes or txn.reads or txn.read_catalog):
+        contended = self._contention.keys
+        txn = GroupTransaction(self.collecting, self.committing, self.cache, state, contended)
+        if not run_into(self.collecting, txn, member):
             return False
-        self.collecting.add(txn, writes=writes)
         self.members.append(member)
         return True
+
+    def wait_for_locks(self, member: Member, keys: Sequence[Key]) -> None:
+        """Have a body run under the locks of records; called without the lock."""
+        with self.lock:
+            if self.broken is None:
+                member.locks.update(dict.fromkeys(keys))
+                self._waiting_for_locks.append(member)
+                self._work.notify()
+                return
+        self._settle([member], commit_failed(self.broken))
 
     def ask(self) -> None:
         """Release the collecting group, or ask the event loop that submits to release it soon."""
@@ -195,7 +192,7 @@ class Commits:
     def _begin(self) -> tuple[Group, list[Member]]:
         group, members = self.collecting, self.members
         self.committing = group
-        self._was_alone = False
+        self._was_alone = self._was_locked = False
         self._collect_anew()
         return group, members
 
@@ -215,9 +212,15 @@ class Commits:
                     self._work.wait()
                 if self._ended:
                     return
-                begun = self._begin() if self.broken is None else None
+                repairs = self.broken is not None
+                locked = not repairs and bool(self._waiting_for_locks)
+                if locked and self._was_locked and self._released:
+                    locked = False
+                begun = self._begin_locked() if locked else None if repairs else self._begin()
             if begun is None:
                 self._repair()
+            elif locked:
+                self._commit_locked(*begun)
             else:
                 self._commit(*begun)
 
@@ -225,15 +228,76 @@ class Commits:
         """Whether the commit thread has something to do: a group, or a connection to make."""
         if self.committing is not None or (self._alone_waiting and not self._was_alone):
             return False
-        return self._released or self.broken is not None
+        return self._released or bool(self._waiting_for_locks) or self.broken is not None
 
     def _commit(self, group: Group, members: list[Member]) -> None:
         if self.queued:
             self._loop.post(tasks=[self._run_queued])
+        self._send(group, members, lambda: self._writer.commit(group, self.fault))
+
+    def _begin_locked(self) -> tuple[Group, list[Member]]:
+        self._contention.age()
+        members, self._waiting_for_locks = self._waiting_for_locks, []
+        group = self.committing = Group(self._writer.next_version())
+        self._was_alone, self._was_locked = False, True
+        return group, members
+
+    def _commit_locked(self, group: Group, members: list[Member]) -> None:
+        """Lock the records of bodies, run them, and commit. Those that need more locks wait again."""
+        keys = sorted({key for member in members for key in member.locks})
+
+        def run(fetched: Fetched) -> None:
+            self._run_locked(group, members, fetched)
+
+        self._send(group, members, lambda: self._writer.commit_locked(group, keys, run, self.fault))
+
+    def _run_locked(self, group: Group, members: list[Member], fetched: Fetched) -> None:
+        """Run bodies over records that are locked; leave those in `members` that have ended."""
+        ended: list[Member] = []
+        others: list[Member] = []
+        records = LockedRecords(fetched.records, self.cache)
+        turn = pace.turn()
+        for member in members:
+            limited = member.done is not None and self._loop.is_limited
+            turn.begin(pace.TURN_SECONDS if limited else pace.WITHOUT_END)
+            try:
+                with self.lock:
+                    txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
+                    run_into(group, txn, member)
+                ended.append(member)
+            except (Contended, Missing) as more:
+                if any(key[0] == CATALOG_SPACE for key in more.keys):
+                    member.missing = more.keys  # no lock brings the catalog
+                    others.append(member)
+                else:
+                    member.locks.update(dict.fromkeys(more.keys))
+                    with self.lock:
+                        self._waiting_for_locks.append(member)
+            except NeedsAlone:
+                member.losses = LOSSES_MAX + 1
+                others.append(member)
+            except BaseException as error:  # it belongs to this body; the others go on
+                member.stopped = error
+                others.append(member)
+            finally:
+                turn.end()
+        members[:] = ended
+        stopped = [member for member in others if member.stopped is not None]
+        self._settle(stopped, None)
+        self._run_again([member for member in others if member.stopped is None])
+
+    def _send(self, group: Group, members: list[Member], send: Callable[[], None]) -> None:
+        """Send a group, and do what its outcome asks for."""
         try:
-            self._writer.commit(group, self.fault)
+            send()
         except Changed as changed:
+            with self.lock:
+                self._contention.add(changed.keys)
             self._lose(members, changed.keys)
+        except NeedsAlone:
+            for member in members:
+                member.losses = LOSSES_MAX
+            self._lose(members, [])
         except Retry:
             self._lose(members, list(group.reads))
         except (Undone, Refused) as error:
@@ -270,6 +334,7 @@ class Commits:
     def _lose(self, members: list[Member], keys: list[Key]) -> None:
         """Run the bodies of a group again, and those that ran over its writes."""
         with self.lock:
+            self._contention.age()
             self.losses += 1
             self.cache.forget(keys)
             over = self.members
@@ -306,8 +371,9 @@ class Commits:
         _log.error("the store refuses writes: %s", cause)
         with self.lock:
             self.broken = cause
-            over, queued = self.members, list(self.queued)
+            over, queued = self.members, [*self.queued, *self._waiting_for_locks]
             self.queued.clear()
+            self._waiting_for_locks = []
             self._collect_anew()
             self.committing = None
             self._idle.notify_all()
@@ -320,12 +386,12 @@ class Commits:
         if doubt.chosen:  # a test's fault; the connection is sound
             with self.lock:
                 self.cache.forget(group.records)
-            self._end(members, _commit_unknown(str(doubt)))
+            self._end(members, commit_unknown(str(doubt)))
             return
         try:
             came_to_pass = self._resolve(group, str(doubt))
         except Lost as error:
-            self._broken(str(error), members, _commit_unknown(f"{doubt}; and then: {error}"))
+            self._broken(str(error), members, commit_unknown(f"{doubt}; and then: {error}"))
             return
         if came_to_pass:
             self._committed(group, members)
@@ -381,6 +447,8 @@ class Commits:
             if member.done is None:
                 member.failed = error
                 member.gate.release()
+            elif member.stopped is not None:
+                outcomes.append((member.done, None, Stopped(f"The body was ended by {member.stopped!r}.")))
             elif error is not None:
                 outcomes.append((member.done, None, error))
             else:
@@ -421,7 +489,7 @@ class Commits:
                     self.cache.clear()
                 self.catalog.forget()
                 if doubt.chosen:
-                    raise _commit_unknown(str(doubt)) from None
+                    raise commit_unknown(str(doubt)) from None
                 if self._resolve_alone(place, doubt):
                     return doubt.result
             except Lost as error:
@@ -456,7 +524,7 @@ class Commits:
             return self._resolve(place, str(doubt))
         except Lost as error:
             self._broken(str(error), [], commit_failed(str(error)))
-            raise _commit_unknown(f"{doubt}; and then: {error}") from None
+            raise commit_unknown(f"{doubt}; and then: {error}") from None
 
     def _learn_direct(self, txn: DirectTransaction, version: int) -> None:
         """What a body that ran alone has written."""
@@ -490,18 +558,3 @@ class Commits:
             self._idle.notify_all()
         self._thread.join()
         self._writer.close()
-
-
-def commit_failed(cause: str) -> CommitFailed:
-    """The error for all callers that wait for a group that was not committed."""
-    return CommitFailed(
-        f"The write could not be made durable and was not applied: {cause}. Look at PostgreSQL and its log; "
-        "the store takes writes again as soon as PostgreSQL does."
-    )
-
-
-def _commit_unknown(cause: str) -> CommitUnknown:
-    return CommitUnknown(
-        f"The store cannot tell whether the write was made durable: {cause}. Read what it wrote before you "
-        "repeat it, or repeat it with its token."
-    )

@@ -141,7 +141,8 @@ def translated(connection: Connection) -> Iterator[None]:
     except psycopg.Error as error:
         state = error.sqlstate
         text = _text(error)
-        if state == FENCED or state in _ENDS or connection.closed or connection.broken:
+        # Without a SQLSTATE it is not PostgreSQL that speaks but the driver: what was sent may come to pass.
+        if state is None or state == FENCED or state in _ENDS or connection.closed or connection.broken:
             raise Lost(text) from None
         if state == NOT_ABSENT:
             raise NotAbsent(text) from None
@@ -159,6 +160,18 @@ def call(connection: Connection, statement: str, values: Sequence[Any] = ()) -> 
         cursor = connection.cursor(binary=True)
         cursor.execute(statement, values)
         return cursor.fetchall() if cursor.description is not None else []
+
+
+def call_all(
+    connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]]
+) -> list[list[tuple[Any, ...]]]:
+    """The rows of several statements, in one round trip. Raises `Lost`, `Retry`, `Refused`."""
+    with translated(connection):
+        cursors = [connection.cursor(binary=True) for _ in statements]
+        with connection.pipeline():
+            for cursor, (statement, values) in zip(cursors, statements, strict=True):
+                cursor.execute(statement, values)
+        return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
 
 def run_script(connection: Connection, statements: str) -> None:

@@ -29,13 +29,14 @@ _FEW_ROWS: Final = 64
 class Statements:
     """The statements of one schema."""
 
-    __slots__ = ("commit", "fetch", "lock", "scan", "schema", "verify")
+    __slots__ = ("commit", "fetch", "lock", "lock_records", "scan", "schema", "verify")
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
         self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s)"
         self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(8)})"
         self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
+        self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
         self.lock = f"SELECT {schema}.take_lock(%s)"
         self.commit = f"SELECT outcome, catalog, bad FROM {schema}.commit_group({_places(39)})"
 

@@ -37,9 +37,9 @@ from hashrange.storage.api import (
     Unsupported,
 )
 from hashrange.storage.postgres import schema as schemas
-from hashrange.storage.postgres.bodies import Missing, NeedsAlone
-from hashrange.storage.postgres.cache import Catalog
-from hashrange.storage.postgres.commits import LOSSES_MAX, Commits, Member, commit_failed
+from hashrange.storage.postgres.bodies import Contended, Missing, NeedsAlone
+from hashrange.storage.postgres.cache import Catalog, Key
+from hashrange.storage.postgres.commits import LOSSES_MAX, Commits
 from hashrange.storage.postgres.connections import (
     Connection,
     Lost,
@@ -52,6 +52,7 @@ from hashrange.storage.postgres.connections import (
 from hashrange.storage.postgres.direct import Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching
 from hashrange.storage.postgres.loops import Loop
+from hashrange.storage.postgres.members import Member, commit_failed
 from hashrange.storage.postgres.reads import Attempt, Reads
 from hashrange.storage.postgres.upkeep import Upkeep
 from hashrange.storage.postgres.writer import Writer
@@ -210,6 +211,9 @@ class PostgresEngine:
             except Missing as missing:
                 self._fetching.now(missing.keys)
                 continue
+            except Contended as contended:
+                commits.wait_for_locks(member, contended.keys)
+                waits = True
             except NeedsAlone:
                 break
             if waits:
@@ -221,6 +225,8 @@ class PostgresEngine:
                 continue
             if member.failed is not None:
                 raise member.failed
+            if member.stopped is not None:
+                raise member.stopped
             if member.raised is not None:
                 try:
                     raise member.raised
@@ -235,6 +241,7 @@ class PostgresEngine:
         pace.acquire(commits.lock)
         keys: list[Any] | None = None
         alone = False
+        contended: list[Key] | None = None
         error: StorageError | None = None
         try:
             commits.check_usable()
@@ -251,6 +258,9 @@ class PostgresEngine:
         except NeedsAlone:
             alone = True
             commits.unsettled += 1
+        except Contended as one:
+            contended = one.keys
+            commits.unsettled += 1
         except StorageError as refused:
             error = refused
         finally:
@@ -261,6 +271,8 @@ class PostgresEngine:
             self._fetching.later(keys, partial(self._fetched_for_write, member))
         elif alone:
             self._go_alone(member)
+        elif contended is not None:
+            commits.wait_for_locks(member, contended)
         elif not waits:
             done(member.result, member.raised)
 
@@ -295,6 +307,8 @@ class PostgresEngine:
                 waits = self._take(member)
         except Missing as missing:
             self._fetching.later(missing.keys, partial(self._fetched_for_write, member))
+        except Contended as contended:
+            commits.wait_for_locks(member, contended.keys)
         except NeedsAlone:
             self._go_alone(member)
         except CommitFailed as error:

@@ -25,6 +25,25 @@ class Fetched(NamedTuple):
     state: CatalogState
 
 
+def fetched_of(
+    wanted: Sequence[Key], rows: Iterable[tuple[int, int, bytes | None]], catalog: Catalog
+) -> Fetched:
+    """What the rows of `fetch` and `lock_records` of `schema.sql` say. Raises StorageError."""
+    records: dict[Key, Known] = dict.fromkeys(wanted, (None, 0))
+    state: CatalogState | None = None
+    for n, version, value in rows:
+        if n:
+            records[wanted[n - 1]] = (value, version)
+        else:
+            state = catalog.note(version, value)
+    if state is None:
+        raise StorageError("The schema of the store has no row in its table `store`; restore a backup.")
+    for key, (value, _) in records.items():
+        if key[0] == CATALOG_SPACE:
+            state.records[key[1:]] = value
+    return Fetched(records, state)
+
+
 Then = Callable[["Fetched | StorageError"], None]
 """Called on the loop with what was fetched, or the error."""
 
@@ -63,19 +82,7 @@ class Fetching:
 
         rows = self._pool.again(work)
         self.statements_sent += 1
-        records: dict[Key, Known] = dict.fromkeys(wanted, (None, 0))
-        state: CatalogState | None = None
-        for n, version, value in rows:
-            if n:
-                records[wanted[n - 1]] = (value, version)
-            else:
-                state = self._catalog.note(version, value)
-        if state is None:
-            raise StorageError("The schema of the store has no row in its table `store`; restore a backup.")
-        for key, (value, _) in records.items():
-            if key[0] == CATALOG_SPACE:
-                state.records[key[1:]] = value
-        fetched = Fetched(records, state)
+        fetched = fetched_of(wanted, rows, self._catalog)
         self._learn(fetched)
         return fetched
 

@@ -19,6 +19,9 @@ SLOTS: Final = 16
 GROUP_BITS: Final = 40
 """A version is the number of an engine, and in so many lower bits the number of its group."""
 
+EXCLUSIVE_AT: Final = 5
+"""Where the arguments of `commit_group` say whether it takes the exclusive lock."""
+
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
 _LOOK, _PUT, _DELETE = 0, 1, 2

@@ -91,6 +91,26 @@ BEGIN
 END
 $$;
 
+-- Lock records in the order of their addresses, and return them as `fetch` does. For bodies that read what other
+-- engines change all the time.
+CREATE FUNCTION {schema}.lock_records(in_space bigint[], in_partition bytea[], in_sort bytea[])
+RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql
+SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM take_lock(false);
+    RETURN QUERY
+    SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s;
+    RETURN QUERY
+    SELECT k.n, r.version, r.value
+    FROM unnest(in_space, in_partition, in_sort) WITH ORDINALITY AS k(space, partition, sort, n)
+    JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+    ORDER BY r.space, r.partition, r.sort
+    FOR UPDATE OF r;
+END
+$$;
+
 -- The records of a space from low to below high, at most in_rows of them, and about in_bytes. The first row
 -- is as row 0 of `fetch`; a last row with no partition says that the range ended.
 CREATE FUNCTION {schema}.scan(

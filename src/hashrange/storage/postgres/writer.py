@@ -10,16 +10,24 @@ Refuses to know: members, caches.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psycopg.pq import TransactionStatus
 
 from hashrange.storage.api import CommitFault, CommitUnknown, Moment
+from hashrange.storage.postgres.bodies import NeedsAlone
 from hashrange.storage.postgres.cache import Catalog, Key
-from hashrange.storage.postgres.connections import Connection, Lost, Trouble, call, close, connect
-from hashrange.storage.postgres.direct import DirectTransaction, Statements
-from hashrange.storage.postgres.groups import GROUP_BITS, Group, values_of_direct, version_of
+from hashrange.storage.postgres.connections import Connection, Lost, Trouble, call, call_all, close, connect
+from hashrange.storage.postgres.direct import DirectTransaction, Statements, arrays_of
+from hashrange.storage.postgres.fetching import Fetched, fetched_of
+from hashrange.storage.postgres.groups import (
+    EXCLUSIVE_AT,
+    GROUP_BITS,
+    Group,
+    values_of_direct,
+    version_of,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -130,16 +138,66 @@ class Writer:
         if chosen is not None:
             raise chosen
 
+    def commit_locked(
+        self, group: Group, keys: Sequence[Key], run: Callable[[Fetched], None], fault: CommitFault | None
+    ) -> None:
+        """Lock records, have `run` add to the group what bodies do with them, and commit it. Raises as
+        `commit`; and NeedsAlone if the group has to hold the exclusive lock, which it then may not take any
+        more."""
+        connection = self._ready()
+        self.statements_sent += 2
+        chosen: Doubt | None = None
+        try:
+            begin = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
+            _, rows = call_all(connection, [begin, (self._statements.lock_records, arrays_of(keys))])
+            run(fetched_of(keys, rows, self._catalog))
+            if group.catalog == -1:
+                raise Changed([])
+            if group.catalog is None:  # all bodies wait for more locks
+                call(connection, "ROLLBACK")
+            elif group.wrote():
+                self._meet(fault, "before")
+                values, sorted_keys = group.values(self._server, self._epoch, group.version)
+                if values[EXCLUSIVE_AT]:
+                    raise NeedsAlone
+                commit = (self._statements.commit, values)
+                if fault is None:
+                    [[outcome], _] = call_all(connection, [commit, ("COMMIT", ())])
+                    self._judge(outcome, sorted_keys)
+                else:
+                    self._judge(call(connection, *commit)[0], sorted_keys)
+                    chosen = self._finish(connection, fault)
+            else:
+                self._verify(connection, group)
+                call(connection, "COMMIT")
+        except Lost as error:
+            self.close()
+            raise Doubt(str(error)) from None
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        if chosen is not None:
+            raise chosen
+
+    def _judge(self, outcome: tuple[Any, ...], keys: Sequence[Key]) -> None:
+        """Raise what the outcome of `commit_group` says, unless the group was committed."""
+        said, catalog, bad = outcome
+        if said == "exclusive":
+            raise NeedsAlone
+        if said != "committed":
+            self._note(catalog)
+            raise Changed([keys[n - 1] for n in bad or ()])
+
     def _send(self, connection: Connection, group: Group) -> None:
         while True:
             values, keys = group.values(self._server, self._epoch, group.version)
-            [(outcome, catalog, bad)] = call(connection, self._statements.commit, values)
-            if outcome == "committed":
+            [outcome] = call(connection, self._statements.commit, values)
+            try:
+                self._judge(outcome, keys)
+            except NeedsAlone:
+                group.exclusive = True
+            else:
                 return
-            if outcome == "changed":
-                self._note(catalog)
-                raise Changed([keys[n - 1] for n in bad or ()])
-            group.exclusive = True
 
     def _verify(self, connection: Connection, group: Group) -> None:
         values, keys = group.read_arrays()

@@ -1,0 +1,60 @@
+"""Bodies that wait for locks: those that read what other engines change all the time.
+
+A record that another engine changed under two groups within CONTENDED_SECONDS is contended for as long. A
+body that reads it does not run over what is known, which will be out of date again: it waits, with the
+addresses of all that it reads. The commit thread then locks the records of all bodies that wait, in the order
+of their addresses, fetches them, runs the bodies, and commits. A body that reads more than it has locked
+waits again. So one hot record neither starves nor slows the other bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final
+
+from hashrange.storage.postgres.cache import Cache, Key, Known
+
+CONTENDED_SECONDS: Final = 2.0
+
+
+class Contention:
+    """The contended records of an engine, and when each of them is not any more; and those that were lost
+    once."""
+
+    __slots__ = ("_lost", "keys")
+
+    def __init__(self) -> None:
+        self.keys: dict[Key, float] = {}
+        self._lost: dict[Key, float] = {}
+
+    def add(self, keys: Iterable[Key]) -> None:
+        """Another engine has changed these."""
+        now = monotonic()
+        for key in keys:
+            if self._lost.get(key, 0.0) > now or key in self.keys:
+                self.keys[key] = now + CONTENDED_SECONDS
+            else:
+                self._lost[key] = now + CONTENDED_SECONDS
+
+    def age(self) -> None:
+        """Let go of what nobody has changed for a while."""
+        now = monotonic()
+        for ends in (self.keys, self._lost):
+            for key in [key for key, end in ends.items() if end <= now]:
+                del ends[key]
+
+
+class LockedRecords:
+    """What bodies run over under locks: the records that were locked, then the cache, to find out what else
+    they have to lock."""
+
+    __slots__ = ("_cache", "locked")
+
+    def __init__(self, locked: dict[Key, Known], cache: Cache) -> None:
+        self.locked = locked
+        self._cache = cache
+
+    def get(self, key: Key) -> Known | None:
+        known = self.locked.get(key)
+        return known if known is not None else self._cache.get(key)

@@ -1,0 +1,81 @@
+"""A body in a group, its run, and what its caller hears if the group fails.
+
+Refuses to know: when the group is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
+
+from hashrange.errors import bare
+from hashrange.storage.api import CommitFailed, CommitUnknown, Done
+from hashrange.storage.postgres.bodies import Contended, GroupTransaction
+from hashrange.storage.postgres.cache import Key
+from hashrange.storage.postgres.groups import Group
+
+
+class Member:
+    """A body in a group, and its caller: `done` of a submitted one, `gate` of a thread that waits. `again`
+    says that the thread is to run the body again."""
+
+    __slots__ = (
+        "again",
+        "body",
+        "done",
+        "failed",
+        "gate",
+        "locks",
+        "losses",
+        "missing",
+        "raised",
+        "result",
+        "stopped",
+    )
+
+    def __init__(self, body: Callable[[Any], Any], done: Done | None) -> None:
+        self.body = body
+        self.done = done
+        self.gate = Lock()
+        self.again = False
+        self.failed: Exception | None = None
+        self.losses = 0
+        self.result: Any = None
+        self.raised: Exception | None = None
+        self.missing: Sequence[Key] = ()
+        self.locks: dict[Key, None] = {}  # what it has to lock before it runs
+        self.stopped: BaseException | None = None  # what ended it on the commit thread
+
+
+def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
+    """Run a body, and add to the group what it read and wrote; whether its outcome depends on the group.
+    Raises what the body raises that is no `Exception`."""
+    writes = False
+    try:
+        member.result = member.body(txn)
+        member.raised = None
+        writes = txn.wrote()
+    except Exception as error:
+        member.result, member.raised = None, bare(error)
+    if txn.needs_locks:
+        raise Contended(list(txn.reads))
+    if not (writes or txn.reads or txn.read_catalog):
+        return False
+    group.add(txn, writes=writes)
+    return True
+
+
+def commit_failed(cause: str) -> CommitFailed:
+    """The error for all callers that wait for a group that was not committed."""
+    return CommitFailed(
+        f"The write could not be made durable and was not applied: {cause}. Look at PostgreSQL and its log; "
+        "the store takes writes again as soon as PostgreSQL does."
+    )
+
+
+def commit_unknown(cause: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"The store cannot tell whether the write was made durable: {cause}. Read what it wrote before you "
+        "repeat it, or repeat it with its token."
+    )
