@@ -41,9 +41,9 @@ _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
-# While more background work is due, the sweep rests between two bites for this share of the time that it ran.
+# While more background work is due, the sweep rests for this share of the processor time of its bites. The time
+# in which a bite waits for the disk is rest.
 _SWEEP_REST_SHARE: Final = 0.25
-_SWEEP_REST_SECONDS_MIN: Final = 0.001
 _SWEEP_REST_SECONDS_MAX: Final = 0.05
 # How long a bite sleeps between two of its parts, so that other threads get the interpreter's lock.
 _SWEEP_PAUSE_SECONDS: Final = 0.00005
@@ -196,14 +196,13 @@ class Server:
 
     def _bite(self) -> tuple[float, float]:
         """Do a bite of the background work. Returns the seconds until the next one is due, and the seconds
-        to rest before it. The rest follows from the processor time of the bite: time spent waiting for the
-        disk does not count."""
+        to rest before it."""
         began, used = time.perf_counter(), time.thread_time()
         wait_seconds = self._database.sweep()
         used = time.thread_time() - used
         waited = time.perf_counter() - began - used
         rest_seconds = used * _SWEEP_REST_SHARE - waited
-        return wait_seconds, min(max(rest_seconds, _SWEEP_REST_SECONDS_MIN), _SWEEP_REST_SECONDS_MAX)
+        return wait_seconds, min(max(rest_seconds, 0.0), _SWEEP_REST_SECONDS_MAX)
 
     def _pause(self) -> None:
         """Let the event loop have the interpreter, in the middle of a bite."""
