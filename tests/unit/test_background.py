@@ -17,8 +17,8 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import bites, expiry, lag, units
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.background.units import Unit
-from hashrange.tables.data import writes
-from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.data import items
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check
@@ -158,15 +158,14 @@ def test_an_item_that_cannot_be_deleted_does_not_hold_up_the_others(
     for number in range(10):
         world.put("table", number, **expiring(NOW + number))
     world.expire("table")
-    removed = writes.remove
+    applied = items.apply
 
-    def failing(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
-        record = txn.get(table.space, partition, sort)
-        if record is not None and b'"p":{"N":"4"}' in record:
+    def failing(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
+        if change.old is not None and b'"p":{"N":"4"}' in change.old:
             raise KeyError("a shape that nobody thought of")
-        removed(txn, table, partition, sort, occasion)
+        applied(txn, change, occasion)
 
-    monkeypatch.setattr(writes, "remove", failing)
+    monkeypatch.setattr(items, "apply", failing)
     world.clock.advance(20)
     world.database.settle()
     assert world.count("table") == 1

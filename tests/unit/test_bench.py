@@ -363,7 +363,12 @@ def test_a_store_is_filled_with_each_item_once() -> None:
 
 def test_a_large_store_is_compared_with_the_small_one() -> None:
     small, big = (
-        large.Store(items, rates=dict.fromkeys(large.LOADS, rate), p99_us=dict.fromkeys(large.LOADS, 5.0))
+        large.Store(
+            items,
+            warm_up_seconds=dict.fromkeys(large.LOADS, 30.0),
+            rates=dict.fromkeys(large.LOADS, rate),
+            p99_us=dict.fromkeys(large.LOADS, 5.0),
+        )
         for items, rate in ((10, 300.0), (1_000, 200.0))
     )
     assert large.render_stores(small, big).endswith("MET: within 1.5 times of the small store.")

@@ -19,8 +19,8 @@ from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Unit, failing
-from hashrange.tables.data import holds, records, tokens, writes
-from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.data import holds, items, records, tokens
+from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
 from hashrange.tables.history import recording
@@ -262,6 +262,7 @@ def _expire_bite(
         record = txn.get(table.space, partition, sort)
         if record is not None:
             bytes_left -= len(record)
+        item = None
         try:
             item = records.item_of(record) if record is not None else None
             expires = expiry.expires_at(ttl.attribute, item)
@@ -272,7 +273,7 @@ def _expire_bite(
         if record is None or expires != seconds:
             expiry.forget(txn, ttl, place)
         else:
-            writes.remove(txn, table, partition, sort, occasion)
+            items.apply(txn, ItemChange(table, partition, sort, record, item, None, None), occasion)
     if last is not None:
         expiry.done(txn, ttl, occasion.now, last)
     return Done(limit.items - left, damages, more)

@@ -178,14 +178,6 @@ def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException
     return error
 
 
-def remove(txn: Transaction, table: Table, partition: bytes, sort: bytes, occasion: Occasion) -> None:
-    """Delete the item at an address, without condition: for the expiry sweep."""
-    old = txn.get(table.space, partition, sort)
-    if old is not None:
-        change = ItemChange(table, partition, sort, old, records.item_of(old), None, None)
-        items.apply(txn, change, occasion)
-
-
 def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes | None, Item | None]:
     """The item after an update, in stored form and decoded; None for one that is absent and stays so.
 
