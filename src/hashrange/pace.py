@@ -144,6 +144,17 @@ def _look() -> None:
         sleep(0)
 
 
+def in_pieces() -> bool:
+    """Whether work that keeps the interpreter's lock for long, if it is done at once, has to be done in
+    pieces: on a worker thread. Raises `TurnOver` if the turn of the calling thread is limited."""
+    current = _turns.get(get_ident())
+    if current is None:
+        return False
+    if current.left != WITHOUT_END:
+        raise TurnOver
+    return current.task is not None
+
+
 def is_aside() -> bool:
     """Whether the calling thread is a worker thread that runs a task."""
     current = _turns.get(get_ident())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from unittest.mock import patch
 
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from hashrange import json_pieces
 
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
+SCALARS = st.dictionaries(st.sampled_from(["S", "N", "NULL"]), st.text(max_size=3), min_size=1, max_size=1)
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(max_size=8),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=8) | SCALARS | st.lists(SCALARS, min_size=2),
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner, max_size=6),
     max_leaves=40,
 )
@@ -49,6 +51,11 @@ def test_a_large_text_that_does_not_end_is_refused_at_once(text: bytes) -> None:
 @given(VALUES, st.integers(0, 20), st.sampled_from([0, orjson.OPT_INDENT_2]))
 def test_what_is_json(value: Any, piece_bytes: int, option: int) -> None:
     check(orjson.dumps(value, option=option), piece_bytes)
+
+
+@given(VALUES, st.integers(0, 20), st.sampled_from([None, (", ", ": "), (" ,", " :")]))
+def test_json_with_spaces(value: Any, piece_bytes: int, separators: tuple[str, str] | None) -> None:
+    check(json.dumps(value, separators=separators).encode(), piece_bytes)
 
 
 @given(VALUES, st.integers(0, 20), st.data())
@@ -108,3 +115,21 @@ def test_awkward_texts(text: bytes) -> None:
 def test_a_long_string_is_passed_at_once() -> None:
     text = b'{"a":"' + b'\\"x' * 400_000 + b'","b":[' + b"{}," * 400_000 + b"{}]}"
     assert json_pieces.loads(text) == orjson.loads(text)
+
+
+@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=6), st.data())
+def test_what_is_discarded_is_freed_but_for_what_others_hold(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    held = [one for one in walk(value) if one is not value and data.draw(st.booleans())]
+    texts = [orjson.dumps(one) for one in held]
+    json_pieces.discard(value)
+    assert value == {}
+    assert [orjson.dumps(one) for one in held] == texts
+
+
+def walk(value: Any) -> list[Any]:
+    """The innermost containers of a value, which hold no others."""
+    members = list(value.values()) if isinstance(value, dict) else value
+    inner = [member for member in members if isinstance(member, (dict, list))]
+    return [one for member in inner for one in walk(member)] if inner else [value]

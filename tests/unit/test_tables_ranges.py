@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -132,9 +133,26 @@ def packed(item: Item) -> bytes:
 
 def test_a_page_stops_at_its_limit_before_the_filter() -> None:
     found = [packed({"n": {"N": str(number)}}) for number in range(5)]
-    page = ranges.read_page(iter(found), limit=3, test=lambda item: item["n"]["N"] == "2")
+    page = ranges.read_page(
+        iter(found), limit=3, test=lambda item: item["n"]["N"] == "2", show=lambda item: {"m": item["n"]}
+    )
     assert (page.scanned, page.records, page.last) == (3, [found[2]], found[2])
-    assert page.items == [{"n": {"N": "2"}}]
+    assert page.shown == [{"m": {"N": "2"}}]
+
+
+def test_the_items_of_a_page_are_freed_one_by_one() -> None:
+    """A hundred thousand decoded items that are freed in one step hold up all other threads."""
+    held: list[int] = []
+
+    def test(item: Item) -> bool:
+        gc.collect()
+        held.append(sum(type(found) is dict and "held" in found for found in gc.get_objects()))
+        return True
+
+    found = [packed({"held": {"L": [{"N": str(number)}]}}) for number in range(20)]
+    page = ranges.read_page(iter(found), limit=None, test=test)
+    assert len(page.records) == 20
+    assert max(held) == min(held)
 
 
 def test_a_page_that_stops_at_the_last_record_has_a_last_key_all_the_same() -> None:
@@ -148,7 +166,7 @@ def test_a_page_stops_when_it_reaches_a_megabyte() -> None:
     item: Item = {"v": {"S": "x" * (PAGE_BYTES_MAX // 4)}}
     found = [packed(item)] * 10
     page = ranges.read_page(iter(found), limit=None, test=lambda item: False)
-    assert (page.scanned, page.records, page.items) == (4, [], [])
+    assert (page.scanned, page.records, page.shown) == (4, [], None)
     assert page.size == 4 * item_size(item)
     assert page.last is not None
 

@@ -14,6 +14,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -302,17 +303,18 @@ def shown_single(record: bytes, project: Projection | None) -> Any:
     """
     if project is None:
         return records.fragment_of(record)
-    return paths.pick(records.item_of(record), project.paths)
+    return records.shown(record, partial(paths.pick, trie=project.paths))
 
 
 def shown(found: list[bytes], project: Projection | None) -> list[Any]:
     """The results of a SELECT for the records that it found."""
     if project is None:
-        return [records.fragment_of(record) for record in found]
+        return records.fragments_of(found)
     columns = []
+    show = partial(columns_of, project=project)
     for record in found:
         pace.point()
-        columns.append(columns_of(records.item_of(record), project))
+        columns.append(records.shown(record, show))
     return columns
 
 

@@ -41,8 +41,8 @@ _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
-# While more background work is due, the sweep rests for this share of the processor time of its bites. The time
-# in which a bite waits for the disk is rest.
+# While more background work is due, the sweep rests for this share of the processor time of its bites. The
+# time in which a bite waits for the disk is rest.
 _SWEEP_REST_SHARE: Final = 0.25
 _SWEEP_REST_SECONDS_MAX: Final = 0.05
 # How long a bite sleeps between two of its parts, so that other threads get the interpreter's lock.

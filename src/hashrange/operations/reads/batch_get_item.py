@@ -116,5 +116,5 @@ def _shown(found: list[bytes | None], project: Projection | None) -> list[Any]:
     for record in found:
         pace.point()
         if record is not None:
-            shown.append(project.apply(records.item_of(record)))
+            shown.append(records.shown(record, project.apply))
     return shown

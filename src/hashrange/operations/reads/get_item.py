@@ -39,7 +39,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
             if project is None:
                 answer["Item"] = records.fragment_of(record)
             else:
-                answer["Item"] = project.apply(records.item_of(record))
+                answer["Item"] = records.shown(record, project.apply)
         if mode is None:
             return answer, capacity.NO_BILL
         consumed = capacity.Consumed(request["TableName"], writes=False)

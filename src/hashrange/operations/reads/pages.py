@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hashrange import pace
 from hashrange.errors import ValidationException
-from hashrange.expressions import Projection
 from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.reading import Reading
 from hashrange.storage.api import Reader
@@ -32,23 +31,24 @@ def check_shown(source: Source, reading: Reading) -> None:
 
 def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes]) -> Billed:
     """The answer that shows a page of what is `found`, and its bill. Members are in DynamoDB's order."""
-    fetches = reading.select != "COUNT" and _needs_fetch(source, reading)
+    shows = reading.select != "COUNT"
+    fetches = shows and _needs_fetch(source, reading)
+    project = reading.project.apply if reading.project is not None else None
     entries: list[bytes] = []
     if fetches:
         found = sources.noted(found, entries)
-    page = ranges.read_page(found, limit=reading.limit, test=reading.test)
+    show = project if shows and not fetches else None
+    page = ranges.read_page(found, limit=reading.limit, test=reading.test, show=show)
     count = len(page.records)
     result: Answer = {}
     fetched_units = 0.0
-    if reading.select != "COUNT":
+    if shows:
+        kept = page.records
         if fetches:
-            fetched, fetched_units = sources.fetch(
-                reader, source, entries, page.records, consistent=reading.consistent
+            kept, fetched_units = sources.fetch(
+                reader, source, entries, kept, consistent=reading.consistent
             )
-            shown = _shown(fetched, None, reading.project)
-        else:
-            shown = _shown(page.records, page.items, reading.project)
-        result["Items"] = shown
+        result["Items"] = _shown(kept, project) if page.shown is None else page.shown
     result["Count"] = count
     result["ScannedCount"] = page.scanned
     if page.last is not None:
@@ -63,14 +63,13 @@ def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes
     return result, (consumed,)
 
 
-def _shown(found: list[bytes], decoded: list[Item] | None, project: Projection | None) -> list[Any]:
+def _shown(found: list[bytes], project: Callable[[Item], Item] | None) -> list[Any]:
     if project is None:
         return records.fragments_of(found)
-    show = project.apply
     shown = []
-    for number, record in enumerate(found):
+    for record in found:
         pace.point()
-        shown.append(show(decoded[number] if decoded is not None else records.item_of(record)))
+        shown.append(records.shown(record, project))
     return shown
 
 

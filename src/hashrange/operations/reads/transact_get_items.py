@@ -97,7 +97,7 @@ def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
         return {}
     if project is None:
         return {"Item": records.fragment_of(record)}
-    shown = project.apply(records.item_of(record))
+    shown = records.shown(record, project.apply)
     # Unlike a GetItem, an item of which the projection leaves nothing is not shown. [report] extenddb issue
     # 74
     return {"Item": shown} if shown else {}

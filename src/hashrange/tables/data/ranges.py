@@ -53,13 +53,13 @@ class Source(msgspec.Struct, frozen=True):
 class Page:
     """A page of a read.
 
-    `records` are the matching records in stored form, `items` the same decoded, where a filter had to
-    decode them (else None). `size` is in bytes, before the filter. `last` is the record that the next page
-    starts after, None at the end.
+    `records` are the matching records in stored form. `shown` is what `show` made of their items (None
+    without a `show`). `size` is in bytes, before the filter. `last` is the record that the next page starts
+    after, None at the end.
     """
 
     records: list[bytes]
-    items: list[Item] | None
+    shown: list[Item] | None
     scanned: int
     size: int
     last: bytes | None
@@ -184,26 +184,36 @@ _UNTESTED_MASK = 15
 
 
 def read_page(
-    found: Iterator[bytes], *, limit: int | None, test: Callable[[Item], bool] | None
+    found: Iterator[bytes],
+    *,
+    limit: int | None,
+    test: Callable[[Item], bool] | None,
+    show: Callable[[Item], Item] | None = None,
 ) -> Page:
-    """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`."""
+    """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`.
+
+    `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
+    before the next one is decoded: freeing a page of items at once would hold up other threads.
+    """
     kept: list[bytes] = []
-    items: list[Item] | None = None if test is None else []
+    shown: list[Item] | None = None if show is None else []
     scanned = total = 0
     keep, size_of = kept.append, int.from_bytes
     for record in found:
         scanned += 1
         total += size_of(record[1:HEADER_BYTES], "big")
-        if test is None or items is None:
+        if test is None and show is None:
             keep(record)
             if not scanned & _UNTESTED_MASK:
                 pace.point()
         else:
             pace.point()
             item = records.item_of(record)
-            if test(item):
+            if test is None or test(item):
                 keep(record)
-                items.append(item)
+                if show is not None and shown is not None:
+                    shown.append(show(item))
+            records.let_go(record, item)
         if scanned == limit or total >= PAGE_BYTES_MAX:
-            return Page(kept, items, scanned, total, record)
-    return Page(kept, items, scanned, total, None)
+            return Page(kept, shown, scanned, total, record)
+    return Page(kept, shown, scanned, total, None)

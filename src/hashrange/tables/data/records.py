@@ -9,16 +9,22 @@ An answer gets this JSON spliced in without decoding, which makes reads several 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 import orjson
 
+from hashrange import json_pieces, pace
 from hashrange.values import Item
 
 FORMAT_VERSION: Final = 1
 HEADER_BYTES: Final = 5
+
+_LARGE_BYTES: Final = json_pieces.WHOLE_BYTES
+_VALUES_MAX: Final = 4_000
+"""To decode an item of so many values takes about a millisecond."""
+_FRAGMENTS: Final = 256
 
 _HEADER: Final = Struct(">BI")
 _pack_header = _HEADER.pack
@@ -35,7 +41,12 @@ def size_of(record: bytes) -> int:
 
 
 def item_of(record: bytes) -> Item:
-    """The item of a stored record, as a new dict that the caller may change."""
+    """The item of a stored record, as a new dict that the caller may change.
+
+    An item of very many values is decoded in pieces, and not on the event loop (`pace.TurnOver`).
+    """
+    if len(record) > _LARGE_BYTES and record.count(b'{"') > _VALUES_MAX and pace.in_pieces():
+        return json_pieces.loads(record[HEADER_BYTES:])  # type: ignore[no-any-return]
     return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
 
 
@@ -44,7 +55,26 @@ def fragment_of(record: bytes) -> orjson.Fragment:
     return orjson.Fragment(record[HEADER_BYTES:])
 
 
-def fragments_of(found: Iterable[bytes]) -> list[orjson.Fragment]:
+def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
     """As `fragment_of`, for the many records of a page."""
     fragment = orjson.Fragment
-    return [fragment(record[HEADER_BYTES:]) for record in found]
+    fragments: list[orjson.Fragment] = []
+    for start in range(0, len(found), _FRAGMENTS):
+        pace.point()
+        fragments += [fragment(record[HEADER_BYTES:]) for record in found[start : start + _FRAGMENTS]]
+    return fragments
+
+
+def shown(record: bytes, show: Callable[[Item], Item]) -> Item:
+    """What `show` takes from the item of a record, such as a projection."""
+    item = item_of(record)
+    result = show(item)
+    let_go(record, item)
+    return result
+
+
+def let_go(record: bytes, item: Item) -> None:
+    """Free the item of a record, which is no longer needed, in pieces if it has very many values. The parts
+    of the item that other code refers to stay."""
+    if len(record) > _LARGE_BYTES and pace.is_aside():
+        json_pieces.discard(item)

@@ -1,0 +1,85 @@
+"""The stored form of items, and how items of very many values are decoded without holding others up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from hashrange import json_pieces, pace
+from hashrange.tables.data import records
+from hashrange.values import Item
+from hashrange.workers import Workers
+
+MANY: Item = {"p": {"S": "x"}, "l": {"L": [{"N": str(number)} for number in range(20_000)]}}
+LONG: Item = {"p": {"S": "x"}, "s": {"S": "y" * 300_000}}
+
+
+def on_a_worker(work: Callable[[], Any]) -> Any:
+    """The result of `work` on a thread of the workers."""
+    workers, ended, results = Workers(), threading.Event(), []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        finally:
+            ended.set()
+
+    workers.start(run)
+    assert ended.wait(30)
+    workers.close()
+    return results[0]
+
+
+@pytest.mark.parametrize("item", [MANY, LONG])
+def test_an_item_is_decoded_as_it_was_packed_wherever_it_is(item: Item) -> None:
+    record = records.pack(item, 1)
+    assert records.item_of(record) == item
+    assert on_a_worker(lambda: records.item_of(record)) == item
+
+
+def test_an_item_of_very_many_values_is_not_decoded_on_the_event_loop() -> None:
+    turn = pace.turn()
+    turn.begin(10.0)
+    try:
+        assert records.item_of(records.pack(LONG, 1)) == LONG
+        with pytest.raises(pace.TurnOver):
+            records.item_of(records.pack(MANY, 1))
+    finally:
+        turn.end()
+
+
+def test_a_worker_decodes_such_an_item_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[int] = []
+
+    def loads(text: bytes) -> Any:
+        texts.append(len(text))
+        return orjson.loads(text)
+
+    monkeypatch.setattr(json_pieces, "orjson", type("Orjson", (), {"loads": staticmethod(loads)}))
+    record = records.pack(MANY, 1)
+    assert on_a_worker(lambda: records.item_of(record)) == MANY
+    assert max(texts) < 3 * json_pieces.PIECE_BYTES
+
+
+def test_what_is_shown_of_an_item_outlives_it() -> None:
+    record = records.pack(MANY, 1)
+    shown = on_a_worker(lambda: records.shown(record, lambda item: {"l": item["l"]}))
+    assert shown == {"l": MANY["l"]}
+    first = on_a_worker(lambda: records.shown(record, lambda item: {"l": {"L": item["l"]["L"][:1]}}))
+    assert first == {"l": {"L": [{"N": "0"}]}}
+
+
+def test_a_worker_frees_an_item_when_it_was_shown() -> None:
+    record = records.pack(MANY, 1)
+    items: list[Item] = []
+
+    def show(item: Item) -> Item:
+        items.append(item)
+        return {}
+
+    on_a_worker(lambda: records.shown(record, show))
+    assert items == [{}]
