@@ -61,6 +61,7 @@ from hashrange.storage.api import (
     Unsupported,
 )
 from hashrange.tables.background import sweeps
+from hashrange.tables.background.sharing import sharing_of
 from hashrange.tables.background.units import Background
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
@@ -120,7 +121,7 @@ class Database:
         self.engine = engine
         self.settings = settings
         self.clock = clock
-        self.background = Background()
+        self.background = Background(sharing=sharing_of(engine, _new_id()))
         self.imports = Importer(engine, settings)
         self.exports = Exporter(engine, settings, export_filter)
         self.backups = Backuper(engine, settings, scope_of)
@@ -466,6 +467,7 @@ class Database:
         A request after that raises StoreClosed (`storage.api`), whose text names the remedy.
         """
         self._workers.close()
+        self.background.leave()
         self.engine.close()
         for jobs in self._jobs:
             jobs.forget()

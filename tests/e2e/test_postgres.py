@@ -109,6 +109,7 @@ def test_a_server_says_where_its_data_is(postgres_url: str, schema: str) -> None
         health = orjson.loads(urllib.request.urlopen(f"{admin}/health").read())
         assert health["status"] == "ok"
         assert health["engine"] == "postgresql"
+        assert health["servers"] == 1
         assert f"(schema {schema})" in health["connected_to"]
         metrics = urllib.request.urlopen(f"{admin}/metrics").read().decode()
         assert 'hashrange_store_info{engine="postgresql",connected_to="postgresql://postgres@' in metrics

@@ -48,6 +48,8 @@ async def _health(request: Request) -> Response:
         **({"connected_to": engine.connected_to} if isinstance(engine, Remote) else {}),
         "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
     }
+    if background.sharing is not None:
+        shown["servers"] = background.sharing.servers
     if refusing is not None:
         shown["cause"] = refusing
     if failing or background.damages:

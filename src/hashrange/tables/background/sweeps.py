@@ -87,7 +87,7 @@ def units(engine: Engine) -> Iterator[Unit]:
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
-    yield Unit("storage", partial(_upkeep, engine))
+    yield Unit("storage", partial(_upkeep, engine), everywhere=True)
 
 
 def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:

@@ -5,6 +5,8 @@ If a unit raises an error, the error is logged once with the unit's name, `faili
 works again, and the unit is tried again after a second, after two, after four, up to five minutes. If a unit
 had to skip a damaged record, the record is counted and logged.
 
+Where several servers share a store, each does the units that it owns (`sharing`).
+
 A unit that has more to do runs again at once, in bites. No other write can run during a bite, so the time
 that the last bite took decides how many items the next one has.
 
@@ -16,12 +18,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
 from hashrange.storage.api import CommitError, Engine, StorageError, Transaction
 from hashrange.tables.background.bites import Damage, Limit
+from hashrange.tables.background.sharing import Sharing
 from hashrange.tables.data.item_change import Occasion
 
 T = TypeVar("T")
@@ -34,17 +38,20 @@ RETRY_SECONDS_MAX: Final = 300.0
 BITE_SECONDS: Final = 0.003
 """How long the body of a bite should take. Requests that write wait for it."""
 
+_SHARE: Final = "share of the background work"
+
 _ITEMS_FIRST: Final = 100
 _ITEMS_MIN: Final = 10
 _DAMAGES_LOGGED_MAX: Final = 100
 
 
 class Unit(NamedTuple):
-    """A piece of background work: its name, and a function that does a bite and returns whether more is
-    due."""
+    """A piece of background work: its name, and a function that does a bite and returns whether more is due.
+    `everywhere`: each server of a shared store has to do it for itself."""
 
     name: str
     step: Callable[[Bite], bool]
+    everywhere: bool = False
 
 
 def failing(name: str, error: Exception) -> Unit:
@@ -108,7 +115,9 @@ class Background:
         self,
         steady: Callable[[], float] = time.monotonic,
         pause: Callable[[], None] = lambda: None,
+        sharing: Sharing | None = None,
     ) -> None:
+        self.sharing = sharing
         self.steady = steady
         self.pause = pause
         self._occasion = Occasion(0.0, Settings())
@@ -133,6 +142,7 @@ class Background:
         as sweeps are due anyway.
         """
         self._occasion, self._items_max = occasion, items_max
+        self._take_part()
         list_seconds = occasion.settings.sweep_seconds
         now = self.steady()
         whole = False
@@ -141,7 +151,7 @@ class Background:
             self._listed_at = now if listed is not None else None
             whole = True
         for unit in list(self._unfinished.values()):
-            if not self._attempt(unit):
+            if not self._owns(unit) or not self._attempt(unit):
                 self._unfinished.pop(unit.name, None)
         # A unit that did not run this time may have become due.
         return bool(self._unfinished) or not whole
@@ -156,17 +166,41 @@ class Background:
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
         """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
         results: list[float] = []
+        self._take_part()
 
         def keep(bite: Bite) -> bool:
             results.append(step())
             return False
 
         self._guarded.add(name)
-        self._attempt(Unit(name, keep))
+        unit = Unit(name, keep)
+        if self._owns(unit):
+            self._attempt(unit)
         return results[0] if results else otherwise
 
+    def leave(self) -> None:
+        """Leave the work to other servers, because this one ends. They notice it by themselves, too."""
+        if self.sharing is not None:
+            with suppress(StorageError):
+                self.sharing.leave()
+
+    def _take_part(self) -> None:
+        """Renew the lease of this server, where servers share the work."""
+        sharing = self.sharing
+        if sharing is not None:
+            self._guarded.add(_SHARE)
+
+            def tend(bite: Bite) -> bool:
+                sharing.tend()
+                return False
+
+            self._attempt(Unit(_SHARE, tend))
+
+    def _owns(self, unit: Unit) -> bool:
+        return self.sharing is None or unit.everywhere or self.sharing.owns(unit.name)
+
     def _list(self, units: Callable[[], Iterable[Unit]]) -> bool:
-        self._unfinished = {unit.name: unit for unit in units()}
+        self._unfinished = {unit.name: unit for unit in units() if self._owns(unit)}
         for known in (self._failing, self._items):
             for name in list(known):
                 if name not in self._unfinished and name not in self._guarded:

@@ -20,6 +20,7 @@ from hashrange.tables.spaces import (
     HOLD_SPACE,
     IMPORT_SPACE,
     LAG_SPACE,
+    SERVER_SPACE,
     TOKEN_SPACE,
 )
 from hashrange.tables.streams import logs
@@ -37,6 +38,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (EXPORT_SPACE, "the exports"),
         (BACKUP_SPACE, "the backups"),
         (BULK_SPACE, "the bulk operations"),
+        (SERVER_SPACE, "the servers that share the background work"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

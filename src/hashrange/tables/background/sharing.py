@@ -1,0 +1,133 @@
+"""Shares the background work among the servers of one store: each unit has one owner at a time.
+
+A server that takes part has a record in the store, its lease:
+
+    (SERVER_SPACE, "server", id of the server) → a number that grows by one with each renewal
+
+Each server renews its lease every RENEW_SECONDS, and reads those of the others. It owns those units for which
+its id is the winner among the servers that are there (`_weight`), so the work is spread, and few units change
+hands when a server comes or goes.
+
+No server believes another one's clock. A lease whose number has not grown for LEASE_SECONDS of the reader's
+own steady clock is over. A server owns nothing
+
+- when its own last renewal was LEASE_SECONDS ago, so that others may have taken its units;
+- in its first LEASE_SECONDS beside others, because they may still do what is to be its own.
+
+So no two servers own a unit at the same time. A server that is alone from the start owns everything at once.
+The work does not depend on any of this: a bite is a transaction, which looks at what is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final
+
+from hashrange.storage.api import Engine, Remote, Transaction
+from hashrange.tables.spaces import SERVER_SPACE
+
+LEASE_SECONDS: Final = 10.0
+RENEW_SECONDS: Final = 3.0
+_FORGET_SECONDS: Final = 600.0
+
+_SERVER: Final = b"server"
+_NUMBER_BYTES: Final = 8
+
+
+class _Other:
+    """The lease of another server: its number, and when this server saw that number first."""
+
+    __slots__ = ("number", "since")
+
+    def __init__(self, number: int, since: float) -> None:
+        self.number = number
+        self.since = since
+
+
+class Sharing:
+    """The part of one server in the background work. `steady` tells the time of a clock that only goes on."""
+
+    def __init__(self, engine: Engine, server: str, steady: Callable[[], float]) -> None:
+        self._engine = engine
+        self._server = server.encode()
+        self._steady = steady
+        self._number = 0
+        self._renewed: float | None = None
+        self._joined = 0.0
+        self._others: dict[bytes, _Other] = {}
+
+    @property
+    def servers(self) -> int:
+        """How many servers take part, this one included."""
+        return 1 + len(self._present(self._steady()))
+
+    def tend(self) -> None:
+        """Renew the lease, if it is time to. Raises what the engine raises."""
+        now = self._steady()
+        if self._renewed is not None and now - self._renewed < RENEW_SECONDS:
+            return
+        lapsed = self._renewed is None or now - self._renewed >= LEASE_SECONDS
+        leases = self._engine.write(self._renew)
+        # The others may see this lease only now, and theirs may have been renewed only now.
+        seen = self._steady()
+        self._number += 1
+        self._look(leases, seen)
+        if lapsed:
+            # Alone from the start: there is nobody whose work could be under way.
+            alone = self._renewed is None and not self._others
+            self._joined = seen - LEASE_SECONDS if alone else seen
+        self._renewed = now
+
+    def _renew(self, txn: Transaction) -> dict[bytes, int]:
+        """One transaction, so that of two servers that begin at the same time one sees the other."""
+        leases = {server: int.from_bytes(number) for server, number in txn.scan(SERVER_SPACE, _SERVER)}
+        number = (self._number + 1).to_bytes(_NUMBER_BYTES)
+        txn.put(SERVER_SPACE, _SERVER, self._server, number)
+        now = self._steady()
+        for server in leases:
+            other = self._others.get(server)
+            if other is not None and other.number == leases[server] and now - other.since > _FORGET_SECONDS:
+                txn.delete(SERVER_SPACE, _SERVER, server)
+        return leases
+
+    def _look(self, leases: dict[bytes, int], now: float) -> None:
+        others: dict[bytes, _Other] = {}
+        for server, number in leases.items():
+            if server != self._server:
+                known = self._others.get(server)
+                unchanged = known is not None and known.number == number
+                others[server] = known if known is not None and unchanged else _Other(number, now)
+        self._others = others
+
+    def _present(self, now: float) -> list[bytes]:
+        return [server for server, other in self._others.items() if now - other.since <= LEASE_SECONDS]
+
+    def owns(self, unit: str) -> bool:
+        """Whether this server is to do the work of a unit now."""
+        now = self._steady()
+        if self._renewed is None or now - self._renewed >= LEASE_SECONDS:
+            return False
+        if now - self._joined < LEASE_SECONDS:
+            return False
+        name = unit.encode(errors="surrogatepass")
+        mine = _weight(self._server, name)
+        return all(mine > _weight(other, name) for other in self._present(now))
+
+    def leave(self) -> None:
+        """Give the lease back, so that others need not wait for its end. Raises what the engine raises."""
+        if self._renewed is not None:
+            self._renewed = None
+            self._engine.write(lambda txn: txn.delete(SERVER_SPACE, _SERVER, self._server))
+
+
+def _weight(server: bytes, unit: bytes) -> tuple[bytes, bytes]:
+    return blake2b(unit, key=server[:64], digest_size=8).digest(), server
+
+
+def sharing_of(
+    engine: Engine, server: str, steady: Callable[[], float] = time.monotonic
+) -> Sharing | None:
+    """The part of this server in the work on a store that other servers may share; None where none can."""
+    return Sharing(engine, server, steady) if isinstance(engine, Remote) else None
