@@ -1,7 +1,7 @@
 """Histories of random transactions on lists, on threads over several engines that share a store.
 
 Each list is a record, and a second record holds how often it was appended to, so that a body reads and writes
-several records. The histories are judged by `serializability`.
+several records. The histories are judged by `consistency.serializability`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Final
 
+from consistency import serializability
+from consistency.history import Anomaly
+from consistency.serializability import Append, Read, Transaction
 from hashrange.storage.api import CommitFailed, CommitUnknown, Engine, Reader, StorageError
 from hashrange.storage.api import Transaction as StoreTransaction
-from serializability import Transaction
 
 SPACE: Final = 70
 _LIST: Final = b"list"
@@ -106,30 +108,40 @@ class Run:
     def _one(self, engine: Engine, random: Random) -> None:
         looked_at = random.sample(range(self.lists), random.randint(1, min(3, self.lists)))
         appended_to = [key for key in looked_at if random.random() < 0.7]
-        made = Transaction({key: next(self._values) for key in appended_to}, monotonic())
+        appends = {key: next(self._values) for key in appended_to}
+        made = Transaction([Append(key, value) for key, value in appends.items()], monotonic())
         by_read = not appended_to and random.random() < 0.5
 
         def body(txn: Any) -> dict[int, list[int]]:
             seen: dict[int, list[int]] = {}
             for key in looked_at:
                 seen[key] = read_list(txn, key)
-                if key in made.appends:
-                    _append(txn, key, made.appends[key], seen[key])
+                if key in appends:
+                    _append(txn, key, appends[key], seen[key])
             return seen
 
         self.history.append(made)
         try:
-            made.reads = engine.read(body) if by_read else engine.write(body)
+            seen = engine.read(body) if by_read else engine.write(body)
         except CommitUnknown as error:
             made.error = str(error)
             return
         except (CommitFailed, StorageError) as error:
             made.status, made.error = "failed", str(error)
         else:
-            made.status = "committed"
+            made.steps = [*(Read(key, values) for key, values in seen.items()), *made.steps]
+            made.status = "ok"
             self._committed += 1
         made.ended = monotonic()
 
     def final(self, engine: Engine) -> dict[int, list[int]]:
-        """The lists at the end."""
-        return engine.read(lambda reader: {key: read_list(reader, key) for key in range(self.lists)})
+        """The lists at the end, which become the last reads of the history."""
+        began = monotonic()
+        lists = engine.read(lambda reader: {key: read_list(reader, key) for key in range(self.lists)})
+        reads = [Read(key, values) for key, values in lists.items()]
+        self.history.append(Transaction([*reads], began, monotonic(), "ok"))
+        return lists
+
+    def anomalies(self) -> list[Anomaly]:
+        """What is wrong with the history."""
+        return serializability.judge(self.history)

@@ -1,10 +1,13 @@
 """Histories of concurrent clients, judged: was every answer one that the promised consistency allows?
 
-    python -m consistency [--rounds N] [--seed N] [--kills] [--endpoint URL,URL]   (with PYTHONPATH=src:tests)
+    python -m consistency [--rounds N] [--seed N] [--kills] [--postgres SERVERS | --endpoint URL,URL]
+
+with PYTHONPATH=src:tests.
 
     __main__         the command line
     rounds           a round: start, let clients work, hurt the servers meanwhile, read all, judge
     deployments      the servers under test, and how they can be hurt
+    on_postgres      several servers over one PostgreSQL
     client           one request at a time; an outcome is known, or is said to be unknown
     history          the operations as the clients saw them
     tables           the table that the workloads share

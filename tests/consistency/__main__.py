@@ -10,6 +10,7 @@ from pathlib import Path
 from consistency import rounds
 from consistency.deployments import Deployment, Embedded, Running
 from consistency.history import Anomaly, load
+from consistency.on_postgres import OnPostgres
 
 FAULTS = 3
 
@@ -29,9 +30,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first round; each next one adds 1")
     parser.add_argument("--seconds", type=float, default=rounds.SECONDS, help="between two faults, at most")
     parser.add_argument("--clients", type=int, default=rounds.CLIENTS)
-    parser.add_argument("--kills", action="store_true", help=f"kill the server {FAULTS} times in each round")
+    parser.add_argument("--kills", action="store_true", help=f"hurt the servers {FAULTS} times in each round")
     parser.add_argument(
         "--endpoint", help="servers of one database that run already, as URL[,URL...]; they are not killed"
+    )
+    parser.add_argument(
+        "--postgres", type=int, metavar="SERVERS", help="so many servers over one PostgreSQL, hurt as well"
     )
     parser.add_argument(
         "--histories",
@@ -49,7 +53,9 @@ def main() -> int:
     for seed in range(options.seed, options.seed + options.rounds):
         with tempfile.TemporaryDirectory(prefix="hashrange-consistency-") as directory:
             deployment: Deployment = Embedded(Path(directory) / "data")
-            if options.endpoint:
+            if options.postgres:
+                deployment = OnPostgres(options.postgres)
+            elif options.endpoint:
                 deployment = Running(options.endpoint.split(","))
             played = rounds.play(
                 deployment,

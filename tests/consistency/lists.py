@@ -147,4 +147,4 @@ def _transaction(operation: Operation) -> Transaction:
     for key, values in operation.arguments.get("appends", {}).items():
         steps += [Append(key, value) for value in values]
     steps += [Read(key, values) for key, values in (operation.result or {}).items()]
-    return Transaction(steps, operation.invoked, operation.ended, operation.status)
+    return Transaction(steps, operation.invoked, operation.ended, operation.status, operation.error)

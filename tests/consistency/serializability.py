@@ -52,6 +52,7 @@ class Transaction:
     began: float
     ended: float = inf
     status: Status = "unknown"
+    error: str = ""
 
     def __str__(self) -> str:
         steps = ", ".join(
@@ -60,7 +61,8 @@ class Transaction:
             else f"read {one.key} as {one.values}"
             for one in self.steps
         )
-        return f"[{self.began:.6f}, {self.ended:.6f}] {self.status}: {steps}"
+        outcome = f"{self.status} ({self.error})" if self.error else self.status
+        return f"[{self.began:.6f}, {self.ended:.6f}] {outcome}: {steps}"
 
     def appends_to(self, key: Key) -> list[Value]:
         return [one.value for one in self.steps if isinstance(one, Append) and one.key == key]

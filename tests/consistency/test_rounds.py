@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import postgres
 from consistency import rounds
 from consistency.deployments import Embedded
 from consistency.history import History, load
+from consistency.on_postgres import OnPostgres
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -17,6 +19,17 @@ def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path
     assert [str(anomaly) for anomaly in played.anomalies] == []
     assert played.history.counts()["ok"] > 100
     assert played.faults == ["kill server 0"] * 2
+
+
+def test_servers_over_one_postgres_give_sound_histories() -> None:
+    """Servers and the database are killed, and their connections cut."""
+    if not postgres.installed():
+        pytest.skip("PostgreSQL is not installed")
+    deployment = OnPostgres(2)
+    played = rounds.play(deployment, 5, faults=3, seconds=0.8)
+    assert [str(anomaly) for anomaly in played.anomalies] == []
+    assert played.history.counts()["ok"] > 100
+    assert len(played.faults) == 3
 
 
 def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:

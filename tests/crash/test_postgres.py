@@ -16,7 +16,6 @@ import postgres
 from hashrange.storage.api import Totals
 from hashrange.storage.postgres import PostgresEngine
 from list_append import SPACE, Run
-from serializability import anomalies
 
 ROUNDS = int(os.environ.get("HASHRANGE_POSTGRES_ROUNDS", "3"))
 TRANSACTIONS_BETWEEN_KILLS = 150
@@ -69,5 +68,5 @@ def test_histories_over_kills(cluster: postgres.Cluster, caplog: pytest.LogCaptu
     values = sum(map(len, final.values()))
     assert after.read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
     after.close()
-    assert anomalies(run.history, final) == []
+    assert run.anomalies() == []
     assert sum(engine.counts()["reconnections"] for engine in engines) >= 2
