@@ -107,9 +107,8 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
         response = _respond(database, request, caller, delays)
     except AnswerLost as error:
         raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
-    headers = Headers()
-    for name, value in protocol.response_headers(response):
-        headers[name.decode("latin-1")] = value.decode("latin-1")
+    told = protocol.response_headers(response)
+    headers = Headers({name.decode("latin-1").lower(): value.decode("latin-1") for name, value in told})
     headers["content-length"] = str(len(response.body))
     made = Answer(request.url or "", response.status, headers, response.body)
     if delays:

@@ -47,8 +47,9 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
 
     `is_legacy` tells of a KeyConditions, whose number is refused in other words than that of an expression's.
     """
-    if any(one.operator not in INDEXABLE for one in comparisons):
-        raise ValidationException(_NOT_INDEXABLE)
+    for one in comparisons:
+        if one.operator not in INDEXABLE:
+            raise ValidationException(_NOT_INDEXABLE)
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
     is_composite = len(key.partition) > 1 or len(key.sort) > 1
