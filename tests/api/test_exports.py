@@ -124,16 +124,19 @@ def test_a_killed_server_goes_on_with_an_export(tmp_path: Path) -> None:
         )["ImportTableDescription"]["ImportArn"]
         client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig={"Delay": 1})
         table_arn = recover(client, "table")
-    arn = ""
+    arn, halves = "", 0
     for kill in range(4):
         with serving(*options) as server:
             client = boto3.client("dynamodb", **connection(server.endpoint))
             if not arn:
                 begun = client.export_table_to_point_in_time(TableArn=table_arn, S3Bucket="bucket")
                 arn = begun["ExportDescription"]["ExportArn"]
-            for number in range(100 + 100 * kill):
+            for number in range(30 * kill):
                 client.put_item(TableName="table", Item={"pk": {"S": str(number * 31)}, "later": {"S": "x"}})
+            shown = client.describe_export(ExportArn=arn)["ExportDescription"]
+            halves += shown["ExportStatus"] == "IN_PROGRESS"
             server.kill()
+    assert halves > 0
     with serving(*options) as server:
         client = boto3.client("dynamodb", **connection(server.endpoint))
         client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig={"Delay": 1})

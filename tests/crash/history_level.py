@@ -110,31 +110,33 @@ def restore(database: Database, acknowledge: Acknowledge) -> None:
         acknowledge(f"restored {number}")
 
 
+def move(database: Database) -> None:
+    """Move amounts between accounts, until killed."""
+    chance = random.Random()
+    while True:
+        one, other = chance.sample(range(COUNT), 2)
+        updates = [
+            {
+                "Update": {
+                    "TableName": ACCOUNTS,
+                    "Key": key(number),
+                    "UpdateExpression": "ADD amount :change",
+                    "ExpressionAttributeValues": {":change": {"N": str(change)}},
+                }
+            }
+            for number, change in ((one, -1), (other, 1))
+        ]
+        with suppress(TransactionConflictException):
+            database.execute("TransactWriteItems", {"TransactItems": updates})
+
+
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and restore until killed."""
     pytest.MonkeyPatch().setattr(restoring, "AT_ONCE", Limit(0))  # until it is killed
     database = Database(EmbeddedEngine(directory, write_buffer_bytes=256 * 1024))
     prepare(database)
 
-    def move(worker: int) -> None:
-        chance = random.Random()
-        while True:
-            one, other = chance.sample(range(COUNT), 2)
-            updates = [
-                {
-                    "Update": {
-                        "TableName": ACCOUNTS,
-                        "Key": key(number),
-                        "UpdateExpression": "ADD amount :change",
-                        "ExpressionAttributeValues": {":change": {"N": str(change)}},
-                    }
-                }
-                for number, change in ((one, -1), (other, 1))
-            ]
-            with suppress(TransactionConflictException):
-                database.execute("TransactWriteItems", {"TransactItems": updates})
-
-    threads = [Thread(target=move, args=(worker,)) for worker in range(2)]
+    threads = [Thread(target=move, args=(database,)) for _ in range(2)]
     threads.append(Thread(target=restore, args=(database, acknowledge)))
     for thread in threads:
         thread.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crash import api_level, history_level, storage_level
+from crash import api_level, history_level, storage_level, transfers_level
 
 
 class Level(NamedTuple):
@@ -19,4 +19,5 @@ LEVELS = {
     "storage": Level(storage_level.run, storage_level.check),
     "api": Level(api_level.run, api_level.check),
     "history": Level(history_level.run, history_level.check),
+    "transfers": Level(transfers_level.run, transfers_level.check),
 }

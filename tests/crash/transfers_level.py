@@ -1,0 +1,191 @@
+"""The crash test of backups, exports, imports and bulk operations: killed at any moment, beside writes.
+
+The accounts, and the threads that move amounts between them, are those of `history_level`. Meanwhile a thread
+begins a backup, an export, an import, a bulk operation and a restore, and sweeps in small bites.
+Whatever is killed: in the end each has ended, a backup and an export have all accounts with their sum, an
+imported table has all its items, a table that is filled is never ACTIVE before it is whole, and the report of
+a bulk operation tells each of its errors once.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import orjson
+import pytest
+
+from crash.history_level import ACCOUNTS, AMOUNT, COUNT, Acknowledge, check_whole, move, prepare, scan
+from hashrange.database import Database, Settings
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.tables.background import sweeps
+from hashrange.tables.bulk import work as bulk_work
+from hashrange.tables.exports import work as exports_work
+from hashrange.tables.inspection.check import check as problems
+
+ITEMS, ERRORS = 60, 20
+BITE_ITEMS = 25
+BUCKET = "bucket"
+KEY: Any = {
+    "AttributeDefinitions": [{"AttributeName": "name", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "name", "KeyType": "HASH"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+BULK = "bulk"
+
+
+def opened(directory: str) -> Database:
+    bucket = Path(directory, "s3", BUCKET)
+    settings = Settings(s3_dir=str(bucket.parent), backup_dir=str(Path(directory, "backups")))
+    if not bucket.exists():
+        made = bucket.with_name(f".{BUCKET}")
+        (made / "in").mkdir(parents=True, exist_ok=True)
+        rows = [{"Item": {"name": {"S": f"item {number}"}}} for number in range(ITEMS)]
+        rows += [{"Item": {}} for _ in range(ERRORS)]
+        (made / "in" / "good").write_bytes(b"\n".join(map(orjson.dumps, rows[:ITEMS])))
+        (made / "in" / "worse").write_bytes(b"\n".join(map(orjson.dumps, rows[ITEMS:])))
+        made.rename(bucket)
+    return Database(EmbeddedEngine(f"{directory}/data", write_buffer_bytes=256 * 1024), settings=settings)
+
+
+def small_bites() -> None:
+    """Until the process is killed."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(sweeps, "BITE_ITEMS", BITE_ITEMS)
+    patch.setattr(exports_work, "OBJECT_BYTES", 1)
+    patch.setattr(bulk_work, "REPORT_LINES", 5)
+
+
+def begin(database: Database, number: int) -> None:
+    """Begin one of each, named by the number."""
+    execute = database.execute
+    backup = execute("CreateBackup", {"TableName": ACCOUNTS, "BackupName": f"backup-{number}"})
+    table = execute("DescribeTable", {"TableName": ACCOUNTS})["Table"]
+    export = {"TableArn": table["TableArn"], "S3Bucket": BUCKET, "S3Prefix": "out"}
+    execute("ExportTableToPointInTime", export)
+    read = {"S3Bucket": BUCKET, "S3KeyPrefix": "in/good"}
+    execute(
+        "ImportTable",
+        {
+            "S3BucketSource": read,
+            "InputFormat": "DYNAMODB_JSON",
+            "TableCreationParameters": {"TableName": f"imported-{number}", **KEY},
+        },
+    )
+    execute(
+        "StartBulkPutItems",
+        {
+            "TableName": BULK,
+            "InputS3Configuration": {**read, "S3KeyPrefix": "in/", "InputFormat": "DYNAMODB_JSON"},
+            "OutputS3Configuration": {"S3Bucket": BUCKET, "S3KeyPrefix": "told", "OutputType": ["ERROR"]},
+        },
+    )
+    arn = backup["BackupDetails"]["BackupArn"]
+    while states(database)[arn] == "CREATING":
+        database.sweep()
+    execute("RestoreTableFromBackup", {"TargetTableName": f"restored-{number}", "BackupArn": arn})
+
+
+def states(database: Database) -> dict[str, str]:
+    found = database.execute("ListBackups", {})["BackupSummaries"]
+    return {one["BackupArn"]: one["BackupStatus"] for one in found}
+
+
+def tables(database: Database) -> dict[str, str]:
+    names = database.execute("ListTables", {})["TableNames"]
+    return {
+        name: database.execute("DescribeTable", {"TableName": name})["Table"]["TableStatus"] for name in names
+    }
+
+
+def run(directory: str, acknowledge: Acknowledge) -> None:
+    """Write, and move tables in and out, until killed."""
+    small_bites()
+    database = opened(directory)
+    prepare(database)
+    if BULK not in tables(database):
+        database.execute("CreateTable", {"TableName": BULK, **KEY})
+    number = len(states(database))
+
+    def transfer() -> None:
+        nonlocal number
+        while True:
+            number += 1
+            begin(database, number)
+            acknowledge(f"begun {number}")
+            while database.sweep() <= 0:
+                pass
+
+    threads = [Thread(target=move, args=(database,)) for _ in range(2)]
+    threads.append(Thread(target=transfer))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def check(directory: str, acknowledged: list[str]) -> int:
+    """Assert that all that was begun ends as it should; return how many backups there are."""
+    database = opened(directory)
+    try:
+        check_tables(database)
+        database.settle()
+        check_tables(database)
+        assert set(tables(database).values()) <= {"ACTIVE"}
+        assert set(states(database).values()) <= {"AVAILABLE"}
+        found = [str(problem) for problem in problems(database.engine)]
+        assert not found, found
+        assert len(states(database)) >= len(acknowledged)
+        check_exports(database, Path(directory, "s3", BUCKET))
+        check_bulk(database, Path(directory, "s3", BUCKET))
+    finally:
+        database.close()
+    return len(states_kept(directory))
+
+
+def states_kept(directory: str) -> list[Path]:
+    """The folders of backups that are whole."""
+    folder = Path(directory, "backups")
+    return [one for one in folder.iterdir() if not one.name.startswith(".")] if folder.exists() else []
+
+
+def check_tables(database: Database) -> None:
+    """No table is ACTIVE before it is whole."""
+    for name, status in tables(database).items():
+        if status != "ACTIVE":
+            continue
+        if name.startswith("restored-"):
+            check_whole(database, name)
+        elif name.startswith("imported-"):
+            assert len(scan(database, name)) == ITEMS, name
+
+
+def check_exports(database: Database, bucket: Path) -> None:
+    for listed in database.execute("ListExports", {"MaxResults": 25})["ExportSummaries"]:
+        assert listed["ExportStatus"] == "COMPLETED"
+        shown = database.execute("DescribeExport", {"ExportArn": listed["ExportArn"]})["ExportDescription"]
+        files = (bucket / shown["ExportManifest"]).with_name("manifest-files.json")
+        accounts = [
+            orjson.loads(line)["Item"]
+            for entry in map(orjson.loads, files.read_bytes().splitlines())
+            for line in gzip.decompress((bucket / entry["dataFileS3Key"]).read_bytes()).splitlines()
+        ]
+        assert len(accounts) == COUNT
+        assert sum(int(item["amount"]["N"]) for item in accounts) == COUNT * AMOUNT
+
+
+def check_bulk(database: Database, bucket: Path) -> None:
+    for listed in database.execute("ListBulkOperations", {"MaxResults": 25})["BulkOperationsSummaryList"]:
+        assert listed["BulkOperationStatus"] == "COMPLETED_WITH_ERRORS"
+        request = {"BulkOperationArn": listed["BulkOperationArn"]}
+        shown = database.execute("DescribeBulkOperation", request)["BulkOperationDescription"]
+        assert (shown["ProcessedItemCount"], shown["FailedItemCount"]) == (ITEMS + ERRORS, ERRORS)
+        report = bucket / "told" / "AWSDynamoDB" / listed["BulkOperationArn"].rpartition("/")[2]
+        told = [
+            orjson.loads(line)["ItemS3Pointer"]["ItemIndex"]
+            for path in (report / "data").iterdir()
+            for line in gzip.decompress(path.read_bytes()).splitlines()
+        ]
+        assert sorted(told) == list(range(ERRORS))
