@@ -17,7 +17,7 @@ from consistency.on_postgres import OnPostgres
 def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path) -> None:
     played = rounds.play(Embedded(tmp_path / "data"), seed, faults=2, seconds=0.8)
     assert [str(anomaly) for anomaly in played.anomalies] == []
-    assert played.history.counts()["ok"] > 100
+    assert played.history.counts()["ok"] > 20
     assert played.faults == ["kill server 0"] * 2
 
 
@@ -28,7 +28,7 @@ def test_servers_over_one_postgres_give_sound_histories() -> None:
     deployment = OnPostgres(2)
     played = rounds.play(deployment, 5, faults=3, seconds=0.8)
     assert [str(anomaly) for anomaly in played.anomalies] == []
-    assert played.history.counts()["ok"] > 100
+    assert played.history.counts()["ok"] > 20
     assert len(played.faults) == 3
 
 
@@ -39,7 +39,7 @@ def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:
         option
         for operation in ("PutItem", "UpdateItem", "TransactWriteItems")
         for seed, fault in enumerate(faults)
-        for option in ("--fault", f"{operation} probability=0.01 seed={seed} {fault}")
+        for option in ("--fault", f"{operation} probability=0.05 seed={seed} {fault}")
     ]
     played = rounds.play(Embedded(tmp_path / "data", *rules), 3, faults=0, seconds=1)
     assert [str(anomaly) for anomaly in played.anomalies] == []
