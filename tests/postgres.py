@@ -30,6 +30,7 @@ _SETTINGS: Final = {
     # Little CPU for what no test looks at.
     "autovacuum_naptime": "60",
     "log_checkpoints": "off",
+    "wal_retrieve_retry_interval": "100",
 }
 
 
@@ -63,8 +64,9 @@ class Cluster:
             os.chown(self.directory, _owner()["user"], _owner()["group"])
         self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "--no-sync")
 
-    def start(self) -> None:
-        options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+    def start(self, **settings: str) -> None:
+        given = {**_SETTINGS, **settings}
+        options = " ".join(f"-c {name}={value}" for name, value in given.items())
         self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", f"-k {self.directory} {options}", "start")
 
     def stop(self, mode: str = "fast") -> None:
@@ -74,6 +76,20 @@ class Cluster:
         """Kill PostgreSQL as a crash does, and start it again."""
         self.stop("immediate")
         self.start()
+
+    def standby(self) -> Cluster:
+        """A cluster that follows this one, and runs."""
+        other = Cluster(_new_directory())
+        if not os.geteuid():
+            os.chown(other.directory, _owner()["user"], _owner()["group"])
+        source = ["-h", str(self.directory), "-U", "postgres", "--checkpoint=fast"]
+        other._run("pg_basebackup", *source, "-D", "data", "-R", "-X", "stream", "--no-sync")
+        other.start()
+        return other
+
+    def promote(self) -> None:
+        """Make a standby a primary."""
+        self._run("pg_ctl", "-D", "data", "-w", "promote")
 
     def is_made(self) -> bool:
         return (self.directory / "data" / "PG_VERSION").exists()

@@ -13,8 +13,10 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import Totals
-from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.api import CommitError, CommitFailed, StorageError, Totals
+from hashrange.storage.contract.commits import writable
+from hashrange.storage.contract.records import P, get, put
+from hashrange.storage.postgres import PostgresEngine, commits
 from list_append import SPACE, Run
 
 ROUNDS = int(os.environ.get("HASHRANGE_POSTGRES_ROUNDS", "3"))
@@ -31,6 +33,21 @@ def cluster() -> Iterator[postgres.Cluster]:
     postgres.remove(cluster)
 
 
+@pytest.fixture
+def standby(cluster: postgres.Cluster) -> Iterator[postgres.Cluster]:
+    """A standby of the cluster, which each commit waits for."""
+    standby = cluster.standby()
+    with psycopg.connect(cluster.url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        connection.execute("SELECT pg_reload_conf()")
+        while not connection.execute(
+            "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+        ).fetchall():
+            connection.execute("SELECT pg_sleep(0.05)")  # PostgreSQL waits for its standby
+    yield standby
+    postgres.remove(standby)
+
+
 def kill(cluster: postgres.Cluster, round_: int) -> None:
     """Kill PostgreSQL as a crash does and start it again, or cut all connections."""
     if round_ % 2 == 0:
@@ -43,6 +60,13 @@ def kill(cluster: postgres.Cluster, round_: int) -> None:
         )
 
 
+def await_commits(run: Run) -> None:
+    """Let the histories go on for a while."""
+    enough = run.committed() + TRANSACTIONS_BETWEEN_KILLS
+    while run.committed() < enough and not run.surprises:
+        run.wait_a_little()
+
+
 def test_histories_over_kills(cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture) -> None:
     """No acknowledged write is lost, none is applied twice, and the histories are strictly serializable."""
     caplog.set_level(logging.CRITICAL)
@@ -52,13 +76,9 @@ def test_histories_over_kills(cluster: postgres.Cluster, caplog: pytest.LogCaptu
 
     def meanwhile() -> None:
         for round_ in range(ROUNDS):
-            enough = run.committed() + TRANSACTIONS_BETWEEN_KILLS
-            while run.committed() < enough and not run.surprises:
-                run.wait_a_little()
+            await_commits(run)
             kill(cluster, round_)
-        enough = run.committed() + TRANSACTIONS_BETWEEN_KILLS
-        while run.committed() < enough and not run.surprises:
-            run.wait_a_little()
+        await_commits(run)
 
     run.run(threads_per_engine=3, meanwhile=meanwhile)
     for engine in engines:
@@ -70,3 +90,61 @@ def test_histories_over_kills(cluster: postgres.Cluster, caplog: pytest.LogCaptu
     after.close()
     assert run.anomalies() == []
     assert sum(engine.counts()["reconnections"] for engine in engines) >= 2
+
+
+def test_postgres_is_away_for_a_while(
+    cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes are refused and reads fail while it is away, and all goes on by itself when it is back."""
+    caplog.set_level(logging.CRITICAL)
+    monkeypatch.setattr(commits, "DOUBT_SECONDS_MAX", 0.2)
+    engine = PostgresEngine(cluster.url, schema=postgres.new_schema())
+    put(engine, 7, P, b"a", b"before")
+    cluster.stop()
+    with pytest.raises(CommitError):
+        put(engine, 7, P, b"a", b"away")
+    assert engine.refusing() is not None
+    with pytest.raises(CommitFailed):
+        put(engine, 7, P, b"a", b"away")
+    with pytest.raises(StorageError, match="does not answer"):
+        get(engine, 7, P, b"a")
+    cluster.start()
+    writable(engine)
+    assert get(engine, 7, P, b"a") == b"before"
+    put(engine, 7, P, b"a", b"after")
+    assert get(engine, 7, P, b"a") == b"after"
+    cluster.stop()
+    engine.close()
+
+
+def test_a_standby_is_refused(cluster: postgres.Cluster, standby: postgres.Cluster) -> None:
+    schema = postgres.new_schema()
+    PostgresEngine(cluster.url, schema=schema).close()
+    with pytest.raises(StorageError, match="is a standby"):
+        PostgresEngine(standby.url, schema=schema)
+
+
+def test_histories_over_a_failover(
+    cluster: postgres.Cluster, standby: postgres.Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The primary is killed and its synchronous standby promoted; the engines' URL names both."""
+    caplog.set_level(logging.CRITICAL)
+    schema = postgres.new_schema()
+    both = f"host={cluster.directory},{standby.directory} user=postgres dbname=postgres"
+    both += " target_session_attrs=read-write"
+    engines = [PostgresEngine(both, schema=schema) for _ in range(2)]
+    run = Run(engines, lists=6, seed=1, transactions=1_000_000)
+
+    def meanwhile() -> None:
+        await_commits(run)
+        cluster.stop("immediate")
+        standby.promote()
+        await_commits(run)
+
+    run.run(threads_per_engine=3, meanwhile=meanwhile)
+    final = run.final(engines[0])
+    assert anomalies(run.history, final) == []
+    values = sum(map(len, final.values()))
+    assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
+    for engine in engines:
+        engine.close()

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import Reader, StorageError, Totals, Transaction, UnknownFormat
+from hashrange.storage.api import CommitFailed, Reader, StorageError, Totals, Transaction, UnknownFormat
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
@@ -289,6 +289,36 @@ def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch
     assert engine.counts()["reconnections"] == 2
     assert engine.write(add) == 3
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
+
+
+def test_a_commit_that_postgres_refuses(
+    open_engine: Opener, postgres_url: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where its disk is full: the bodies hear of it, nothing of them is there, and the next ones go on."""
+    caplog.set_level(logging.CRITICAL)
+    engine = open_engine()
+    put(engine, 7, P, b"a", b"before")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE FUNCTION {name}.refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$"
+        )
+        connection.execute(
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {name}.log EXECUTE FUNCTION {name}.refuse()"
+        )
+
+        def write(txn: Transaction) -> None:
+            txn.put(7, P, b"a", b"after")
+            txn.append(8, P, b"")
+
+        with pytest.raises(CommitFailed, match="no space left"):
+            engine.write(write)
+        assert engine.refusing() is None
+        assert rows(engine, 7) == [(P, b"a", b"before")]
+        put(engine, 7, P, b"b", b"without a log")
+        connection.execute(f"DROP TRIGGER refuse ON {name}.log")
+    engine.write(write)
+    assert rows(engine, 7) == [(P, b"a", b"after"), (P, b"b", b"without a log")]
 
 
 def test_a_deleted_space_is_cleared(open_engine: Opener, postgres_url: str, name: str) -> None:
