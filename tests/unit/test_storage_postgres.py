@@ -116,6 +116,28 @@ def test_counters_of_two_engines_are_exact(open_engine: Opener) -> None:
         assert log == [b"%d" % n for n in range(1, 241)]
 
 
+def test_a_body_of_many_records_fetches_twice(open_engine: Opener) -> None:
+    """It finds out by its second miss what else it will ask for."""
+    engine = open_engine()
+
+    def body(txn: Transaction, space: int) -> None:
+        for n in range(10):
+            if txn.get(space, P, b"%d" % n) is None:
+                txn.put(space, P, b"%d" % n, b"")
+
+    before = engine.counts()["fetches"]
+    engine.write(partial(body, space=7))
+    assert engine.counts()["fetches"] - before == 2
+    outcomes = Outcomes(1)
+    engine.submit(partial(body, space=8), outcomes)
+    outcomes.wait()
+    assert engine.counts()["fetches"] - before == 4
+    # What is known is not fetched.
+    engine.write(partial(body, space=7))
+    assert engine.counts()["fetches"] - before == 4
+    assert len(rows(engine, 7)) == len(rows(engine, 8)) == 10
+
+
 def test_submitted_bodies_that_lose_run_again(open_engine: Opener) -> None:
     """On an event loop: each round, another engine is faster with some of the records."""
     one, other = open_engine(), open_engine()

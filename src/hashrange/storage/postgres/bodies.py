@@ -84,6 +84,7 @@ class GroupTransaction:
         "bytes",
         "catalog",
         "counts",
+        "discovered",
         "kept",
         "late",
         "moment",
@@ -109,6 +110,7 @@ class GroupTransaction:
         self._contended = contended
         self._locked = locked
         self.needs_locks = False
+        self.discovered: list[Key] | None = None
         self.catalog = catalog
         self.reads: dict[Key, int] = {}
         self.read_catalog = False
@@ -153,7 +155,8 @@ class GroupTransaction:
             return value
         known = self._cache.get(key)
         if known is None:
-            raise Missing([key])
+            self._miss(key)
+            return None
         self.reads[key] = known[1]
         return known[0]
 
@@ -161,8 +164,15 @@ class GroupTransaction:
         self.read_catalog = True
         value = self.catalog.records.get((partition, sort), _UNKNOWN)
         if value is _UNKNOWN:
-            raise Missing([(CATALOG_SPACE, partition, sort)])
+            self._miss((CATALOG_SPACE, partition, sort))
+            return None
         return value  # type: ignore[return-value]
+
+    def _miss(self, key: Key) -> None:
+        """A record is not known: end the body; or let a run that is for nothing go on, to find out more."""
+        if self.discovered is None:
+            raise Missing([key])
+        self.discovered.append(key)
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         found: list[bytes | None] = []

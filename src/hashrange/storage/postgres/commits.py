@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Condition, Lock, Thread
 from time import monotonic, sleep
 from typing import Any, Final
@@ -137,6 +138,23 @@ class Commits:
             return False
         self.members.append(member)
         return True
+
+    def missing(self, member: Member, keys: list[Key]) -> list[Key]:
+        """What is to be fetched for a body that misses `keys`; called without the lock.
+
+        A body that misses records for the second time probably goes on like that, as one that puts ten items
+        does. It runs once for nothing, as if nothing else were there, to find out what it will ask for.
+        """
+        member.misses += 1
+        if member.misses != 2:
+            return keys
+        with self.lock:
+            state = self.catalog.state
+            txn = GroupTransaction(self.collecting, self.committing, self.cache, state, {})
+            txn.discovered = []
+            with suppress(BaseException):  # the run that counts follows
+                member.body(txn)
+        return [*keys, *txn.discovered]
 
     def wait_for_locks(self, member: Member, keys: Sequence[Key]) -> None:
         """Have a body run under the locks of records; called without the lock."""

@@ -209,7 +209,7 @@ class PostgresEngine:
                     if waits:
                         commits.release_now()
             except Missing as missing:
-                self._fetching.now(missing.keys)
+                self._fetching.now(commits.missing(member, missing.keys))
                 continue
             except Contended as contended:
                 commits.wait_for_locks(member, contended.keys)
@@ -268,6 +268,7 @@ class PostgresEngine:
         if error is not None:
             done(None, error)
         elif keys is not None:
+            member.misses = 1
             self._fetching.later(keys, partial(self._fetched_for_write, member))
         elif alone:
             self._go_alone(member)
@@ -306,7 +307,9 @@ class PostgresEngine:
                     return
                 waits = self._take(member)
         except Missing as missing:
-            self._fetching.later(missing.keys, partial(self._fetched_for_write, member))
+            self._fetching.later(
+                commits.missing(member, missing.keys), partial(self._fetched_for_write, member)
+            )
         except Contended as contended:
             commits.wait_for_locks(member, contended.keys)
         except NeedsAlone:

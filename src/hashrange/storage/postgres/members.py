@@ -28,6 +28,7 @@ class Member:
         "gate",
         "locks",
         "losses",
+        "misses",
         "missing",
         "raised",
         "result",
@@ -44,6 +45,7 @@ class Member:
         self.result: Any = None
         self.raised: Exception | None = None
         self.missing: Sequence[Key] = ()
+        self.misses = 0  # how often it ended because records were missing
         self.locks: dict[Key, None] = {}  # what it has to lock before it runs
         self.stopped: BaseException | None = None  # what ended it on the commit thread
 
