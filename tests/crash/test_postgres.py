@@ -143,7 +143,7 @@ def test_histories_over_a_failover(
 
     run.run(threads_per_engine=3, meanwhile=meanwhile)
     final = run.final(engines[0])
-    assert anomalies(run.history, final) == []
+    assert run.anomalies() == []
     values = sum(map(len, final.values()))
     assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
     for engine in engines:

@@ -16,12 +16,21 @@ import psycopg
 from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict
 
 from hashrange.storage.api import StorageError, StoreClosed
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-CONNECT_SECONDS_MAX: Final = 10
+# Unless the connection string says otherwise: a machine that is gone, and cannot say so, is noticed in half a
+# minute.
+_PARAMETERS: Final[dict[str, Any]] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,  # milliseconds
+}
 _BIGINT, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 20, 17, 1001, 1016, 1231
 
 _HEAD: Final = struct.Struct(">iiiii")
@@ -108,11 +117,9 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
     """A new connection, in autocommit mode. Raises `Lost`."""
     try:
         connection = psycopg.connect(
-            url,
             autocommit=True,
             prepare_threshold=None,  # PgBouncer may give each transaction another connection of its own
-            application_name=name,
-            connect_timeout=CONNECT_SECONDS_MAX,
+            **{**_PARAMETERS, "application_name": name, **conninfo_to_dict(url)},
         )
     except psycopg.Error as error:
         raise Lost(_text(error)) from None

@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 CONNECTIONS_MAX: Final = 8
-"""Connections for reads. There is one more that writes, and one for upkeep while it has work."""
+"""Connections for reads and upkeep. There is one more that writes."""
 
 
 class PostgresEngine:
