@@ -9,6 +9,7 @@ Refuses to know: threads, SQL.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NoReturn, Protocol
 
@@ -59,6 +60,60 @@ def check_address(space: int, partition: bytes, sort: bytes) -> None:
         raise StorageError(f"Not an address: space {space}, {len(partition)} and {len(sort)} bytes.")
 
 
+class OnlyRecords(ABC):
+    """The methods of a `Reader` of which only `get` is answered from what is known."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        """As `Reader.get`. Raises Missing."""
+
+    @abstractmethod
+    def _more(self) -> NoReturn:
+        """End the body, because it reads more than records."""
+
+    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        missing: list[Key] = []
+        for space, partition, sort in addresses:
+            if found:
+                pace.point()
+            try:
+                found.append(self.get(space, partition, sort))
+            except Missing as one:
+                missing += one.keys
+                found.append(None)
+        if missing:
+            raise Missing(missing)
+        return found
+
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self._more()
+
+    def scan_space(
+        self,
+        space: int,
+        low: tuple[bytes, bytes] = (b"", b""),
+        high: tuple[bytes, bytes] | None = None,
+        *,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes, bytes]]:
+        self._more()
+
+    def totals(self, space: int) -> Totals:
+        self._more()
+
+
 class Layer:
     """The writes of a group of bodies, as the bodies after them see them. `version` is that of its records;
     `late` are the spaces in which it has records whose addresses PostgreSQL gives."""
@@ -71,7 +126,7 @@ class Layer:
         self.late: set[int] = set()
 
 
-class GroupTransaction:
+class GroupTransaction(OnlyRecords):
     """A `Transaction` over layers of groups, the newest first, and what the engine knows below them."""
 
     __slots__ = (
@@ -174,54 +229,17 @@ class GroupTransaction:
             raise Missing([key])
         self.discovered.append(key)
 
-    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
-        found: list[bytes | None] = []
-        missing: list[Key] = []
-        for space, partition, sort in addresses:
-            if found:
-                pace.point()
-            try:
-                found.append(self.get(space, partition, sort))
-            except Missing as one:
-                missing += one.keys
-                found.append(None)
-        if missing:
-            raise Missing(missing)
-        return found
-
-    def scan(
-        self,
-        space: int,
-        partition: bytes,
-        low: bytes = b"",
-        high: bytes | None = None,
-        *,
-        reverse: bool = False,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes]]:
-        _alone()
-
-    def scan_space(
-        self,
-        space: int,
-        low: tuple[bytes, bytes] = (b"", b""),
-        high: tuple[bytes, bytes] | None = None,
-        *,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        _alone()
-
-    def totals(self, space: int) -> Totals:
-        _alone()
+    def _more(self) -> NoReturn:
+        raise NeedsAlone
 
     def position(self, space: int) -> int:
-        _alone()
+        raise NeedsAlone
 
     def stamp(self, moment: int) -> int:
-        _alone()
+        raise NeedsAlone
 
     def delete_space(self, space: int) -> None:
-        _alone()
+        raise NeedsAlone
 
     def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
         check_address(space, partition, sort)
@@ -255,7 +273,3 @@ class GroupTransaction:
             records += before[0]
             bytes_ += before[1]
         self.counts[space] = (records, bytes_)
-
-
-def _alone() -> NoReturn:
-    raise NeedsAlone

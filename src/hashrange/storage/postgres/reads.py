@@ -10,12 +10,11 @@ Refuses to know: writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
-from hashrange import pace
-from hashrange.storage.api import Address, Reader, Totals
-from hashrange.storage.postgres.bodies import Missing
+from hashrange.storage.api import Reader
+from hashrange.storage.postgres.bodies import Missing, OnlyRecords
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
 from hashrange.storage.postgres.direct import DirectReader, Statements
@@ -32,7 +31,7 @@ class NeedsDirect(BaseException):
     """The body reads more than records."""
 
 
-class KnownReader:
+class KnownReader(OnlyRecords):
     """A `Reader` of records that were fetched, and of the catalog. `used`: whether it was asked at all."""
 
     __slots__ = ("_known", "state", "used")
@@ -56,49 +55,8 @@ class KnownReader:
             raise Missing([(space, partition, sort)])
         return known[0]
 
-    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
-        found: list[bytes | None] = []
-        missing: list[Key] = []
-        for space, partition, sort in addresses:
-            if found:
-                pace.point()
-            try:
-                found.append(self.get(space, partition, sort))
-            except Missing as one:
-                missing += one.keys
-                found.append(None)
-        if missing:
-            raise Missing(missing)
-        return found
-
-    def scan(
-        self,
-        space: int,
-        partition: bytes,
-        low: bytes = b"",
-        high: bytes | None = None,
-        *,
-        reverse: bool = False,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes]]:
-        _direct()
-
-    def scan_space(
-        self,
-        space: int,
-        low: tuple[bytes, bytes] = (b"", b""),
-        high: tuple[bytes, bytes] | None = None,
-        *,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        _direct()
-
-    def totals(self, space: int) -> Totals:
-        _direct()
-
-
-def _direct() -> NoReturn:
-    raise NeedsDirect
+    def _more(self) -> NoReturn:
+        raise NeedsDirect
 
 
 class Attempt:
