@@ -401,6 +401,22 @@ def test_an_unknown_database_is_refused(postgres_url: str, name: str) -> None:
         PostgresEngine("this is no url", schema=name)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres:/user:secret@host",
+        "postgresql://user:secret@127.0.0.1:1/none",
+        "host=127.0.0.1 port=1 password = secret",
+        "host=127.0.0.1 port=1 password='secret' x",
+        "password=secret nonsense",
+    ],
+)
+def test_no_password_is_shown(url: str) -> None:
+    with pytest.raises(StorageError, match="does not answer") as raised:
+        PostgresEngine(url)
+    assert "secret" not in str(raised.value)
+
+
 def test_a_wrong_name_of_a_schema_is_refused(postgres_url: str) -> None:
     for wrong in ("", "Upper", "a-b", "a; DROP TABLE x", "1a", "x" * 60):
         with pytest.raises(StorageError, match="cannot be the name of the schema"):

@@ -122,7 +122,7 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
             **{**_PARAMETERS, "application_name": name, **conninfo_to_dict(url)},
         )
     except psycopg.Error as error:
-        raise Lost(_text(error)) from None
+        raise Lost(_hide_password(_text(error))) from None
     for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
         connection.adapters.register_dumper(array, dumper)
     return connection
@@ -134,10 +134,10 @@ def _text(error: psycopg.Error) -> str:
     return f"{text} (SQLSTATE {error.sqlstate})" if error.sqlstate else text
 
 
-def hide_password(url: str) -> str:
-    """A connection string without its password, for logs."""
-    url = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
-    return re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", url, flags=re.IGNORECASE)
+def _hide_password(text: str) -> str:
+    """A text that may quote a connection string, without its password."""
+    text = re.sub(r":[^:@\s]*@", ":***@", text)
+    return re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", text, flags=re.IGNORECASE)
 
 
 @contextmanager
