@@ -138,6 +138,19 @@ def test_a_body_of_many_records_fetches_twice(open_engine: Opener) -> None:
     assert len(rows(engine, 7)) == len(rows(engine, 8)) == 10
 
 
+def test_a_long_queue_without_a_loop(open_engine: Callable[..., PostgresEngine]) -> None:
+    engine = open_engine(batch_bodies_max=500)
+    outcomes = Outcomes(4_000)
+
+    def write(txn: Transaction, number: int) -> None:
+        txn.put(7, P, b"%d" % number, b"")
+
+    for n in range(4_000):
+        engine.submit(partial(write, number=n), outcomes)
+    outcomes.wait()
+    assert len(outcomes.results) == len(rows(engine, 7)) == 4_000
+
+
 def test_submitted_bodies_that_lose_run_again(open_engine: Opener) -> None:
     """On an event loop: each round, another engine is faster with some of the records."""
     one, other = open_engine(), open_engine()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, Final
 
 from hashrange.storage.api import Done
@@ -40,6 +40,7 @@ class Loop:
         self._outcomes: list[Outcome] = []
         self._tasks: deque[Task] = deque()
         self._posted = False
+        self._runners: set[int] = set()  # the threads that run tasks
         self._closing = False
         self._dead = False  # it took nothing any more
 
@@ -71,8 +72,11 @@ class Loop:
         """Run tasks on the threads that post them from now on, and those that wait on this one."""
         self._closing = True
         self._run_tasks()
+        self._wake()
 
     def _wake(self) -> None:
+        if get_ident() in self._runners:
+            return  # this thread runs tasks, and sees to what they post when they have ended
         if self._closing and self._tasks:
             self._run_tasks()
         with self._lock:
@@ -88,8 +92,9 @@ class Loop:
             with self._lock:
                 self._posted = False
                 self._dead = True
-                self._outcomes.clear()
             self._run_tasks()
+            with self._lock:
+                self._outcomes.clear()
 
     def _run(self) -> None:
         """What the loop calls."""
@@ -97,28 +102,37 @@ class Loop:
             self._posted = False
             outcomes, self._outcomes = self._outcomes, []
         tell(outcomes)
-        if self.defer is None or not self.is_limited:
-            self._run_tasks()
-        elif not self._run_tasks(_TASKS_PER_TURN):
+        whole = self._run_tasks(_TASKS_PER_TURN if self.is_limited else None)
+        with self._lock:
+            more, self._outcomes = self._outcomes, []
+        tell(more)
+        if not whole and self.defer is not None:
             self.defer(self._run)
-        if outcomes:
+        if outcomes or more:
             self._told()
 
     def _run_tasks(self, tasks_max: int | None = None) -> bool:
         """Run tasks, at most so many; whether all are done."""
+        thread = get_ident()
+        if thread in self._runners:
+            return True  # a task has come here, which was called by this very loop
+        self._runners.add(thread)
         done = 0
-        while True:
-            with self._lock:
-                if not self._tasks:
-                    return True
-                if done == tasks_max:
-                    return False
-                task = self._tasks.popleft()
-            done += 1
-            try:
-                task()
-            except Exception:
-                _log.exception("a task of the engine failed")
+        try:
+            while True:
+                with self._lock:
+                    if not self._tasks:
+                        return True
+                    if done == tasks_max:
+                        return False
+                    task = self._tasks.popleft()
+                done += 1
+                try:
+                    task()
+                except Exception:
+                    _log.exception("a task of the engine failed")
+        finally:
+            self._runners.discard(thread)
 
 
 def tell(outcomes: Iterable[Outcome]) -> None:
