@@ -28,15 +28,16 @@ _OWN_REFERENCES: Final = 3  # of `discard` to a member: its list, its name, and 
 _FREED_MEMBERS: Final = 64
 
 # Matches the text up to the next structural character (a string counts as a whole), and then this character.
-# The first group matches what most of a large text consists of, members like `"name": {"N": "1"},`, many at
-# once: with a match for each of their characters, a text of small values takes three times as long.
-# All groups are atomic and possessive (`>` and `+`): without backtracking, a long string costs no memory.
+# The groups are atomic and possessive (`>` and `+`): without backtracking, a long string costs no memory.
 # In a string, an escape is matched with what follows it, which makes 15 MB of escapes eight times as fast.
-# Where no such character follows, it matches without the group: if it did not match, `finditer` would try
-# again from each of the next characters, which takes minutes for a string of 100 KB that does not end.
-_TEXT: Final = rb'(?>[^"\[\]{},]+|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+'
-_MEMBERS: Final = rb'((?>(?>"[^"\\]*+": ?)?+\{"[^"\\]*+": ?"[^"\\]*+"\}, ?){0,1000}+)'
-_NEXT: Final = re.compile(_TEXT + _MEMBERS + _TEXT + rb"(?:([\[\]{},])|.|\Z)", re.DOTALL)
+# Where no such character follows, it matches without the group: if it did not match, a long string that does
+# not end would be tried again from each of its characters, which takes minutes for 100 KB.
+_NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+(?:([\[\]{},])|.|\Z)', re.DOTALL)
+
+# Matches many members like `{"N": "1"},` or `"name": {"N": "1"},` behind a comma. Large items mostly consist
+# of them, and to match each of their structural characters takes five times as long.
+_MEMBERS: Final = re.compile(rb'(?>(?> ?"[^"\\]*+":)?+ ?\{"[^"\\]*+": ?"[^"\\]*+"\},){1,1000}+')
+_MEMBERS_PAUSE_MAX: Final = 255
 
 _OPEN_LIST, _OPEN_MAP, _COMMA = b"[", b"{", b","
 _CLOSING: Final = {b"]": b"[", b"}": b"{"}
@@ -110,14 +111,24 @@ def loads(text: bytes | bytearray) -> Any:
     if not text.lstrip(b" \t\r\n").startswith((_OPEN_LIST, _OPEN_MAP)):
         return orjson.loads(text)
     stack: list[_Container] = []
-    for match in _NEXT.finditer(text):
-        if match[1]:
-            _pass_comma(stack, text, text.rindex(_COMMA, match.start(1), match.end(1)))
-        sign, place = match[2], match.start(2)
-        if sign is None:
+    position, pause, commas = 0, 0, 0
+    while True:
+        match = _NEXT.match(text, position)
+        sign = match[1] if match is not None else None
+        if match is None or sign is None:
             break
+        place = match.start(1)
+        position = place + 1
         if sign == _COMMA:
             _pass_comma(stack, text, place)
+            commas += 1
+            if commas > pause:
+                # Where there are no such members, this looks for them ever more rarely.
+                members = _MEMBERS.match(text, position)
+                commas, pause = 0, min(2 * pause + 1, _MEMBERS_PAUSE_MAX)
+                if members is not None:
+                    position, pause = members.end(), 0
+                    _pass_comma(stack, text, position - 1)
         elif sign in _CLOSING:
             if not stack or stack[-1].sign != _CLOSING[sign]:
                 raise ValueError("a closing sign that closes nothing")

@@ -13,6 +13,9 @@ import pytest
 
 from hashrange import pace
 from hashrange.database import Caller, Database
+from hashrange.operations.context import Context
+from hashrange.operations.writes import batch_write_item, transact_write_items
+from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
@@ -275,6 +278,42 @@ def test_abandoned_work_ends(engine: Engine) -> None:
 # -- The database -----------------------------------------------------------------------------------------
 
 CALLER = Caller()
+PUT = {"PutRequest": {"Item": {"p": {"S": "a"}}}}
+TABLE_PUT = {"Put": {"TableName": "table", "Item": {"p": {"S": "a"}}}}
+
+
+@pytest.mark.parametrize(
+    ("prepare", "request_"),
+    [
+        (batch_write_item.prepare, {"RequestItems": {"table": [PUT, PUT]}}),
+        (transact_write_items.prepare, {"TransactItems": [TABLE_PUT, TABLE_PUT]}),
+    ],
+)
+def test_others_run_between_the_items_of_a_batch(
+    prepare: Callable[..., Any], request_: dict[str, Any]
+) -> None:
+    """16 MB of tiny attributes take a tenth of a second to validate. A task that is abandoned ends at the
+    first point, which a few steps are not."""
+    workers, ended, outcome = Workers(), Event(), list[str]()
+
+    def work() -> None:
+        task = pace.turn().task
+        assert task is not None
+        task.abandon()
+        pace._watch.due, pace._watch.steps = 0.0, pace.STEPS
+        try:
+            prepare(request_, Context(CALLER, 0.0, Settings(), str))
+        except pace.Abandoned:
+            outcome.append("abandoned")
+        finally:
+            ended.set()
+
+    workers.start(work)
+    assert ended.wait(30)
+    workers.close()
+    assert outcome == ["abandoned"]
+
+
 CREATE = {
     "TableName": "table",
     "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],

@@ -88,6 +88,7 @@ def _run(
 
 
 def _write(name: str, request: Request) -> Write:
+    pace.point()
     put = request.get("PutRequest")
     if (put is None) == (request.get("DeleteRequest") is None):
         raise ValidationException(_ONE_OF)

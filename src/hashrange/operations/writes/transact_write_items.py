@@ -67,6 +67,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     given_names: list[str] = []
     batch: list[Write] = []
     for member in members:
+        pace.point()
         write, given = _write(member, scope)
         batch.append(write)
         given_names.append(given)
