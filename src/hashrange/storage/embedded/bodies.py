@@ -46,6 +46,7 @@ from hashrange.storage.embedded.keys import (
     unpack_totals,
 )
 from hashrange.storage.embedded.view import KEPT_SPACE, View, unreadable
+from hashrange.storage.merging import merged
 
 _Record = tuple[bytes, bytes]
 
@@ -58,6 +59,7 @@ NO_SPACES: Final[frozenset[int]] = frozenset()
 
 # A record takes about this much memory beside its own bytes: two objects and a place in a dict.
 _RECORD_OVERHEAD_BYTES: Final = 200
+
 
 class ViewReader:
     """The `Reader` of a read body."""
@@ -454,28 +456,8 @@ class _Range:
 
 def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
     """The records of a range, with `changes` (None: no record) in the place of theirs."""
-    for key, value in _merge(found.records(0), changes, found.reverse):
+    for key, value in merged(found.records(0), changes, found.reverse):
         yield key[start:], value
-
-
-def _merge(
-    records: Iterable[_Record], changes: Mapping[bytes, bytes | None], reverse: bool
-) -> Iterator[_Record]:
-    keys = iter(sorted(changes, reverse=reverse))
-    changed = next(keys, None)
-    for key, value in records:
-        while changed is not None and changed != key and (changed > key) == reverse:
-            new = changes[changed]
-            if new is not None:
-                yield changed, new
-            changed = next(keys, None)
-        if changed != key:
-            yield key, value
-    while changed is not None:
-        new = changes[changed]
-        if new is not None:
-            yield changed, new
-        changed = next(keys, None)
 
 
 def stored_totals(view: View, space: int) -> Totals:

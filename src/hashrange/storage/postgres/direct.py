@@ -10,11 +10,12 @@ Refuses to know: groups, caches, threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import STAMP_BYTES, Address, Totals
+from hashrange.storage.merging import merged
 from hashrange.storage.postgres.bodies import check_address
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place
 from hashrange.storage.postgres.connections import Bytes, Connection, Numbers, call
@@ -200,7 +201,7 @@ class DirectTransaction(DirectReader):
             if where == space and low <= (partition, sort) and (high is None or (partition, sort) < high)
         }
         found = super()._walk(space, low, high, reverse, likely)
-        return _merged(found, changes, reverse) if changes else found
+        return merged(found, changes, reverse) if changes else found
 
     def totals(self, space: int) -> Totals:
         if space in self.deleted:
@@ -260,22 +261,3 @@ class DirectTransaction(DirectReader):
 
     def _ask(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return call(self._connection, statement.format(self._statements.schema), values)
-
-
-def _merged(found: Iterator[Found], changes: Mapping[Place, bytes | None], reverse: bool) -> Iterator[Found]:
-    """Records in order, with `changes` (None: no record) in the place of theirs."""
-    places = iter(sorted(changes, reverse=reverse))
-    changed = next(places, None)
-    for place, value in found:
-        while changed is not None and changed != place and (changed > place) == reverse:
-            new = changes[changed]
-            if new is not None:
-                yield changed, new
-            changed = next(places, None)
-        if changed != place:
-            yield place, value
-    while changed is not None:
-        new = changes[changed]
-        if new is not None:
-            yield changed, new
-        changed = next(places, None)

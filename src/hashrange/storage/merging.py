@@ -1,0 +1,38 @@
+"""Merges changes into records that are in order: so a scan shows writes that are not in the store yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+
+class Ordered(Protocol):
+    """What can be sorted."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+    def __gt__(self, other: Any, /) -> bool: ...
+
+
+Key = TypeVar("Key", bound=Ordered)
+
+
+def merged(
+    records: Iterable[tuple[Key, bytes]], changes: Mapping[Key, bytes | None], reverse: bool
+) -> Iterator[tuple[Key, bytes]]:
+    """Records in order, with `changes` (None: no record) in the place of theirs."""
+    keys = iter(sorted(changes, reverse=reverse))
+    changed = next(keys, None)
+    for key, value in records:
+        while changed is not None and changed != key and (changed > key) == reverse:
+            new = changes[changed]
+            if new is not None:
+                yield changed, new
+            changed = next(keys, None)
+        if changed != key:
+            yield key, value
+    while changed is not None:
+        new = changes[changed]
+        if new is not None:
+            yield changed, new
+        changed = next(keys, None)
