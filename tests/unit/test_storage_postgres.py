@@ -13,7 +13,15 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import CommitFailed, Reader, StorageError, Totals, Transaction, UnknownFormat
+from hashrange.storage.api import (
+    CommitFailed,
+    CommitUnknown,
+    Reader,
+    StorageError,
+    Totals,
+    Transaction,
+    UnknownFormat,
+)
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
@@ -324,6 +332,93 @@ def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch
     assert engine.counts()["reconnections"] == 2
     assert engine.write(add) == 3
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
+
+
+def servers(url: str, name: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        return [row[0] for row in connection.execute(f"SELECT id FROM {name}.server ORDER BY id")]
+
+
+def grow_old(url: str, name: str, id_: int) -> None:
+    """Let an engine have committed nothing for longer than any engine does that goes on."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            f"UPDATE {name}.server SET seen = seen - 2 * %s::interval WHERE id = %s",
+            (writer.ABSENT_AFTER, id_),
+        )
+
+
+def test_the_rows_of_engines_long_gone_are_removed(open_engine: Opener, postgres_url: str, name: str) -> None:
+    first, second = open_engine(), open_engine()
+    put(first, 7, P, b"a", b"1")
+    put(second, 7, P, b"b", b"1")
+    gone, ended = servers(postgres_url, name)
+    first.close()
+    second.close()
+    grow_old(postgres_url, name, gone)
+    third = open_engine()
+    assert servers(postgres_url, name)[:-1] == [ended]
+    put(third, 7, P, b"a", b"2")
+    assert get(third, 7, P, b"a") == b"2"
+    assert max(servers(postgres_url, name)) > ended  # no number is given twice: it is a part of versions
+
+
+def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_url: str, name: str) -> None:
+    engine = open_engine()
+    put(engine, 7, P, b"n", b"0")
+    add = adding(8)
+    for count, body in enumerate((add, alone(add)), 1):
+        before = servers(postgres_url, name)
+        grow_old(postgres_url, name, engine._writer.server)
+        open_engine()
+        assert set(servers(postgres_url, name)).isdisjoint(before[-1:])
+        assert engine.write(body) == count
+        assert engine._writer.server in servers(postgres_url, name)
+    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
+    open_engine: Opener, postgres_url: str, name: str, is_alone: bool
+) -> None:
+    """A commit's connection was cut, and the machine of its engine then stood still for days."""
+    engine = open_engine()
+    body = alone(adding(8)) if is_alone else adding(8)
+    cuts: list[None] = []
+
+    def stand_still() -> None:
+        if not cuts:
+            cuts.append(None)
+            cut_connections(postgres_url)
+            with psycopg.connect(postgres_url) as connection:
+                connection.execute(f"DELETE FROM {name}.server")
+
+    with faults.at(engine, "after", stand_still), pytest.raises(CommitUnknown, match="for so long"):
+        engine.write(body)
+    assert engine.write(body) == 1  # the cut came before PostgreSQL had committed
+    assert [value for _, _, value in rows(engine, 8)] == [b"1"]
+
+
+def adding(log: int) -> Callable[[Transaction], int]:
+    """A body that adds one to a counter, and appends the sum to a log."""
+
+    def add(txn: Transaction) -> int:
+        value = int(txn.get(7, P, b"n") or b"0") + 1
+        txn.put(7, P, b"n", b"%d" % value)
+        txn.append(log, P, b"%d" % value)
+        return value
+
+    return add
+
+
+def alone(body: Callable[[Transaction], int]) -> Callable[[Transaction], int]:
+    """The body, run under the exclusive lock, because it reads a range."""
+
+    def run(txn: Transaction) -> int:
+        list(txn.scan(9, P))
+        return body(txn)
+
+    return run
 
 
 def test_a_commit_that_postgres_refuses(

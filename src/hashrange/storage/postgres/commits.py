@@ -53,6 +53,7 @@ LOSSES_MAX: Final = 6
 """A body that lost so often to other engines runs alone."""
 DOUBT_SECONDS_MAX: Final = 20.0
 """How long the callers of a commit wait to hear what became of it when its connection was lost."""
+_FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
 
@@ -411,18 +412,22 @@ class Commits:
         except Lost as error:
             self._broken(str(error), members, commit_unknown(f"{doubt}; and then: {error}"))
             return
-        if came_to_pass:
+        if came_to_pass is None:
+            with self.lock:
+                self.cache.forget(group.records)
+            self._end(members, commit_unknown(f"{doubt}; {_FORGOTTEN}"))
+        elif came_to_pass:
             self._committed(group, members)
         else:
             self._lose(members, [])
 
-    def _resolve(self, group: Group, cause: str) -> bool:
-        """Whether a group was committed. Raises Lost if it cannot be found out in time."""
+    def _resolve(self, group: Group, cause: str) -> bool | None:
+        """Whether a group was committed; None if nobody knows. Raises Lost if it is not found out in time."""
         end = monotonic() + DOUBT_SECONDS_MAX
         pause_seconds = _PAUSE_SECONDS_MIN
         while True:
             try:
-                came_to_pass = self._writer.connect_again() == group.version
+                last = self._writer.connect_again()
             except (Lost, Refused) as error:
                 if monotonic() > end:
                     raise Lost(str(error)) from None
@@ -434,7 +439,7 @@ class Commits:
                 pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
             else:
                 self._whole()
-                return came_to_pass
+                return None if last is None else last == group.version
 
     def _repair(self) -> None:
         """Connect again, after a pause that grows."""
@@ -539,10 +544,13 @@ class Commits:
 
     def _resolve_alone(self, place: Group, doubt: Doubt) -> bool:
         try:
-            return self._resolve(place, str(doubt))
+            came_to_pass = self._resolve(place, str(doubt))
         except Lost as error:
             self._broken(str(error), [], commit_failed(str(error)))
             raise commit_unknown(f"{doubt}; and then: {error}") from None
+        if came_to_pass is None:
+            raise commit_unknown(f"{doubt}; {_FORGOTTEN}")
+        return came_to_pass
 
     def _learn_direct(self, txn: DirectTransaction, version: int) -> None:
         """What a body that ran alone has written."""

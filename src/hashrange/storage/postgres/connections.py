@@ -105,6 +105,10 @@ class Retry(Trouble):
     """PostgreSQL undid the transaction, and asks to try it again."""
 
 
+class Fenced(Retry):
+    """The row of this engine is gone. The connection was closed; a new one brings a new row."""
+
+
 class NotAbsent(Retry):
     """A record that was read as absent was made meanwhile."""
 
@@ -142,15 +146,18 @@ def _hide_password(text: str) -> str:
 
 @contextmanager
 def translated(connection: Connection) -> Iterator[None]:
-    """Raise `Lost`, `Retry`, `NotAbsent` or `Refused` for what the driver raises."""
+    """Raise `Lost`, `Retry`, `NotAbsent`, `Fenced` or `Refused` for what the driver raises."""
     try:
         yield
     except psycopg.Error as error:
         state = error.sqlstate
         text = _text(error)
         # Without a SQLSTATE it is not PostgreSQL that speaks but the driver: what was sent may come to pass.
-        if state is None or state == FENCED or state in _ENDS or connection.closed or connection.broken:
+        if state is None or state in _ENDS or connection.closed or connection.broken:
             raise Lost(text) from None
+        if state == FENCED:
+            close(connection)
+            raise Fenced(text) from None
         if state == NOT_ABSENT:
             raise NotAbsent(text) from None
         if state in _RETRIED:

@@ -4,6 +4,10 @@ Each commit sets the row to the version of its group. When the connection is los
 `connect_again` adds one to the row's epoch, so that this commit cannot come to pass any more if it has not
 by then, and reads the version: it says whether the commit came to pass.
 
+A new engine removes the rows of engines that have not committed for a day. An engine whose row is gone can
+commit nothing, whatever is on its way, and gets a new row. The new row says nothing of a commit that was cut
+before: this takes seconds to be found out, but the machine of the engine may have stood still meanwhile.
+
 Refuses to know: members, caches.
 """
 
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from psycopg.pq import TransactionStatus
 
@@ -30,6 +34,10 @@ from hashrange.storage.postgres.groups import (
 )
 
 _log = logging.getLogger(__name__)
+
+
+ABSENT_AFTER: Final = "1 day"
+"""An engine that has committed nothing for so long, by PostgreSQL's clock, is taken for ended."""
 
 
 class Changed(Exception):
@@ -84,32 +92,43 @@ class Writer:
         self._groups += 1
         return version_of(self._server, self._groups)
 
-    def connect_again(self) -> int:
+    def connect_again(self) -> int | None:
         """Connect, and fence all that is still on its way; returns the version of the last group that was
-        committed. Raises Lost, Refused."""
+        committed, None if nobody knows it any more. Raises Lost, Refused."""
         self.close()
         connection = connect(self._url, name=self._name)
-        schema = self._statements.schema
         try:
+            known = self._take_row(connection)
+        except BaseException:
+            close(connection)
+            raise
+        self.connections_made += 1
+        self._connection = connection
+        return known
+
+    def _take_row(self, connection: Connection) -> int | None:
+        schema = self._statements.schema
+        if self._server:
             rows = call(
                 connection,
                 f"UPDATE {schema}.server SET epoch = epoch + 1, seen = now() WHERE id = %s "
                 "RETURNING epoch, last_group",
                 (self._server,),
             )
-            if not rows:
-                rows = call(
-                    connection,
-                    f"INSERT INTO {schema}.server DEFAULT VALUES RETURNING epoch, last_group, id",
-                )
-                self._server = rows[0][2]
-        except BaseException:
-            close(connection)
-            raise
-        self._epoch = rows[0][0]
-        self.connections_made += 1
-        self._connection = connection
-        return int(rows[0][1])
+            if rows:
+                self._epoch = rows[0][0]
+                return int(rows[0][1])
+        # A row that a commit under way has locked is not that of an engine that has ended.
+        call(
+            connection,
+            f"DELETE FROM {schema}.server WHERE id = ANY(ARRAY(SELECT id FROM {schema}.server "
+            "WHERE seen < now() - %s::interval FOR UPDATE SKIP LOCKED))",
+            (ABSENT_AFTER,),
+        )
+        [(self._epoch, self._server)] = call(
+            connection, f"INSERT INTO {schema}.server DEFAULT VALUES RETURNING epoch, id"
+        )
+        return None
 
     def commit(self, group: Group, fault: CommitFault | None) -> None:
         """Commit a group. Raises Changed, Retry, Refused, Undone (nothing was written), Lost (it was not
