@@ -19,6 +19,7 @@ import pytest
 
 pytest.register_assert_rewrite("hashrange.storage.contract")
 
+import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
@@ -64,6 +65,16 @@ def postgres_url() -> str:
     if not postgres.installed():
         pytest.skip("PostgreSQL is not installed")
     return postgres.shared().url
+
+
+@pytest.fixture(scope="session")
+def pooler(postgres_url: str) -> Iterator[pgbouncer.Pooler]:
+    """A PgBouncer in front of the PostgreSQL of `postgres_url`."""
+    if not pgbouncer.installed():
+        pytest.skip("PgBouncer is not installed")
+    pooler = pgbouncer.Pooler(postgres.shared())
+    yield pooler
+    pooler.remove()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -43,7 +43,7 @@ def _program(name: str) -> str:
     return str(_BINARIES[-1].with_name(name)) if _BINARIES else name
 
 
-def _owner() -> dict[str, Any]:
+def owner() -> dict[str, Any]:
     """As whom PostgreSQL's programs run, for `subprocess`."""
     if os.geteuid():
         return {}
@@ -61,7 +61,7 @@ class Cluster:
     def make(self) -> None:
         self.directory.mkdir(exist_ok=True)
         if not os.geteuid():
-            os.chown(self.directory, _owner()["user"], _owner()["group"])
+            os.chown(self.directory, owner()["user"], owner()["group"])
         self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "--no-sync")
 
     def start(self, **settings: str) -> None:
@@ -79,9 +79,9 @@ class Cluster:
 
     def standby(self) -> Cluster:
         """A cluster that follows this one, and runs."""
-        other = Cluster(_new_directory())
+        other = Cluster(new_directory())
         if not os.geteuid():
-            os.chown(other.directory, _owner()["user"], _owner()["group"])
+            os.chown(other.directory, owner()["user"], owner()["group"])
         source = ["-h", str(self.directory), "-U", "postgres", "--checkpoint=fast"]
         other._run("pg_basebackup", *source, "-D", "data", "-R", "-X", "stream", "--no-sync")
         other.start()
@@ -107,7 +107,7 @@ class Cluster:
                 stderr=output,
                 stdin=subprocess.DEVNULL,
                 check=False,
-                **_owner(),
+                **owner(),
             )
         if done.returncode:
             text = (self.directory / f"{program}.out").read_text()
@@ -117,13 +117,14 @@ class Cluster:
 
 def new_cluster() -> Cluster:
     """A cluster of its own, which runs, for a test that kills it; to be given to `remove`."""
-    cluster = Cluster(_new_directory())
+    cluster = Cluster(new_directory())
     cluster.make()
     cluster.start()
     return cluster
 
 
-def _new_directory() -> Path:
+def new_directory() -> Path:
+    """A directory that other users may enter."""
     # Short, because the path of a socket may have 107 bytes; and not in pytest's directory, which is closed
     # to other users.
     directory = Path(tempfile.mkdtemp(prefix="hashrange-pg-"))
@@ -141,7 +142,7 @@ def remove(cluster: Cluster) -> None:
 def begin_run() -> None:
     """Choose the directory of the cluster that this process and those that it starts share."""
     if DIRECTORY not in os.environ and installed():
-        os.environ[DIRECTORY] = str(_new_directory())
+        os.environ[DIRECTORY] = str(new_directory())
 
 
 def end_run() -> None:

@@ -38,6 +38,9 @@ def main() -> int:
         "--postgres", type=int, metavar="SERVERS", help="so many servers over one PostgreSQL, hurt as well"
     )
     parser.add_argument(
+        "--pgbouncer", action="store_true", help="with --postgres: through PgBouncer, which is killed as well"
+    )
+    parser.add_argument(
         "--histories",
         type=Path,
         default=Path(tempfile.gettempdir()),
@@ -54,7 +57,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="hashrange-consistency-") as directory:
             deployment: Deployment = Embedded(Path(directory) / "data")
             if options.postgres:
-                deployment = OnPostgres(options.postgres)
+                deployment = OnPostgres(options.postgres, pooled=options.pgbouncer)
             elif options.endpoint:
                 deployment = Running(options.endpoint.split(","))
             played = rounds.play(

@@ -9,46 +9,72 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+import pgbouncer
 import postgres
 from serving import Server, serving
 
 
-class OnPostgres:
-    """Any number of servers over one database."""
+class Servers:
+    """Servers over the PostgreSQL at `url`."""
 
-    def __init__(self, servers: int) -> None:
-        self._count = servers
-        self._cluster: postgres.Cluster | None = None
+    def __init__(self, count: int, url: str) -> None:
+        self._options = ("--postgres", url, "--admin-port", "0")
         self._servers: list[Server] = []
         self._stacks: list[ExitStack] = []
-
-    def start(self) -> Sequence[str]:
-        self._cluster = postgres.new_cluster()
-        for _ in range(self._count):
+        for _ in range(count):
             stack = ExitStack()
             self._stacks.append(stack)
-            self._servers.append(stack.enter_context(serving(*self._options())))
-        return [server.endpoint for server in self._servers]
+            self._servers.append(stack.enter_context(serving(*self._options)))
+        self.endpoints = [server.endpoint for server in self._servers]
 
-    def _options(self) -> Sequence[str]:
-        assert self._cluster is not None, "the servers were not started"
-        return ("--postgres", self._cluster.url, "--admin-port", "0")
-
-    def faults(self) -> Mapping[str, Callable[[], None]]:
-        assert self._cluster is not None, "the servers were not started"
-        kills = {f"kill server {number}": partial(self._kill, number) for number in range(self._count)}
-        return {
-            **kills,
-            "kill the database": self._cluster.restart_after_crash,
-            "cut the connections": self._cut_connections,
-        }
+    def faults(self) -> dict[str, Callable[[], None]]:
+        return {f"kill server {number}": partial(self._kill, number) for number in range(len(self._servers))}
 
     def _kill(self, number: int) -> None:
         server, stack = self._servers[number], self._stacks[number]
         server.kill()
         stack.close()
         port = urlsplit(server.endpoint).port
-        self._servers[number] = stack.enter_context(serving(*self._options(), "--port", str(port)))
+        self._servers[number] = stack.enter_context(serving(*self._options, "--port", str(port)))
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for one in self._stacks:
+                stack.callback(one.close)
+
+
+class OnPostgres:
+    """Any number of servers over one database; `pooled`: through PgBouncer."""
+
+    def __init__(self, servers: int, *, pooled: bool = False) -> None:
+        self._count = servers
+        self._pooled = pooled
+        self._stack = ExitStack()
+        self._cluster: postgres.Cluster | None = None
+        self._pooler: pgbouncer.Pooler | None = None
+        self._servers: Servers | None = None
+
+    def start(self) -> Sequence[str]:
+        cluster = self._cluster = postgres.new_cluster()
+        self._stack.callback(postgres.remove, cluster)
+        url = cluster.url
+        if self._pooled:
+            self._pooler = pgbouncer.Pooler(cluster)
+            self._stack.callback(self._pooler.remove)
+            url = self._pooler.url
+        self._servers = Servers(self._count, url)
+        self._stack.callback(self._servers.close)
+        return self._servers.endpoints
+
+    def faults(self) -> Mapping[str, Callable[[], None]]:
+        assert self._cluster is not None, "the servers were not started"
+        assert self._servers is not None, "the servers were not started"
+        faults = self._servers.faults()
+        faults["kill the database"] = self._cluster.restart_after_crash
+        faults["cut the connections"] = self._cut_connections
+        if self._pooler is not None:
+            faults["kill PgBouncer"] = self._pooler.kill
+        return faults
 
     def _cut_connections(self) -> None:
         """Cut those of all servers, as an administrator does."""
@@ -60,8 +86,4 @@ class OnPostgres:
             )
 
     def close(self) -> None:
-        with ExitStack() as stack:
-            if self._cluster is not None:
-                stack.callback(postgres.remove, self._cluster)
-            for one in self._stacks:
-                stack.callback(one.close)
+        self._stack.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import pgbouncer
 import postgres
 from consistency import rounds
 from consistency.deployments import Embedded
@@ -21,11 +22,14 @@ def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path
     assert played.faults == ["kill server 0"] * 2
 
 
-def test_servers_over_one_postgres_give_sound_histories() -> None:
+@pytest.mark.parametrize("pooled", [False, True], ids=["directly", "through PgBouncer"])
+def test_servers_over_one_postgres_give_sound_histories(pooled: bool) -> None:
     """Servers and the database are killed, and their connections cut."""
     if not postgres.installed():
         pytest.skip("PostgreSQL is not installed")
-    deployment = OnPostgres(2)
+    if pooled and not pgbouncer.installed():
+        pytest.skip("PgBouncer is not installed")
+    deployment = OnPostgres(2, pooled=pooled)
     played = rounds.play(deployment, 5, faults=3, seconds=0.8)
     assert [str(anomaly) for anomaly in played.anomalies] == []
     assert played.history.counts()["ok"] > 20

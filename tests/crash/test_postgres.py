@@ -15,7 +15,7 @@ import pytest
 import postgres
 from hashrange.storage.api import CommitError, CommitFailed, StorageError, Totals
 from hashrange.storage.contract.commits import writable
-from hashrange.storage.contract.records import P, get, put
+from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.postgres import PostgresEngine, commits
 from list_append import SPACE, Run
 
@@ -124,6 +124,43 @@ def test_a_standby_is_refused(cluster: postgres.Cluster, standby: postgres.Clust
         PostgresEngine(standby.url, schema=schema)
 
 
+def test_of_a_standby_and_its_primary_the_primary_is_read(
+    cluster: postgres.Cluster, standby: postgres.Cluster
+) -> None:
+    both = f"host={standby.directory},{cluster.directory} user=postgres dbname=postgres"
+    engine = PostgresEngine(both, schema=postgres.new_schema())
+    with psycopg.connect(standby.url, autocommit=True) as connection:
+        connection.execute("SELECT pg_wal_replay_pause()")
+    put(engine, 7, P, b"a", b"new")
+    assert get(engine, 7, P, b"a") == b"new"
+    assert str(cluster.directory) in engine.connected_to
+    engine.close()
+
+
+def test_a_primary_that_became_a_standby_is_not_read(
+    cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its records are out of date, and it may be reached by a connection that was made before, as through
+    PgBouncer."""
+    caplog.set_level(logging.CRITICAL)
+    engine = PostgresEngine(cluster.url + " target_session_attrs=any", schema=postgres.new_schema())
+    put(engine, 7, P, b"a", b"old")
+    cluster.stop()
+    (cluster.directory / "data" / "standby.signal").touch()
+    cluster.start()
+    for read in (lambda: get(engine, 7, P, b"a"), lambda: rows(engine, 7)):
+        with pytest.raises(StorageError, match="standby"):
+            read()
+    with pytest.raises(CommitError, match="standby"):
+        put(engine, 7, P, b"a", b"new")
+    assert "standby" in (engine.refusing() or "")
+    (cluster.directory / "data" / "standby.signal").unlink()
+    cluster.restart_after_crash()
+    writable(engine)
+    assert get(engine, 7, P, b"a") == b"old"
+    engine.close()
+
+
 def test_histories_over_a_failover(
     cluster: postgres.Cluster, standby: postgres.Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -131,7 +168,6 @@ def test_histories_over_a_failover(
     caplog.set_level(logging.CRITICAL)
     schema = postgres.new_schema()
     both = f"host={cluster.directory},{standby.directory} user=postgres dbname=postgres"
-    both += " target_session_attrs=read-write"
     engines = [PostgresEngine(both, schema=schema) for _ in range(2)]
     run = Run(engines, lists=6, seed=1, transactions=1_000_000)
 
@@ -144,6 +180,8 @@ def test_histories_over_a_failover(
     run.run(threads_per_engine=3, meanwhile=meanwhile)
     final = run.final(engines[0])
     assert run.anomalies() == []
+    for engine in engines:
+        assert str(standby.directory) in engine.connected_to
     values = sum(map(len, final.values()))
     assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
     for engine in engines:

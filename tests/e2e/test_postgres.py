@@ -34,11 +34,12 @@ def schema() -> str:
     return postgres.new_schema()
 
 
-@pytest.fixture
-def servers(postgres_url: str, schema: str) -> Iterator[list[Server]]:
+@pytest.fixture(params=["directly", "through PgBouncer"])
+def servers(request: pytest.FixtureRequest, postgres_url: str, schema: str) -> Iterator[list[Server]]:
     """Two servers that share a store."""
+    url = postgres_url if request.param == "directly" else request.getfixturevalue("pooler").url
     with ExitStack() as stack:
-        yield [stack.enter_context(serving(*options(postgres_url, schema))) for _ in range(2)]
+        yield [stack.enter_context(serving(*options(url, schema))) for _ in range(2)]
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from hashrange.storage.postgres import PostgresEngine
         "embedded with reruns",
         "postgresql",
         "postgresql in small batches",
+        "postgresql through PgBouncer",
     ],
 )
 def test_contract(engine: str, check: contract.Check, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -35,7 +36,8 @@ def test_contract(engine: str, check: contract.Check, tmp_path: Path, request: p
         if engine.startswith("memory"):
             inner: Any = MemoryEngine()
         elif engine.startswith("postgresql"):
-            url = request.getfixturevalue("postgres_url")
+            pooled = engine.endswith("PgBouncer")
+            url = request.getfixturevalue("pooler").url if pooled else request.getfixturevalue("postgres_url")
             inner = PostgresEngine(url, schema=postgres.new_schema(), batch_bodies_max=batch_bodies_max)
         else:
             inner = EmbeddedEngine(tmp_path / name, batch_bodies_max=batch_bodies_max)

@@ -30,6 +30,8 @@ _PARAMETERS: Final[dict[str, Any]] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,  # milliseconds
+    # Of several hosts, the primary. A standby is refused even as the only one: its records are out of date.
+    "target_session_attrs": "read-write",
 }
 _BIGINT, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 20, 17, 1001, 1016, 1231
 
@@ -42,6 +44,10 @@ NOT_ABSENT: Final = "HR001"
 FENCED: Final = "HR002"
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, a lock not had in time
 _READ_ONLY: Final = "25006"
+_READ_ONLY_TEXT: Final = (
+    "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
+    "set default_transaction_read_only to off"
+)
 # The server ends the connection, or the connection was lost: whether a commit came to pass is not known.
 _ENDS: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01"})
 
@@ -126,10 +132,18 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
             **{**_PARAMETERS, "application_name": name, **conninfo_to_dict(url)},
         )
     except psycopg.Error as error:
-        raise Lost(_hide_password(_text(error))) from None
+        text = _hide_password(_text(error))
+        raise Lost(text + _READ_ONLY_TEXT if "session is read-only" in text else text) from None
     for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
         connection.adapters.register_dumper(array, dumper)
     return connection
+
+
+def place_of(connection: Connection, schema: str) -> str:
+    """Where the store is, without any password."""
+    info = connection.info
+    host = info.host if not info.host.startswith("/") else f"[{info.host}]"
+    return f"postgresql://{info.user}@{host}:{info.port}/{info.dbname} (schema {schema})"
 
 
 def _text(error: psycopg.Error) -> str:
@@ -163,8 +177,7 @@ def translated(connection: Connection) -> Iterator[None]:
         if state in _RETRIED:
             raise Retry(text) from None
         if state == _READ_ONLY:
-            text += "; this PostgreSQL is a standby, or set to read only: connect to the primary"
-            raise Lost(text) from None
+            raise Lost(text + _READ_ONLY_TEXT) from None
         raise Refused(text) from None
 
 

@@ -41,7 +41,6 @@ from hashrange.storage.postgres.bodies import Contended, Missing, NeedsAlone
 from hashrange.storage.postgres.cache import Catalog, Key
 from hashrange.storage.postgres.commits import LOSSES_MAX, Commits
 from hashrange.storage.postgres.connections import (
-    Connection,
     Lost,
     Pool,
     Refused,
@@ -88,7 +87,6 @@ class PostgresEngine:
             raise unreachable(str(error)) from None
         try:
             schemas.prepare(connection, schema)
-            self.connected_to = _place_of(connection, schema)
         finally:
             close(connection)
         statements = Statements(schema)
@@ -130,6 +128,10 @@ class PostgresEngine:
     @commit_fault.setter
     def commit_fault(self, fault: CommitFault | None) -> None:
         self._commits.fault = fault
+
+    @property
+    def connected_to(self) -> str:
+        return self._writer.connected_to
 
     def counts(self) -> dict[str, int]:
         commits, writer = self._commits, self._writer
@@ -416,12 +418,6 @@ class PostgresEngine:
             self._upkeep.close()
             self._pool.close()
             atexit.unregister(self.close)
-
-
-def _place_of(connection: Connection, schema: str) -> str:
-    info = connection.info
-    host = info.host if not info.host.startswith("/") else f"[{info.host}]"
-    return f"postgresql://{info.user}@{host}:{info.port}/{info.dbname} (schema {schema})"
 
 
 def _stopped(error: BaseException) -> Stopped:

@@ -82,6 +82,10 @@ SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SE
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
+    -- A standby's records are out of date: a former primary, behind an address that stayed, is not read.
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
+    END IF;
     RETURN QUERY
     SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s
     UNION ALL
@@ -125,6 +129,9 @@ DECLARE
     left_rows bigint := in_rows;
     left_bytes bigint := in_bytes;
 BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
+    END IF;
     partition := NULL; sort := NULL;
     SELECT s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) INTO version, value FROM store s;
     RETURN NEXT;
@@ -175,6 +182,9 @@ SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SE
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
+    END IF;
     SELECT s.catalog, (
         SELECT array_agg(k.n)
         FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)

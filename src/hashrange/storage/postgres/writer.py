@@ -22,7 +22,16 @@ from psycopg.pq import TransactionStatus
 from hashrange.storage.api import CommitFault, CommitUnknown, Moment
 from hashrange.storage.postgres.bodies import NeedsAlone
 from hashrange.storage.postgres.cache import Catalog, Key
-from hashrange.storage.postgres.connections import Connection, Lost, Trouble, call, call_all, close, connect
+from hashrange.storage.postgres.connections import (
+    Connection,
+    Lost,
+    Trouble,
+    call,
+    call_all,
+    close,
+    connect,
+    place_of,
+)
 from hashrange.storage.postgres.direct import DirectTransaction, Statements, arrays_of
 from hashrange.storage.postgres.fetching import Fetched, fetched_of
 from hashrange.storage.postgres.groups import (
@@ -77,6 +86,7 @@ class Writer:
         self.statements_sent = 0
         self.connections_made = 0
         self.bodies_alone = 0
+        self.connected_to = ""
 
     @property
     def connected(self) -> bool:
@@ -103,6 +113,10 @@ class Writer:
             close(connection)
             raise
         self.connections_made += 1
+        place = place_of(connection, self._statements.schema)
+        if self.connected_to not in ("", place):
+            _log.warning("connected to %s, no longer to %s", place, self.connected_to)
+        self.connected_to = place
         self._connection = connection
         return known
 
