@@ -13,8 +13,9 @@ Thread-safe. Refuses to know which requests it is asked to answer (`client`, `te
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectionClosedError
@@ -78,8 +79,8 @@ class Answer(AWSResponse):
         # (botocore's own __init__ would copy the headers)
         self.url = url
         self.status_code = status
-        self.headers = cast(Any, headers)
-        self.raw = cast(Any, None)
+        self.headers = headers  # type: ignore[assignment]
+        self.raw = None
         self.content_read = Content(content)
 
     @property
@@ -107,13 +108,25 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
         response = _respond(database, request, caller, delays)
     except AnswerLost as error:
         raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
-    told = protocol.response_headers(response)
-    headers = Headers({name.decode("latin-1").lower(): value.decode("latin-1") for name, value in told})
-    headers["content-length"] = str(len(response.body))
-    made = Answer(request.url or "", response.status, headers, response.body)
+    made = Answer(request.url or "", response.status, _headers(response), response.body)
     if delays:
         made.content_read.delay_seconds = sum(delays)
     return made
+
+
+def _headers(response: Response) -> Headers:
+    """As `protocol.response_headers`, in the form of botocore."""
+    body = response.body
+    headers = Headers({
+        "x-amzn-requestid": (response.request_id or protocol.request_id()).decode("latin-1"),
+        "x-amz-crc32": str(zlib.crc32(body)),
+        "content-length": str(len(body)),
+    })  # fmt: skip
+    if response.content_type:
+        headers["content-type"] = response.content_type.decode("latin-1")
+    for name, value in response.headers:
+        headers[name.decode("latin-1")] = value.decode("latin-1")
+    return headers
 
 
 def _respond(
@@ -121,12 +134,10 @@ def _respond(
 ) -> Response:
     """The answer in the form of the wire. If a fault holds it back, the seconds are added to `delays`;
     without a list for them, the thread waits."""
-    # The two headers that say what a request is. Its sender is known, and no other header has a meaning here.
+    # The header that says what a request is. Its sender is known, it is JSON as all requests of a client of
+    # DynamoDB are, and no other header has a meaning here.
     given = request.headers
-    headers = {
-        b"content-type": _bytes(given.get("Content-Type", b"")),
-        b"x-amz-target": _bytes(given.get("X-Amz-Target", b"")),
-    }
+    headers = {b"content-type": protocol.JSON_TYPE, b"x-amz-target": _bytes(given.get("X-Amz-Target", b""))}
     # The JSON protocol's serializer makes text or bytes, never a file.
     body = _bytes(request.body or b"")  # type: ignore[arg-type]
     if database.interest.costs:
