@@ -39,6 +39,11 @@ def installed() -> bool:
     return bool(_BINARIES) or shutil.which("pg_ctl") is not None
 
 
+def binaries() -> Path:
+    """The directory of PostgreSQL's programs."""
+    return _BINARIES[-1].parent if _BINARIES else Path(shutil.which("pg_ctl") or "").parent
+
+
 def _program(name: str) -> str:
     return str(_BINARIES[-1].with_name(name)) if _BINARIES else name
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,14 +21,16 @@ READY_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 
 _ENDPOINT = re.compile(r"https?://[^\s\"',]+?:[1-9]\d*")
+_ADMIN = re.compile(r"\badmin\W+(https?://[^\s\"',]+)")
 
 
 @dataclass(slots=True)
 class Server:
-    """A server that answers. `killed`: the test killed it."""
+    """A server that answers; `admin` is its admin plane, if it has one. `killed`: the test killed it."""
 
     endpoint: str
     process: subprocess.Popen[str]
+    admin: str = ""
     killed: bool = False
 
     def kill(self) -> None:
@@ -35,6 +38,14 @@ class Server:
         self.killed = True
         self.process.kill()
         self.process.wait()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
 
 
 @contextmanager
@@ -52,7 +63,9 @@ def serving(*options: str) -> Iterator[Server]:
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
-        server = Server(_wait_for_endpoint(lines), process)
+        line = _wait_for_endpoint(lines)
+        admin = _ADMIN.search(line)
+        server = Server(_ENDPOINT.findall(line)[0], process, admin[1] if admin else "")
         yield server
         if not server.killed:
             code = process.poll()
@@ -76,12 +89,13 @@ def _read_lines(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
 
 
 def _wait_for_endpoint(lines: queue.SimpleQueue[str | None]) -> str:
+    """The first line with an endpoint."""
     seen = ""
     try:
         while (line := lines.get(timeout=READY_SECONDS_MAX)) is not None:
             seen += line
-            if found := _ENDPOINT.search(line):
-                return found[0]
+            if _ENDPOINT.search(line):
+                return line
     except queue.Empty:
         raise AssertionError(f"the server did not listen within {READY_SECONDS_MAX} s:\n{seen}") from None
     raise AssertionError(f"the server ended before it listened:\n{seen}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from consistency import rounds
 from consistency.deployments import Deployment, Embedded, Running
 from consistency.history import Anomaly, load
+from consistency.on_patroni import OnPatroni
 from consistency.on_postgres import OnPostgres
 
 FAULTS = 3
@@ -41,6 +42,12 @@ def main() -> int:
         "--pgbouncer", action="store_true", help="with --postgres: through PgBouncer, which is killed as well"
     )
     parser.add_argument(
+        "--patroni",
+        type=int,
+        metavar="MEMBERS",
+        help="two servers over a group of so many PostgreSQLs under Patroni, which fails over",
+    )
+    parser.add_argument(
         "--histories",
         type=Path,
         default=Path(tempfile.gettempdir()),
@@ -58,6 +65,8 @@ def main() -> int:
             deployment: Deployment = Embedded(Path(directory) / "data")
             if options.postgres:
                 deployment = OnPostgres(options.postgres, pooled=options.pgbouncer)
+            elif options.patroni:
+                deployment = OnPatroni(options.patroni)
             elif options.endpoint:
                 deployment = Running(options.endpoint.split(","))
             played = rounds.play(

@@ -11,21 +11,26 @@ import psycopg
 
 import pgbouncer
 import postgres
-from serving import Server, serving
+from serving import Server, free_port, serving
 
 
 class Servers:
     """Servers over the PostgreSQL at `url`."""
 
     def __init__(self, count: int, url: str) -> None:
-        self._options = ("--postgres", url, "--admin-port", "0")
+        self._options: list[tuple[str, ...]] = []
         self._servers: list[Server] = []
         self._stacks: list[ExitStack] = []
         for _ in range(count):
             stack = ExitStack()
             self._stacks.append(stack)
-            self._servers.append(stack.enter_context(serving(*self._options)))
+            self._options.append(("--postgres", url, "--admin-port", str(free_port())))
+            self._servers.append(stack.enter_context(serving(*self._options[-1])))
         self.endpoints = [server.endpoint for server in self._servers]
+
+    @property
+    def admin_urls(self) -> list[str]:
+        return [server.admin for server in self._servers]
 
     def faults(self) -> dict[str, Callable[[], None]]:
         return {f"kill server {number}": partial(self._kill, number) for number in range(len(self._servers))}
@@ -35,7 +40,7 @@ class Servers:
         server.kill()
         stack.close()
         port = urlsplit(server.endpoint).port
-        self._servers[number] = stack.enter_context(serving(*self._options, "--port", str(port)))
+        self._servers[number] = stack.enter_context(serving(*self._options[number], "--port", str(port)))
 
     def close(self) -> None:
         with ExitStack() as stack:

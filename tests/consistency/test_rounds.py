@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import orjson
 import pytest
 
+import patroni
 import pgbouncer
 import postgres
 from consistency import rounds
 from consistency.deployments import Embedded
 from consistency.history import History, load
+from consistency.on_patroni import OnPatroni
 from consistency.on_postgres import OnPostgres
 
 
@@ -34,6 +39,40 @@ def test_servers_over_one_postgres_give_sound_histories(pooled: bool) -> None:
     assert [str(anomaly) for anomaly in played.anomalies] == []
     assert played.history.counts()["ok"] > 20
     assert len(played.faults) == 3
+
+
+class LosesItsPrimary(OnPatroni):
+    """Of what can happen to a group, what is worst: so a round tests it for sure."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.connected_to: list[str] = []
+
+    def faults(self) -> Mapping[str, Callable[[], None]]:
+        return {"lose the primary": super().faults()["lose the primary"]}
+
+    def close(self) -> None:
+        try:
+            if self.servers is not None and self.group is not None:
+                for url in self.servers.admin_urls:
+                    health = urllib.request.urlopen(f"{url}/health").read()
+                    self.connected_to.append(orjson.loads(health)["connected_to"])
+                self.primary = f"127.0.0.1:{self.group.primary().port}/"
+        finally:
+            super().close()
+
+
+def test_servers_over_a_group_find_its_new_primary() -> None:
+    """The primary's machine dies, and Patroni makes its synchronous standby the primary: nothing that was
+    acknowledged is lost."""
+    if not patroni.installed():
+        pytest.skip("Patroni, etcd or PostgreSQL is not installed")
+    deployment = LosesItsPrimary()
+    played = rounds.play(deployment, 6, faults=1, seconds=1)
+    assert [str(anomaly) for anomaly in played.anomalies] == []
+    assert played.history.counts()["ok"] > 20
+    assert all(deployment.primary in place for place in deployment.connected_to)
+    assert len(deployment.connected_to) == 2
 
 
 def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:
