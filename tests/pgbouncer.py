@@ -50,9 +50,7 @@ logfile = {self.directory}/log
 server_login_retry = 0.1
 """
         )
-        owner = postgres.owner()
-        if owner:
-            os.chown(self.directory, owner["user"], owner["group"])
+        postgres.own(self.directory)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

@@ -137,6 +137,12 @@ def new_directory() -> Path:
     return directory
 
 
+def own(directory: Path) -> None:
+    """Give a directory to the user as whom PostgreSQL runs."""
+    if owner():
+        os.chown(directory, owner()["user"], owner()["group"])
+
+
 def remove(cluster: Cluster) -> None:
     """Stop a cluster, and remove its directory."""
     if cluster.is_running():

@@ -23,6 +23,14 @@ STOP_SECONDS_MAX = 30.0
 _ENDPOINT = re.compile(r"https?://[^\s\"',]+?:[1-9]\d*")
 _ADMIN = re.compile(r"\badmin\W+(https?://[^\s\"',]+)")
 
+# `hashrange` on a machine whose clock is wrong. The package asks for the time by `time.time` only.
+_SKEWED = """
+import runpy, sys, time
+real, ahead_seconds = time.time, int(sys.argv.pop(1))
+time.time = lambda: real() + ahead_seconds
+runpy.run_module("hashrange", run_name="__main__", alter_sys=True)
+"""
+
 
 @dataclass(slots=True)
 class Server:
@@ -49,14 +57,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[Server]:
+def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
     """Run `hashrange serve OPTIONS` until the block ends, then stop it by SIGTERM.
+
+    `ahead_seconds`: how far the clock that the server takes for its machine's is ahead of the real one.
 
     The server chooses its port unless the options say otherwise; the first line that it prints with an
     endpoint says that it listens. A server that does not stop cleanly, or ends by itself, fails the test.
     """
     port = () if "--port" in options else ("--port", "0")
-    command = [sys.executable, "-m", "hashrange", "serve", *port, *options]
+    program = ["-c", _SKEWED, str(ahead_seconds)] if ahead_seconds else ["-m", "hashrange"]
+    command = [sys.executable, *program, "serve", *port, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()

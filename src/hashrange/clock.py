@@ -9,8 +9,10 @@ A clock only tells the time. `Database.sweep` does the work that is due. After m
 
 from __future__ import annotations
 
+import math
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol
 
@@ -25,7 +27,7 @@ shows that the clock was set back."""
 
 
 class Clock(Protocol):
-    """Tells the time. Implementations: `SystemClock`, `ManualClock`, `VirtualClock`."""
+    """Tells the time. Implementations: `SystemClock`, `StoreClock`, `ManualClock`, `VirtualClock`."""
 
     def now(self) -> float:
         """Seconds since the Unix epoch, with fraction."""
@@ -39,6 +41,41 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+
+class StoreClock:
+    """The clock of the program that keeps the records, so that all servers over one store agree on the time,
+    whatever their machines' clocks show.
+
+    `ask` asks that program for its time. Between two times that `measure` is called, this clock runs on by
+    the machine's steady clock, which nobody sets.
+    """
+
+    __slots__ = ("_ahead", "_ask", "_measured", "_steady")
+
+    def __init__(self, ask: Callable[[], float], steady: Callable[[], float] = time.monotonic) -> None:
+        """Raises what `ask` raises."""
+        self._ask = ask
+        self._steady = steady
+        self._ahead = self._measured = -math.inf
+        self.measure()
+
+    def now(self) -> float:
+        return self._steady() + self._ahead
+
+    def measure(self, pause_seconds: float = 0.0) -> None:
+        """Compare this clock with the store's, unless it was done in the last `pause_seconds`. Raises what
+        `ask` raises; then the clock runs on as it did."""
+        before = self._steady()
+        if before - self._measured < pause_seconds:
+            return
+        there = self._ask()
+        after = self._steady()
+        self._measured = after
+        # The store read its clock at some moment in between. What agrees with that is left as it is, so that
+        # this clock does not go back and forth.
+        if not there - after <= self._ahead <= there - before:
+            self._ahead = there - (before + after) / 2
 
 
 class ManualClock:

@@ -59,6 +59,7 @@ from hashrange.storage.api import (
     StorageError,
     StoreClosed,
     Unsupported,
+    clock_of,
 )
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.sharing import sharing_of
@@ -109,6 +110,7 @@ class Database:
     boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
     `charge` is called with what each request consumed, when its outcome is known, on the thread that delivers
     the outcome; a refused request may have consumed something as well. While it is None, no bills are made.
+    Without `clock`, the time is that of the program that keeps the records, or else the machine's.
     """
 
     def __init__(
@@ -116,11 +118,11 @@ class Database:
         engine: Engine,
         *,
         settings: Settings = Settings(),  # noqa: B008 (immutable)
-        clock: Clock = SystemClock(),  # noqa: B008 (stateless)
+        clock: Clock | None = None,
     ) -> None:
         self.engine = engine
         self.settings = settings
-        self.clock = clock
+        self.clock = clock if clock is not None else clock_of(engine)
         self.background = Background(sharing=sharing_of(engine, _new_id()))
         self.imports = Importer(engine, settings)
         self.exports = Exporter(engine, settings, export_filter)

@@ -42,6 +42,9 @@ def main() -> int:
         "--pgbouncer", action="store_true", help="with --postgres: through PgBouncer, which is killed as well"
     )
     parser.add_argument(
+        "--skew-seconds", type=int, default=0, help="with --postgres: how wrong the servers' clocks are"
+    )
+    parser.add_argument(
         "--patroni",
         type=int,
         metavar="MEMBERS",
@@ -64,7 +67,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="hashrange-consistency-") as directory:
             deployment: Deployment = Embedded(Path(directory) / "data")
             if options.postgres:
-                deployment = OnPostgres(options.postgres, pooled=options.pgbouncer)
+                deployment = OnPostgres(
+                    options.postgres, pooled=options.pgbouncer, skew_seconds=options.skew_seconds
+                )
             elif options.patroni:
                 deployment = OnPatroni(options.patroni)
             elif options.endpoint:

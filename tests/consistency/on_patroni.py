@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
-import patroni
+from consistency import patroni
 from consistency.on_postgres import Servers
 
 

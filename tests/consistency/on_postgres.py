@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -15,17 +15,19 @@ from serving import Server, free_port, serving
 
 
 class Servers:
-    """Servers over the PostgreSQL at `url`."""
+    """Servers over the PostgreSQL at `url`. The clocks of their machines are wrong by `skew_seconds`: that of
+    the first one is behind, that of the second one ahead, and so on."""
 
-    def __init__(self, count: int, url: str) -> None:
+    def __init__(self, count: int, url: str, *, skew_seconds: int = 0) -> None:
+        self._ahead_seconds = [skew_seconds if number % 2 else -skew_seconds for number in range(count)]
         self._options: list[tuple[str, ...]] = []
         self._servers: list[Server] = []
         self._stacks: list[ExitStack] = []
-        for _ in range(count):
+        for number in range(count):
             stack = ExitStack()
             self._stacks.append(stack)
             self._options.append(("--postgres", url, "--admin-port", str(free_port())))
-            self._servers.append(stack.enter_context(serving(*self._options[-1])))
+            self._servers.append(stack.enter_context(self._serve(number)))
         self.endpoints = [server.endpoint for server in self._servers]
 
     @property
@@ -40,7 +42,10 @@ class Servers:
         server.kill()
         stack.close()
         port = urlsplit(server.endpoint).port
-        self._servers[number] = stack.enter_context(serving(*self._options[number], "--port", str(port)))
+        self._servers[number] = stack.enter_context(self._serve(number, "--port", str(port)))
+
+    def _serve(self, number: int, *more: str) -> AbstractContextManager[Server]:
+        return serving(*self._options[number], *more, ahead_seconds=self._ahead_seconds[number])
 
     def close(self) -> None:
         with ExitStack() as stack:
@@ -49,10 +54,12 @@ class Servers:
 
 
 class OnPostgres:
-    """Any number of servers over one database; `pooled`: through PgBouncer."""
+    """Any number of servers over one database; `pooled`: through PgBouncer; `skew_seconds`: with clocks that
+    are wrong by so much."""
 
-    def __init__(self, servers: int, *, pooled: bool = False) -> None:
+    def __init__(self, servers: int, *, pooled: bool = False, skew_seconds: int = 0) -> None:
         self._count = servers
+        self._skew_seconds = skew_seconds
         self._pooled = pooled
         self._stack = ExitStack()
         self._cluster: postgres.Cluster | None = None
@@ -67,7 +74,7 @@ class OnPostgres:
             self._pooler = pgbouncer.Pooler(cluster)
             self._stack.callback(self._pooler.remove)
             url = self._pooler.url
-        self._servers = Servers(self._count, url)
+        self._servers = Servers(self._count, url, skew_seconds=self._skew_seconds)
         self._stack.callback(self._servers.close)
         return self._servers.endpoints
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-import patroni
 import pgbouncer
 import postgres
-from consistency import rounds
+from consistency import patroni, rounds
 from consistency.deployments import Embedded
 from consistency.history import History, load
 from consistency.on_patroni import OnPatroni
@@ -27,14 +26,15 @@ def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path
     assert played.faults == ["kill server 0"] * 2
 
 
-@pytest.mark.parametrize("pooled", [False, True], ids=["directly", "through PgBouncer"])
-def test_servers_over_one_postgres_give_sound_histories(pooled: bool) -> None:
+@pytest.mark.parametrize("way", ["directly", "through PgBouncer", "with wrong clocks"])
+def test_servers_over_one_postgres_give_sound_histories(way: str) -> None:
     """Servers and the database are killed, and their connections cut."""
     if not postgres.installed():
         pytest.skip("PostgreSQL is not installed")
+    pooled, skewed = "PgBouncer" in way, "clocks" in way
     if pooled and not pgbouncer.installed():
         pytest.skip("PgBouncer is not installed")
-    deployment = OnPostgres(2, pooled=pooled)
+    deployment = OnPostgres(2, pooled=pooled, skew_seconds=300 if skewed else 0)
     played = rounds.play(deployment, 5, faults=3, seconds=0.8)
     assert [str(anomaly) for anomaly in played.anomalies] == []
     assert played.history.counts()["ok"] > 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -93,6 +94,49 @@ def test_two_servers_are_one_database(clients: list[DynamoDBClient]) -> None:
     other.delete_table(TableName="counters")
     with pytest.raises(one.exceptions.ResourceNotFoundException):
         one.get_item(TableName="counters", Key={"pk": {"S": "hot"}})
+
+
+def test_servers_whose_clocks_are_wrong_agree_on_the_time(postgres_url: str, schema: str) -> None:
+    """One machine's clock is ten minutes behind, the other's as much ahead. They go by PostgreSQL's clock."""
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(serving(*options(postgres_url, schema), ahead_seconds=seconds))
+            for seconds in (-600, 600)
+        ]
+        clocks = [
+            orjson.loads(urllib.request.urlopen(f"{server.admin}/clock").read())["epoch_seconds"]
+            for server in servers
+        ]
+        now = time.time()
+        assert all(abs(clock - now) < 60 for clock in clocks)
+        one, other = (boto3.client("dynamodb", **connection(server.endpoint)) for server in servers)
+        streams = boto3.client("dynamodbstreams", **connection(servers[0].endpoint))
+        for client in (one, other, streams):
+            stack.callback(client.close)
+        create(one, "events", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"})
+        # Each of them writes: a shard whose newest record lay ahead of a server's clock would be closed.
+        for number in range(6):
+            item = {"pk": {"S": str(number)}}
+            (one, other)[number % 2].put_item(TableName="events", Item=item)
+        arn = one.describe_table(TableName="events")["Table"]["LatestStreamArn"]
+        [shard] = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        records = streams.get_records(ShardIterator=iterator)["Records"]
+        assert [record["dynamodb"]["Keys"]["pk"]["S"] for record in records] == list("012345")
+        # A token counts at every server.
+        add: Any = {
+            "Update": {
+                "TableName": "events",
+                "Key": {"pk": {"S": "sum"}},
+                "UpdateExpression": "ADD n :one",
+                "ExpressionAttributeValues": {":one": {"N": "1"}},
+            }
+        }
+        for client in (one, other, one):
+            client.transact_write_items(TransactItems=[add], ClientRequestToken="once")
+        assert other.get_item(TableName="events", Key={"pk": {"S": "sum"}})["Item"]["n"] == {"N": "1"}
 
 
 def test_a_server_says_where_its_data_is(postgres_url: str, schema: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hashrange.clock import (
     MOMENT_MAX,
     ManualClock,
+    StoreClock,
     SystemClock,
     VirtualClock,
     parse_duration,
@@ -25,6 +26,48 @@ DAY = 86_400.0
 def test_the_system_clock_goes_on() -> None:
     clock = SystemClock()
     assert 1_700_000_000 < clock.now() <= clock.now()
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6), st.floats(0, 5), st.floats(0, 5), st.floats(-1e6, 1e6)),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_a_stores_clock_is_as_right_as_its_measure(turns: list[tuple[float, float, float, float]]) -> None:
+    """A turn: so long after the one before the store is asked, the question takes so long, the answer so
+    long, and the store's clock is so far ahead."""
+    steady = ManualClock(0.0)
+    asked, answered, ahead = 0.0, 0.0, 0.0
+
+    def ask() -> float:
+        steady.advance(asked)
+        there = steady.now() + ahead
+        steady.advance(answered)
+        return there
+
+    clock = StoreClock(ask, steady.now)
+    for pause, asked, answered, ahead in turns:
+        steady.advance(pause)
+        clock.measure()
+        error = clock.now() - (steady.now() + ahead)
+        assert abs(error) <= asked + answered + 1e-6
+        shown = clock.now()
+        clock.measure()  # nothing has changed: it does not go back and forth
+        assert clock.now() - shown == pytest.approx(asked + answered)
+        steady.advance(5.0)
+        clock.measure(pause_seconds=6.0)  # it was done a moment ago
+        assert clock.now() - shown == pytest.approx(asked + answered + 5.0)
+
+
+def test_a_stores_clock_runs_on_while_the_store_is_away() -> None:
+    steady, there = ManualClock(100.0), [5_000.0]
+    clock = StoreClock(lambda: there.pop(), steady.now)
+    steady.advance(7)
+    with pytest.raises(IndexError):
+        clock.measure()
+    assert clock.now() == 5_007.0
 
 
 def test_a_virtual_clock_runs_as_the_real_one() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from threading import Barrier, Thread
 from typing import Any
 
+import orjson
 import psycopg
 import pytest
 
 import postgres
+from hashrange.database import Database
 from hashrange.storage.api import (
     CommitFailed,
     CommitUnknown,
@@ -20,12 +23,11 @@ from hashrange.storage.api import (
     StorageError,
     Totals,
     Transaction,
-    UnknownFormat,
 )
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
-from hashrange.storage.postgres import PostgresEngine, connections, schema, writer
+from hashrange.storage.postgres import PostgresEngine, connections, writer
 from list_append import SPACE, Run
 
 
@@ -525,73 +527,31 @@ def test_no_password_is_shown(url: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_a_wrong_name_of_a_schema_is_refused(postgres_url: str) -> None:
-    for wrong in ("", "Upper", "a-b", "a; DROP TABLE x", "1a", "x" * 60):
-        with pytest.raises(StorageError, match="cannot be the name of the schema"):
-            PostgresEngine(postgres_url, schema=wrong)
-
-
-def test_a_strangers_schema_is_left_alone(postgres_url: str, name: str) -> None:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-        connection.execute(f"CREATE TABLE {name}.store (program text, kept integer)")
-        with pytest.raises(UnknownFormat, match="something else"):
-            PostgresEngine(postgres_url, schema=name)
-        tables = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (name,)
-        ).fetchall()
-    assert tables == [("store",)]
-
-
-def test_a_newer_store_is_refused_and_an_older_one_migrated(
-    open_engine: Opener, postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+def test_items_expire_by_the_clock_of_postgres(
+    open_engine: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(open_engine(), 7, P, b"a", b"kept")
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT + 1}")
-        with pytest.raises(UnknownFormat, match="newer Hashrange"):
-            open_engine()
-        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT}")
-    monkeypatch.setattr(schema, "FORMAT", schema.FORMAT + 1)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.FORMAT - 1, "CREATE TABLE {schema}.more (n integer);")
-    assert get(open_engine(), 7, P, b"a") == b"kept"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        assert connection.execute(f"SELECT count(*) FROM {name}.more").fetchall() == [(0,)]
+    """The machine's clock is ten minutes ahead, and deletes nothing that is due in five."""
+    now = time.time()
+    monkeypatch.setattr("hashrange.clock.time.time", lambda: now + 600)
+    with Database(open_engine()) as database:
+
+        def run(operation: str, **request: Any) -> Any:
+            return database.execute(operation, {"TableName": "events", **request})
+
+        run(
+            "CreateTable",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        )
+        database.settle()
+        ttl = {"Enabled": True, "AttributeName": "end"}
+        run("UpdateTimeToLive", TimeToLiveSpecification=ttl)
+        for name, end in (("soon", now + 300), ("over", now - 300)):
+            run("PutItem", Item={"pk": {"S": name}, "end": {"N": str(int(end))}})
+        database.settle()
+        assert [item["pk"] for item in decoded(run("Scan"))["Items"]] == [{"S": "soon"}]
 
 
-def test_missing_rights_are_named(postgres_url: str, name: str) -> None:
-    role = f"role_{name}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {role} LOGIN")
-        theirs = postgres_url.replace("user=postgres", f"user={role}")
-        with pytest.raises(StorageError, match=f"CREATE SCHEMA {name} AUTHORIZATION"):
-            PostgresEngine(theirs, schema=name)
-        connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {role}")
-        engine = PostgresEngine(theirs, schema=name)
-        put(engine, 7, P, b"a", b"")
-        engine.close()
-        connection.execute(f"ALTER ROLE {role} SET default_transaction_isolation TO 'serializable'")
-        with pytest.raises(StorageError, match="default_transaction_isolation"):
-            PostgresEngine(theirs, schema=name)
-        connection.execute(f"ALTER ROLE {role} RESET default_transaction_isolation")
-        connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only TO on")
-        with pytest.raises(StorageError, match="read-only"):
-            PostgresEngine(theirs, schema=name)
-
-
-def test_many_engines_make_the_store_at_once(postgres_url: str, name: str) -> None:
-    barrier = Barrier(6)
-    engines: list[PostgresEngine] = []
-
-    def work() -> None:
-        barrier.wait()
-        engines.append(PostgresEngine(postgres_url, schema=name))
-
-    threads = [Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({engine._writer.server for engine in engines}) == 6
-    for engine in engines:
-        engine.close()
+def decoded(answer: Any) -> Any:
+    return orjson.loads(orjson.dumps(answer))

@@ -216,7 +216,8 @@ def test_every_compiled_module() -> None:
 
 def test_no_test_sleeps() -> None:
     # The crash tests let a child write for a random time before they kill it: that is what they test. The
-    # clients of the consistency tests wait before they connect again to a server that was killed.
+    # clients of the consistency tests wait before they connect again to a server that was killed, and these
+    # tests wait for programs of others, such as Patroni.
     tests = [file for file in ALL_FILES if file.name.startswith("tests/")]
     files = [file for file in tests if not file.name.startswith(("tests/crash/", "tests/consistency/"))]
     assert [f"{file.name}: {finding}" for file in files for finding in sleeping(file)] == []

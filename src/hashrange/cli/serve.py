@@ -26,11 +26,11 @@ from hashrange import __version__, compiled, descriptors, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
-from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
+from hashrange.clock import Clock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
-from hashrange.storage.api import Engine, Remote, StorageError
+from hashrange.storage.api import Engine, Remote, StorageError, clock_of
 
 if TYPE_CHECKING:
     from hashrange.faults import Rule
@@ -298,11 +298,11 @@ def command(
         server_settings = _pick(ServerSettings, limits)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    virtual = virtual_clock or virtual_clock_start is not None
-    clock = VirtualClock(virtual_clock_start) if virtual else SystemClock()
     descriptors.raise_limit()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, cache_mib)
+    virtual = virtual_clock or virtual_clock_start is not None
+    clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, _pick(Settings, limits), clock, data_dir)
     with ExitStack() as stack:

@@ -47,6 +47,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from hashrange.clock import Clock, SystemClock
+
 T = TypeVar("T")
 
 PARTITION_BYTES_MAX = 32
@@ -296,9 +298,19 @@ class Remote(Protocol):
         """Where that program is, without any password."""
         ...
 
+    @property
+    def clock(self) -> Clock:
+        """The time as that program tells it. Servers over one store agree on it."""
+        ...
+
     def counts(self) -> dict[str, int]:
         """What the engine did since its start: numbers that only grow, by names as those of metrics."""
         ...
+
+
+def clock_of(engine: Engine) -> Clock:
+    """The clock that a database over this engine follows, unless another one is given to it."""
+    return engine.clock if isinstance(engine, Remote) else SystemClock()
 
 
 class StorageError(Exception):

@@ -19,11 +19,13 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar
 
 from hashrange import pace
+from hashrange.clock import StoreClock
 from hashrange.errors import bare
 from hashrange.storage.api import (
     CommitFailed,
@@ -61,6 +63,8 @@ T = TypeVar("T")
 CACHE_BYTES: Final = 64 * 1024 * 1024
 CONNECTIONS_MAX: Final = 8
 """Connections for reads and upkeep. There is one more that writes."""
+MEASURE_SECONDS: Final = 10.0
+"""How often the clock is compared with that of PostgreSQL."""
 
 
 class PostgresEngine:
@@ -110,6 +114,7 @@ class PostgresEngine:
         )
         self._reads = Reads(self._pool, statements, catalog, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
+        self.clock = StoreClock(self._upkeep.ask_time)
         self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
         self._closing = Lock()
         self._fetching.now(())  # the catalog's version, so that bodies can run
@@ -401,6 +406,8 @@ class PostgresEngine:
     def upkeep(self) -> None:
         if not self._commits.closed:
             self._upkeep.begin()
+            with suppress(StorageError):  # PostgreSQL is away: the clock runs on
+                self.clock.measure(MEASURE_SECONDS)
 
     def close(self) -> None:
         with self._closing:

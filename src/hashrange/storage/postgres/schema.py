@@ -40,16 +40,14 @@ def _schema_key(schema: str) -> int:
 
 def prepare(connection: Connection, schema: str) -> None:
     """Make the store in this schema, or check the one that is there. Raises StorageError, UnknownFormat."""
-    if _NAME.fullmatch(schema) is None:
-        raise StorageError(
-            f"{schema!r} cannot be the name of the schema; take small letters, digits and _, as in my_tables."
-        )
     try:
+        _check_name(connection, schema)
         _check_server(connection)
         with connection.transaction():
             # Another server may just be making it; where it is there, this needs no right to make one.
             call(connection, "SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK + 1, _schema_key(schema)))
             _make_or_check(connection, schema)
+            _check_on_one_node(connection, schema)
     except Lost as error:
         raise unreachable(str(error)) from None
     except Refused as error:
@@ -61,6 +59,15 @@ def prepare(connection: Connection, schema: str) -> None:
                 f'"{connection.info.user}";'
             ) from None
         raise StorageError(f"PostgreSQL refused to make or read the store: {text}") from None
+
+
+def _check_name(connection: Connection, schema: str) -> None:
+    reserved = "SELECT 1 FROM pg_get_keywords() WHERE word = %s AND catcode IN ('R', 'T')"
+    if _NAME.fullmatch(schema) is None or call(connection, reserved, (schema,)):
+        raise StorageError(
+            f"{schema!r} cannot be the name of the schema; take small letters, digits and _, as my_tables, "
+            "and no word of SQL."
+        )
 
 
 def _check_server(connection: Connection) -> None:
@@ -111,6 +118,31 @@ def _make_or_check(connection: Connection, schema: str) -> None:
         run_script(connection, text_of(MIGRATIONS[found], schema))
         found += 1
         call(connection, f"UPDATE {schema}.store SET format = %s", (found,))
+
+
+def _check_on_one_node(connection: Connection, schema: str) -> None:
+    """Raises StorageError if Citus has spread tables of the store over nodes.
+
+    A commit locks rows of many partitions in the order of their addresses, and a read is of one moment.
+    Citus locks no rows of several shards in one statement, and has no snapshot across shards.
+    """
+    [(is_citus,)] = call(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
+    if not is_citus:
+        return
+    tables = call(
+        connection,
+        "SELECT c.relname::text FROM pg_catalog.pg_dist_partition d "
+        "JOIN pg_class c ON c.oid = d.logicalrelid WHERE c.relnamespace = to_regnamespace(%s) ORDER BY 1",
+        (schema,),
+    )
+    if tables:
+        undone = " ".join(f"SELECT undistribute_table('{schema}.{table}');" for (table,) in tables)
+        raise StorageError(
+            f"Citus has spread tables of the schema {schema} over its nodes. Hashrange needs all of them on "
+            "one node, because Citus has neither locks nor snapshots that reach across shards. If the store "
+            f"was made before, run: {undone} If Citus distributes each new schema, set "
+            "citus.enable_schema_based_sharding to off for this user."
+        )
 
 
 def _is_empty(connection: Connection, schema: str) -> bool:

@@ -32,6 +32,15 @@ class Upkeep:
         self._closed = False
         self._done: frozenset[int] = frozenset()
 
+    def ask_time(self) -> float:
+        """What PostgreSQL's clock shows. Raises StorageError."""
+
+        def work(connection: Connection) -> float:
+            [(now,)] = call(connection, "SELECT extract(epoch FROM clock_timestamp())::float8")
+            return float(now)
+
+        return float(self._pool.again(work))
+
     def begin(self) -> None:
         """Begin to delete, if there are spaces to clear and nobody is at it."""
         cleared = self._catalog.state.cleared

@@ -146,7 +146,7 @@ class Group:
 
     def __init__(self, members: int) -> None:
         self._directory = postgres.new_directory()
-        _own(self._directory)
+        postgres.own(self._directory)
         port, peers = free_port(), f"http://{_HOST}:{free_port()}"
         clients = f"http://{_HOST}:{port}"
         _make(self._directory / "etcd")
@@ -268,13 +268,7 @@ class Group:
 
 def _make(directory: Path) -> None:
     directory.mkdir()
-    _own(directory)
-
-
-def _own(directory: Path) -> None:
-    owner = postgres.owner()
-    if owner:
-        os.chown(directory, owner["user"], owner["group"])
+    postgres.own(directory)
 
 
 def _children(pid: int) -> list[int]:

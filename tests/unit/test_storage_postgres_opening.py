@@ -1,0 +1,143 @@
+"""Opening a store in PostgreSQL: making it, and refusing what is not one, or cannot be used."""
+
+from __future__ import annotations
+
+import os
+from threading import Barrier, Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+import postgres
+from hashrange.storage import contract
+from hashrange.storage.api import StorageError, UnknownFormat
+from hashrange.storage.contract.records import P, get, put
+from hashrange.storage.postgres import PostgresEngine, schema
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of the test's schema."""
+    return postgres.new_schema()
+
+
+def test_a_wrong_name_of_a_schema_is_refused(postgres_url: str) -> None:
+    for wrong in ("", "Upper", "a-b", "a; DROP TABLE x", "1a", "x" * 60, "full", "user"):
+        with pytest.raises(StorageError, match="cannot be the name of the schema"):
+            PostgresEngine(postgres_url, schema=wrong)
+
+
+def test_a_strangers_schema_is_left_alone(postgres_url: str, name: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        connection.execute(f"CREATE TABLE {name}.store (program text, kept integer)")
+        with pytest.raises(UnknownFormat, match="something else"):
+            PostgresEngine(postgres_url, schema=name)
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (name,)
+        ).fetchall()
+    assert tables == [("store",)]
+
+
+def test_a_newer_store_is_refused_and_an_older_one_migrated(
+    postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = PostgresEngine(postgres_url, schema=name)
+    put(engine, 7, P, b"a", b"kept")
+    engine.close()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT + 1}")
+        with pytest.raises(UnknownFormat, match="newer Hashrange"):
+            PostgresEngine(postgres_url, schema=name)
+        connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT}")
+    monkeypatch.setattr(schema, "FORMAT", schema.FORMAT + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.FORMAT - 1, "CREATE TABLE {schema}.more (n integer);")
+    engine = PostgresEngine(postgres_url, schema=name)
+    assert get(engine, 7, P, b"a") == b"kept"
+    engine.close()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert connection.execute(f"SELECT count(*) FROM {name}.more").fetchall() == [(0,)]
+
+
+def test_missing_rights_are_named(postgres_url: str, name: str) -> None:
+    role = f"role_{name}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+        theirs = postgres_url.replace("user=postgres", f"user={role}")
+        with pytest.raises(StorageError, match=f"CREATE SCHEMA {name} AUTHORIZATION"):
+            PostgresEngine(theirs, schema=name)
+        connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {role}")
+        engine = PostgresEngine(theirs, schema=name)
+        put(engine, 7, P, b"a", b"")
+        engine.close()
+        connection.execute(f"ALTER ROLE {role} SET default_transaction_isolation TO 'serializable'")
+        with pytest.raises(StorageError, match="default_transaction_isolation"):
+            PostgresEngine(theirs, schema=name)
+        connection.execute(f"ALTER ROLE {role} RESET default_transaction_isolation")
+        connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only TO on")
+        with pytest.raises(StorageError, match="read-only"):
+            PostgresEngine(theirs, schema=name)
+
+
+def test_tables_that_citus_has_spread_are_refused() -> None:
+    """On a stand-in for the catalog of Citus: which tables it spreads."""
+    if not postgres.installed():
+        pytest.skip("PostgreSQL is not installed")
+    cluster = postgres.new_cluster()
+    try:
+        PostgresEngine(cluster.url, schema="before").close()
+        with psycopg.connect(cluster.url, autocommit=True) as connection:
+            connection.execute("SET allow_system_table_mods TO on")
+            connection.execute("CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass)")
+            PostgresEngine(cluster.url, schema="before").close()
+            PostgresEngine(cluster.url, schema="local").close()
+            connection.execute("INSERT INTO pg_dist_partition VALUES ('before.records'), ('before.total')")
+        with pytest.raises(StorageError, match=r"undistribute_table\('before.records'\); SELECT undis"):
+            PostgresEngine(cluster.url, schema="before")
+        PostgresEngine(cluster.url, schema="local").close()
+    finally:
+        postgres.remove(cluster)
+
+
+CITUS_URL = "HASHRANGE_TEST_CITUS_URL"
+
+
+@pytest.mark.skipif(CITUS_URL not in os.environ, reason=f"{CITUS_URL} names no coordinator of Citus")
+def test_the_contract_on_a_coordinator_of_citus(name: str) -> None:
+    """The store lies on the coordinator; once its records are spread over the nodes, it is refused."""
+    url = os.environ[CITUS_URL]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS citus")
+        schemas: list[str] = []
+
+        def opener(_: str) -> Any:
+            schemas.append(postgres.new_schema())
+            return PostgresEngine(url, schema=schemas[-1])
+
+        for check in contract.CHECKS:
+            check(opener)
+        PostgresEngine(url, schema=name).close()
+        connection.execute(f"SELECT create_distributed_table('{name}.records', 'partition')")
+        with pytest.raises(StorageError, match="undistribute_table"):
+            PostgresEngine(url, schema=name)
+        for one in (*schemas, name):
+            connection.execute(f"DROP SCHEMA {one} CASCADE")
+
+
+def test_many_engines_make_the_store_at_once(postgres_url: str, name: str) -> None:
+    barrier = Barrier(6)
+    engines: list[PostgresEngine] = []
+
+    def work() -> None:
+        barrier.wait()
+        engines.append(PostgresEngine(postgres_url, schema=name))
+
+    threads = [Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({engine._writer.server for engine in engines}) == 6
+    for engine in engines:
+        engine.close()
