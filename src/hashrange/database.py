@@ -53,6 +53,7 @@ from hashrange.storage import drafts
 from hashrange.storage.api import (
     CommitError,
     Engine,
+    LoopWatch,
     Rewinding,
     Snapshot,
     Stopped,
@@ -353,14 +354,14 @@ class Database:
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
         later: Later | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
-        """Deliver late outcomes by `deliver`, as `Engine.deliver_on` says, and those that a fault holds back
-        by `later`, which is called on the thread of `deliver`. Must be called on the thread that will call
-        `submit`."""
+        """Deliver late outcomes as `Engine.deliver_on` says, and those that a fault holds back by `later`, on
+        the thread of `deliver`. Must be called on the thread that will call `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
         self._later = later or call_later
-        self.engine.deliver_on(deliver, defer)
+        self.engine.deliver_on(deliver, defer, watch)
 
     def _prepare(
         self,

@@ -119,7 +119,9 @@ class Server:
         self._listener = Listener(sockets, guests, self._loop)
         listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
-        self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later)
+        self._database.deliver_on(
+            self._deliver, self._loop.call_soon, self._loop.call_later, self._watch
+        )
         self._database.background.pause = self._pause
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
@@ -168,6 +170,12 @@ class Server:
         except RuntimeError:
             # The loop is closed, so no client waits for an answer, but the outcomes must still be taken.
             callback()
+
+    def _watch(self, descriptor: int, callback: Callable[[], None] | None) -> None:
+        if callback is None:
+            self._loop.remove_reader(descriptor)
+        else:
+            self._loop.add_reader(descriptor, callback)
 
     def _tick(self) -> None:
         # This comes first: an error below must not end the ticking, and all time-outs with it.

@@ -181,6 +181,10 @@ Done = Callable[[Any, "Exception | None"], None]
 """Called exactly once with `(result, None)` or `(None, exception)`."""
 
 
+LoopWatch = Callable[[int, "Callable[[], None] | None"], object]
+"""Called with a descriptor and what an event loop is to call, again and again, while there is something to
+read; or with None, to have it call nothing any more."""
+
 Moment = Literal["before", "after"]
 """Of a commit: before anything reached the store, or after all did and before anybody has heard of it."""
 
@@ -229,6 +233,7 @@ class Engine(Protocol):
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
         """Use the event loop whose thread calls this and will call `submit`. An engine that was given no loop
         delivers outcomes, and runs queued bodies, on threads of its own.
@@ -242,7 +247,11 @@ class Engine(Protocol):
         only. It starts a commit in that round, so that the commit holds all bodies that were submitted
         together.
 
-        Each call replaces both functions. Bodies that the former loop was to run then run on the new one, and
+        `watch(descriptor, callback)`, for example by `add_reader` and `remove_reader`, has the loop call
+        `callback` whenever there is something to read, and `watch(descriptor, None)` ends this. An engine
+        whose records another program keeps calls it on the loop's thread, with `defer`; others do not.
+
+        Each call replaces all functions. Bodies that the former loop was to run then run on the new one, and
         outcomes that were not handed to the former `deliver` go to the new one. A callback of the former loop
         may still be called, at any time or never.
         """

@@ -36,6 +36,7 @@ from hashrange.storage.api import (
     CommitFault,
     CommitUnknown,
     Done,
+    LoopWatch,
     Moment,
     Reader,
     Snapshot,
@@ -160,6 +161,7 @@ class MemoryEngine:
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
         """Nothing to do: `submit` delivers each outcome before it returns."""
 

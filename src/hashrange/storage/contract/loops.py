@@ -3,6 +3,8 @@ queues. See `contract`."""
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Callable
 from functools import partial
 from queue import Queue
@@ -26,7 +28,21 @@ class Loop:
         self.handed: Queue[Callable[[], None]] = Queue()
         self.soon: list[Callable[[], None]] = []
         self._thread = get_ident()
-        engine.deliver_on(self.handed.put, self.defer)
+        self._watched: dict[int, Callable[[], None]] = {}
+        self._woken, self._wakes = os.pipe()
+        engine.deliver_on(self.deliver, self.defer, self.watch)
+
+    def deliver(self, callback: Callable[[], None]) -> None:
+        self.handed.put(callback)
+        os.write(self._wakes, b".")
+
+    def watch(self, descriptor: int, callback: Callable[[], None] | None) -> None:
+        """Call `callback` while there is something to read."""
+        assert get_ident() == self._thread, "an engine watches on the loop's thread only"
+        if callback is None:
+            self._watched.pop(descriptor, None)
+        else:
+            self._watched[descriptor] = callback
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Call `callback` in the next round. An event loop would not notice it on another thread."""
@@ -44,8 +60,19 @@ class Loop:
         while not until():
             if self.soon:
                 self.round()
-            else:
-                self.handed.get(timeout=30)()
+                continue
+            ready, _, _ = select.select([self._woken, *self._watched], (), (), 30)
+            assert ready, "nothing came for the loop"
+            for one in ready:
+                if one == self._woken:
+                    os.read(self._woken, 1)
+                    self.handed.get()()
+                elif one in self._watched:
+                    self._watched[one]()
+
+    def __del__(self) -> None:
+        os.close(self._woken)
+        os.close(self._wakes)
 
 
 class Interrupted(BaseException):

@@ -21,7 +21,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from hashrange.storage.api import Address, CommitFault, Done, Engine, Reader, Totals, Transaction
+from hashrange.storage.api import (
+    Address,
+    CommitFault,
+    Done,
+    Engine,
+    LoopWatch,
+    Reader,
+    Totals,
+    Transaction,
+)
 
 T = TypeVar("T")
 Place = tuple[Any, ...]
@@ -97,8 +106,9 @@ class Reruns:
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
-        self.inner.deliver_on(deliver, defer)
+        self.inner.deliver_on(deliver, defer, watch)
 
     def refusing(self) -> str | None:
         return self.inner.refusing()

@@ -26,7 +26,16 @@ from rocksdict import DbClosedError
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage.api import CommitFault, Done, Reader, Stopped, StorageError, StoreClosed, Transaction
+from hashrange.storage.api import (
+    CommitFault,
+    Done,
+    LoopWatch,
+    Reader,
+    Stopped,
+    StorageError,
+    StoreClosed,
+    Transaction,
+)
 from hashrange.storage.embedded import cache
 from hashrange.storage.embedded.bodies import ViewReader
 from hashrange.storage.embedded.commits import Commits
@@ -139,6 +148,7 @@ class EmbeddedEngine:
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
         self._commits.deliver_on(deliver, defer)
 

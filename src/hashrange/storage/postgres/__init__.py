@@ -6,11 +6,14 @@
     groups        the reads and writes of a group of bodies, and how they are sent
     members       a body in a group
     contended     bodies that wait for locks
+    alone         bodies that run alone, in the place of a commit
     commits       collects groups, commits one after another, and finds out what became of a cut commit
     fetching      fetches the records that bodies miss, many at once
     reads         runs read bodies
     cache         records with their versions; space 0
     loops         the event loop that outcomes are delivered on
+    lines         connections on which the event loop waits for answers
+    arrays        arrays in PostgreSQL's binary form
     connections   connections, and the types and errors of the driver
     schema        makes and checks the tables and functions of a store; `schema.sql` has them
 

@@ -20,27 +20,27 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Condition, Lock, Thread
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Final
 
-from hashrange import pace
-from hashrange.storage.api import (
-    CommitError,
-    CommitFault,
-    Done,
-    Stopped,
-    StoreClosed,
-)
-from hashrange.storage.postgres.bodies import Contended, GroupTransaction, Missing, NeedsAlone
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Cache, Catalog, Key
+from hashrange.storage.api import CommitError, CommitFault, StoreClosed
+from hashrange.storage.postgres.bodies import GroupTransaction, Missing, NeedsAlone
+from hashrange.storage.postgres.cache import Cache, Catalog, Key
 from hashrange.storage.postgres.connections import Lost, Refused, Retry
-from hashrange.storage.postgres.contended import Contention, LockedRecords
-from hashrange.storage.postgres.direct import DirectTransaction
+from hashrange.storage.postgres.contended import Contention, Locked, LockedRecords, run_locked
 from hashrange.storage.postgres.fetching import Fetched
 from hashrange.storage.postgres.groups import Group
-from hashrange.storage.postgres.loops import Loop
-from hashrange.storage.postgres.members import Member, commit_failed, commit_unknown, run_into
+from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
+from hashrange.storage.postgres.members import (
+    LOSSES_MAX,
+    Member,
+    commit_failed,
+    commit_unknown,
+    outcomes_of,
+    run_into,
+)
 from hashrange.storage.postgres.writer import Changed, Doubt, Undone, Writer
 
 _log = logging.getLogger(__name__)
@@ -49,11 +49,9 @@ GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
 # A commit waits for more bodies while each round of the event loop brings some.
 _GATHERED_BODIES_MAX: Final = 64
 _GATHERED_ROUNDS_MAX: Final = 8
-LOSSES_MAX: Final = 6
-"""A body that lost so often to other engines runs alone."""
 DOUBT_SECONDS_MAX: Final = 20.0
 """How long the callers of a commit wait to hear what became of it when its connection was lost."""
-_FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
+FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
 
@@ -74,7 +72,7 @@ class Commits:
         run_queued: Callable[[], None],
     ) -> None:
         self.fault: CommitFault | None = None
-        self._writer = writer
+        self.writer = writer
         self.catalog = catalog
         self._loop = loop
         self._bodies_max = bodies_max
@@ -95,6 +93,9 @@ class Commits:
         self._released = False
         self._starting = False
         self._gathered = self._rounds = 0
+        self._sent: list[Member] = []  # those whose commit the event loop waits for
+        self._by_loop = False  # the event loop waits for the commit that is under way
+        self._handed = False  # the commit thread is to wait for it
         self._alone_waiting = 0
         self._was_alone = False  # the last commit was that of a body that ran alone: a group comes next
         self.losses = 0  # groups that were overtaken by other engines
@@ -102,8 +103,8 @@ class Commits:
         self.closed = False
         self._ended = False
         self.broken: str | None = None  # why writes are refused
-        self._thread = Thread(target=self._run, name="hashrange-commit", daemon=True)
-        self._thread.start()
+        self._worker = Thread(target=self._run, name="hashrange-commit", daemon=True)
+        self._worker.start()
 
     # Collecting. These methods need the lock, unless they say otherwise.
 
@@ -179,22 +180,26 @@ class Commits:
             self._loop.defer(self._start)
 
     def _start(self) -> None:
-        """Called by the event loop: release the group, unless each round brings more bodies. No lock held."""
+        """Called by the event loop: send the group, unless each round brings more bodies. No lock held."""
         with self.lock:
             bodies = len(self.members)
             defer = self._loop.defer if self._loop.is_limited else None
             more = self._gathered < bodies < _GATHERED_BODIES_MAX and self._rounds < _GATHERED_ROUNDS_MAX
-            if defer is None or self.committing is not None or not more:
+            if defer is not None and self.committing is None and more:
+                self._gathered = bodies
+                self._rounds += 1
+            else:
+                defer = None
                 self._starting = False
-                self._release()
-                return
-            self._gathered = bodies
-            self._rounds += 1
-        defer(self._start)
+        if defer is not None:
+            defer(self._start)
+        else:
+            self._send_by_loop()
 
     def release(self) -> None:
         """Release what an earlier loop was to release; called without the lock."""
         with self.lock:
+            self._hand_over()
             self._starting = False
             self._release()
 
@@ -216,7 +221,7 @@ class Commits:
         return group, members
 
     def _collect_anew(self) -> None:
-        self.collecting = Group(self._writer.next_version())
+        self.collecting = Group(self.writer.next_version())
         self.members = []
         self._released = False
         self._gathered = self._rounds = 0
@@ -227,37 +232,110 @@ class Commits:
         """The commit thread."""
         while True:
             with self.lock:
-                while not self._ended and not self._has_turn():
-                    self._work.wait()
+                self._wait_for_turn()
                 if self._ended:
                     return
-                repairs = self.broken is not None
-                locked = not repairs and bool(self._waiting_for_locks)
-                if locked and self._was_locked and self._released:
-                    locked = False
-                begun = self._begin_locked() if locked else None if repairs else self._begin()
-            if begun is None:
-                self._repair()
-            elif locked:
-                self._commit_locked(*begun)
-            else:
-                self._commit(*begun)
+                work = self._next()
+            work()
 
     def _has_turn(self) -> bool:
         """Whether the commit thread has something to do: a group, or a connection to make."""
+        if self._handed:
+            return True
         if self.committing is not None or (self._alone_waiting and not self._was_alone):
             return False
         return self._released or bool(self._waiting_for_locks) or self.broken is not None
 
+    def _next(self) -> Callable[[], None]:
+        """What the commit thread is to do, without the lock."""
+        if self._handed:
+            self._handed = False
+            members, self._sent = self._sent, []
+            assert self.committing is not None
+            finish = partial(self.writer.finish, self.committing)
+            return partial(self._send, self.committing, members, finish)
+        if self.broken is not None:
+            return self._repair
+        if self._waiting_for_locks and not (self._was_locked and self._released):
+            return partial(self._commit_locked, *self._begin_locked())
+        return partial(self._commit, *self._begin())
+
+    def _send_by_loop(self) -> None:
+        """Send the collecting group, and have the event loop wait for its outcome; where the loop cannot,
+        release the group for the commit thread."""
+        with self.lock:
+            watch = self._loop.watching
+            if watch is None or not self._is_plain():
+                self._release()
+                return
+            group, self._sent = self._begin()
+            self._by_loop = True
+        if self.queued:
+            self._loop.post(tasks=[self._run_queued])
+        try:
+            if self.writer.begin(group, watch, self._answered):
+                return
+        except Exception:
+            _log.exception("a commit could not be sent")
+        with self.lock:
+            self._hand_over()
+
+    def _is_plain(self) -> bool:
+        """Whether the collecting group can be sent, and nothing else waits for its turn or goes wrong."""
+        return (
+            bool(self.members)
+            and self.committing is None
+            and not self._waiting_for_locks
+            and not self._alone_waiting
+            and self.broken is None
+            and self.fault is None
+            and self.collecting.catalog != -1
+            and self.writer.is_ready
+        )
+
+    def _answered(self) -> None:
+        """Called by the event loop when something has come from PostgreSQL."""
+        with self.lock:
+            group = self.committing
+            if not self._by_loop or group is None:
+                self.writer.unwatch()
+                return
+            committed = self.writer.ended(group)
+            if committed is None:
+                return
+            if not committed:
+                self._hand_over()
+                return
+            self._by_loop = False
+            members, self._sent = self._sent, []
+            self.cache.add(group.records, group.version)
+            self._end_commit(told=True)
+        self._settle(members, None, on_loop=True)
+
+    def _hand_over(self) -> None:
+        """Have the commit thread wait for the commit in the event loop's place. Needs the lock."""
+        if self._by_loop:
+            self._by_loop = False
+            self._handed = True
+            self._work.notify()
+
+    def _wait_for_turn(self) -> None:
+        """Wait until the commit thread has something to do. Needs the lock."""
+        while not self._ended and not self._has_turn():
+            group = self.committing if self._by_loop else None
+            notified = self._work.wait(LOOP_SECONDS_MAX)
+            if group is not None and not notified and self.committing is group:
+                self._hand_over()  # perhaps the loop runs no longer
+
     def _commit(self, group: Group, members: list[Member]) -> None:
         if self.queued:
             self._loop.post(tasks=[self._run_queued])
-        self._send(group, members, lambda: self._writer.commit(group, self.fault))
+        self._send(group, members, lambda: self.writer.commit(group, self.fault))
 
     def _begin_locked(self) -> tuple[Group, list[Member]]:
         self._contention.age()
         members, self._waiting_for_locks = self._waiting_for_locks, []
-        group = self.committing = Group(self._writer.next_version())
+        group = self.committing = Group(self.writer.next_version())
         self._was_alone, self._was_locked = False, True
         return group, members
 
@@ -268,39 +346,21 @@ class Commits:
         def run(fetched: Fetched) -> None:
             self._run_locked(group, members, fetched)
 
-        self._send(group, members, lambda: self._writer.commit_locked(group, keys, run, self.fault))
+        self._send(group, members, lambda: self.writer.commit_locked(group, keys, run, self.fault))
 
     def _run_locked(self, group: Group, members: list[Member], fetched: Fetched) -> None:
         """Run bodies over records that are locked; leave those in `members` that have ended."""
-        ended: list[Member] = []
-        others: list[Member] = []
         records = LockedRecords(fetched.records, self.cache)
-        turn = pace.turn()
+        ran: dict[Locked, list[Member]] = {outcome: [] for outcome in Locked}
         for member in members:
             limited = member.done is not None and self._loop.is_limited
-            turn.begin(pace.TURN_SECONDS if limited else pace.WITHOUT_END)
-            try:
-                with self.lock:
-                    txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
-                    run_into(group, txn, member)
-                ended.append(member)
-            except (Contended, Missing) as more:
-                if any(key[0] == CATALOG_SPACE for key in more.keys):
-                    member.missing = more.keys  # no lock brings the catalog
-                    others.append(member)
-                else:
-                    member.locks.update(dict.fromkeys(more.keys))
-                    with self.lock:
-                        self._waiting_for_locks.append(member)
-            except NeedsAlone:
-                member.losses = LOSSES_MAX + 1
-                others.append(member)
-            except BaseException as error:  # it belongs to this body; the others go on
-                member.stopped = error
-                others.append(member)
-            finally:
-                turn.end()
-        members[:] = ended
+            with self.lock:
+                txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
+                ran[run_locked(group, txn, member, limited)].append(member)
+        with self.lock:
+            self._waiting_for_locks += ran[Locked.WAITS]
+        others = ran[Locked.OTHERWISE]
+        members[:] = ran[Locked.ENDED]
         stopped = [member for member in others if member.stopped is not None]
         self._settle(stopped, None)
         self._run_again([member for member in others if member.stopped is None])
@@ -324,7 +384,7 @@ class Commits:
         except Doubt as doubt:
             self._doubt(group, members, doubt)
         except Lost as error:  # the group was not sent
-            self._broken(str(error), members, commit_failed(str(error)))
+            self.break_off(str(error), members, commit_failed(str(error)))
         except BaseException as error:
             _log.exception("a commit failed")
             self._end(members, commit_failed(repr(error)))
@@ -385,7 +445,7 @@ class Commits:
         self._settle(members, error)
         self._run_again(over)
 
-    def _broken(self, cause: str, members: list[Member], error: CommitError) -> None:
+    def break_off(self, cause: str, members: list[Member], error: CommitError) -> None:
         """Refuse writes until the connection is there again."""
         _log.error("the store refuses writes: %s", cause)
         with self.lock:
@@ -408,26 +468,26 @@ class Commits:
             self._end(members, commit_unknown(str(doubt)))
             return
         try:
-            came_to_pass = self._resolve(group, str(doubt))
+            came_to_pass = self.resolve(group, str(doubt))
         except Lost as error:
-            self._broken(str(error), members, commit_unknown(f"{doubt}; and then: {error}"))
+            self.break_off(str(error), members, commit_unknown(f"{doubt}; and then: {error}"))
             return
         if came_to_pass is None:
             with self.lock:
                 self.cache.forget(group.records)
-            self._end(members, commit_unknown(f"{doubt}; {_FORGOTTEN}"))
+            self._end(members, commit_unknown(f"{doubt}; {FORGOTTEN}"))
         elif came_to_pass:
             self._committed(group, members)
         else:
             self._lose(members, [])
 
-    def _resolve(self, group: Group, cause: str) -> bool | None:
+    def resolve(self, group: Group, cause: str) -> bool | None:
         """Whether a group was committed; None if nobody knows. Raises Lost if it is not found out in time."""
         end = monotonic() + DOUBT_SECONDS_MAX
         pause_seconds = _PAUSE_SECONDS_MIN
         while True:
             try:
-                last = self._writer.connect_again()
+                last = self.writer.connect_again()
             except (Lost, Refused) as error:
                 if monotonic() > end:
                     raise Lost(str(error)) from None
@@ -446,7 +506,7 @@ class Commits:
         pause_seconds = _PAUSE_SECONDS_MIN
         while not self._ended:
             try:
-                self._writer.connect_again()
+                self.writer.connect_again()
             except (Lost, Refused) as error:
                 with self.lock:
                     self.broken = str(error)
@@ -463,21 +523,14 @@ class Commits:
                 _log.warning("the store takes writes again")
             self.broken = None
 
-    def _settle(self, members: list[Member], error: Exception | None) -> None:
-        """Tell the callers the outcomes of bodies."""
-        outcomes: list[tuple[Done, Any, Exception | None]] = []
-        for member in members:
-            if member.done is None:
-                member.failed = error
-                member.gate.release()
-            elif member.stopped is not None:
-                outcomes.append((member.done, None, Stopped(f"The body was ended by {member.stopped!r}.")))
-            elif error is not None:
-                outcomes.append((member.done, None, error))
-            else:
-                outcomes.append((member.done, member.result, member.raised))
+    def _settle(self, members: list[Member], error: Exception | None, *, on_loop: bool = False) -> None:
+        """Tell the callers the outcomes of bodies. `on_loop`: this is the event loop's thread."""
+        outcomes = outcomes_of(members, error)
         if outcomes:
-            self._loop.post(outcomes)
+            if on_loop:
+                self._loop.run(outcomes)
+            else:
+                self._loop.post(outcomes)
             self.settled(len(outcomes))
 
     def settled(self, bodies: int) -> None:
@@ -492,42 +545,9 @@ class Commits:
         with self.lock:
             self.ask()
 
-    # Bodies that run alone, on the thread that calls.
+    # Bodies that run alone (`alone`).
 
-    def alone(self, body: Callable[[Any], Any]) -> Any:
-        """Run a body under the exclusive lock of the store, in the place of a commit. Raises what the body
-        raises, CommitFailed, CommitUnknown."""
-        lost = False
-        while True:
-            place = self._take_place()
-            try:
-                return self._writer.alone(place.version, body, self.fault, self._learn_direct)
-            except Retry:
-                continue
-            except (Undone, Refused) as error:
-                _log.error("%s", error)
-                raise commit_failed(str(error)) from None
-            except Doubt as doubt:
-                with self.lock:
-                    self.cache.clear()
-                self.catalog.forget()
-                if doubt.chosen:
-                    raise commit_unknown(str(doubt)) from None
-                if self._resolve_alone(place, doubt):
-                    return doubt.result
-            except Lost as error:
-                # The connection may have been cut while nobody used it, so once more is worth a try.
-                if lost:
-                    self._broken(str(error), [], commit_failed(str(error)))
-                    raise commit_failed(str(error)) from None
-                lost = True
-            finally:
-                with self.lock:
-                    if self.committing is place:
-                        self._was_alone = True
-                        self._end_commit(told=False)
-
-    def _take_place(self) -> Group:
+    def take_place(self) -> Group:
         """Take the place of a commit: bodies go on collecting over it. Raises CommitFailed."""
         with self.lock:
             self._alone_waiting += 1
@@ -536,26 +556,18 @@ class Commits:
                     self._idle.wait()
                 if self.broken is not None:
                     raise commit_failed(self.broken)
-                place = self.committing = Group(self._writer.next_version())
+                place = self.committing = Group(self.writer.next_version())
                 return place
             finally:
                 self._alone_waiting -= 1
                 self._work.notify()
 
-    def _resolve_alone(self, place: Group, doubt: Doubt) -> bool:
-        try:
-            came_to_pass = self._resolve(place, str(doubt))
-        except Lost as error:
-            self._broken(str(error), [], commit_failed(str(error)))
-            raise commit_unknown(f"{doubt}; and then: {error}") from None
-        if came_to_pass is None:
-            raise commit_unknown(f"{doubt}; {_FORGOTTEN}")
-        return came_to_pass
-
-    def _learn_direct(self, txn: DirectTransaction, version: int) -> None:
-        """What a body that ran alone has written."""
+    def end_place(self, place: Group) -> None:
+        """Give the place of a commit back."""
         with self.lock:
-            self.cache.add({key: value for key, value in txn.own.items() if key[0]}, version)
+            if self.committing is place:
+                self._was_alone = True
+                self._end_commit(told=False)
 
     def learn(self, fetched: Fetched) -> None:
         """Keep what was fetched, unless something newer is known."""
@@ -573,6 +585,7 @@ class Commits:
             self._starting = False
             self._release()
             while self.unsettled or self.members or self.committing is not None:
+                self._hand_over()
                 self._release()
                 self._idle.wait(1.0)
 
@@ -582,5 +595,5 @@ class Commits:
             self._ended = True
             self._work.notify()
             self._idle.notify_all()
-        self._thread.join()
-        self._writer.close()
+        self._worker.join()
+        self.writer.close()

@@ -1,12 +1,8 @@
-"""Connections to PostgreSQL, and what the driver makes of values and errors.
-
-Arrays are sent in PostgreSQL's binary form, made here: the driver's own way costs a call for each element.
-"""
+"""Connections to PostgreSQL, and what the driver makes of values and errors."""
 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock, Semaphore
@@ -19,6 +15,7 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 
 from hashrange.storage.api import StorageError, StoreClosed
+from hashrange.storage.postgres.arrays import pack_bytes, pack_numbers
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -33,11 +30,8 @@ _PARAMETERS: Final[dict[str, Any]] = {
     # Of several hosts, the primary. A standby is refused even as the only one: its records are out of date.
     "target_session_attrs": "read-write",
 }
-_BIGINT, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 20, 17, 1001, 1016, 1231
-
-_HEAD: Final = struct.Struct(">iiiii")
-_NUMBER: Final = struct.Struct(">iq")
-_LENGTH: Final = struct.Struct(">i")
+_BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 16, 17, 1001, 1016, 1231
+_UNKNOWN: Final = 0
 
 # SQLSTATEs. The first two are of `schema.sql`.
 NOT_ABSENT: Final = "HR001"
@@ -69,16 +63,7 @@ class _BytesDumper(Dumper):
     oid = _BYTEA_ARRAY
 
     def dump(self, obj: Bytes) -> Buffer:
-        if not obj:
-            return struct.pack(">iii", 0, 0, _BYTEA)
-        pack = _LENGTH.pack
-        parts = [_HEAD.pack(1, 1, _BYTEA, len(obj), 1)]
-        for one in obj:
-            if one is None:
-                parts.append(b"\xff\xff\xff\xff")
-            else:
-                parts += (pack(len(one)), one)
-        return b"".join(parts)
+        return pack_bytes(obj)
 
 
 class _NumbersDumper(Dumper):
@@ -86,17 +71,34 @@ class _NumbersDumper(Dumper):
     oid = _BIGINT_ARRAY
 
     def dump(self, obj: Numbers) -> Buffer:
-        if not obj:
-            return struct.pack(">iii", 0, 0, _BIGINT)
-        pack = _NUMBER.pack
-        return _HEAD.pack(1, 0, _BIGINT, len(obj), 1) + b"".join([pack(8, one) for one in obj])
+        return pack_numbers(obj)
 
 
 class _DecimalsDumper(Dumper):
     oid = _NUMERIC_ARRAY
 
     def dump(self, obj: Decimals) -> Buffer:
-        return ("{" + ",".join(map(str, obj)) + "}").encode()
+        return _pack_decimals(obj)
+
+
+def _pack_decimals(values: Decimals) -> bytes:
+    return ("{" + ",".join(map(str, values)) + "}").encode()
+
+
+def encode(value: Any) -> tuple[bytes | None, int, pq.Format]:
+    """A value of a statement that is sent without psycopg's cursors: its bytes, type and format."""
+    if isinstance(value, Bytes):
+        return pack_bytes(value), _BYTEA_ARRAY, pq.Format.BINARY
+    if isinstance(value, Numbers):
+        return pack_numbers(value), _BIGINT_ARRAY, pq.Format.BINARY
+    if isinstance(value, Decimals):
+        return _pack_decimals(value), _NUMERIC_ARRAY, pq.Format.TEXT
+    if isinstance(value, bytes):
+        return value, _BYTEA, pq.Format.BINARY
+    if isinstance(value, bool):
+        return (b"t" if value else b"f"), _BOOLEAN, pq.Format.TEXT
+    # PostgreSQL takes the type of a number from the function that is called.
+    return (None if value is None else b"%d" % value), _UNKNOWN, pq.Format.TEXT
 
 
 class Trouble(BaseException):
@@ -112,7 +114,7 @@ class Retry(Trouble):
 
 
 class Fenced(Retry):
-    """The row of this engine is gone. The connection was closed; a new one brings a new row."""
+    """The row of this engine is gone. The connection is to be closed; a new one brings a new row."""
 
 
 class NotAbsent(Retry):
@@ -164,21 +166,28 @@ def translated(connection: Connection) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        state = error.sqlstate
-        text = _text(error)
-        # Without a SQLSTATE it is not PostgreSQL that speaks but the driver: what was sent may come to pass.
-        if state is None or state in _ENDS or connection.closed or connection.broken:
-            raise Lost(text) from None
-        if state == FENCED:
+        trouble = trouble_of(error, connection)
+        if isinstance(trouble, Fenced):
             close(connection)
-            raise Fenced(text) from None
-        if state == NOT_ABSENT:
-            raise NotAbsent(text) from None
-        if state in _RETRIED:
-            raise Retry(text) from None
-        if state == _READ_ONLY:
-            raise Lost(text + _READ_ONLY_TEXT) from None
-        raise Refused(text) from None
+        raise trouble from None
+
+
+def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
+    """What an error of the driver means."""
+    state = error.sqlstate
+    text = _text(error)
+    # Without a SQLSTATE it is not PostgreSQL that speaks but the driver: what was sent may come to pass.
+    if state is None or state in _ENDS or connection.closed or connection.broken:
+        return Lost(text)
+    if state == FENCED:
+        return Fenced(text)
+    if state == NOT_ABSENT:
+        return NotAbsent(text)
+    if state in _RETRIED:
+        return Retry(text)
+    if state == _READ_ONLY:
+        return Lost(text + _READ_ONLY_TEXT)
+    return Refused(text)
 
 
 def call(connection: Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -216,6 +225,10 @@ class Pool:
         self._lock = Lock()
         self._idle: list[Connection] = []
         self._closed = False
+
+    def separate(self) -> Connection:
+        """A connection beside those of the pool, which does not see to it. Raises `Lost`."""
+        return connect(self._url)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

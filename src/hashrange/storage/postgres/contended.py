@@ -10,10 +10,15 @@ waits again. So one hot record neither starves nor slows the other bodies.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from time import monotonic
 from typing import Final
 
-from hashrange.storage.postgres.cache import Cache, Key, Known
+from hashrange import pace
+from hashrange.storage.postgres.bodies import Contended, GroupTransaction, Missing, NeedsAlone
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Cache, Key, Known
+from hashrange.storage.postgres.groups import Group
+from hashrange.storage.postgres.members import LOSSES_MAX, Member, run_into
 
 CONTENDED_SECONDS: Final = 2.0
 
@@ -58,3 +63,34 @@ class LockedRecords:
     def get(self, key: Key) -> Known | None:
         known = self.locked.get(key)
         return known if known is not None else self._cache.get(key)
+
+
+class Locked(Enum):
+    """What became of a body that ran under locks: it ended; it waits for more locks; it runs otherwise."""
+
+    ENDED = 1
+    WAITS = 2
+    OTHERWISE = 3
+
+
+def run_locked(group: Group, txn: GroupTransaction, member: Member, limited: bool) -> Locked:
+    """Run a body over records that are locked. `limited`: an event loop would run it, so for a turn only."""
+    turn = pace.turn()
+    turn.begin(pace.TURN_SECONDS if limited else pace.WITHOUT_END)
+    try:
+        run_into(group, txn, member)
+    except (Contended, Missing) as more:
+        if not any(key[0] == CATALOG_SPACE for key in more.keys):
+            member.locks.update(dict.fromkeys(more.keys))
+            return Locked.WAITS
+        member.missing = more.keys  # no lock brings the catalog
+        return Locked.OTHERWISE
+    except NeedsAlone:
+        member.losses = LOSSES_MAX + 1
+        return Locked.OTHERWISE
+    except BaseException as error:  # it belongs to this body; the others go on
+        member.stopped = error
+        return Locked.OTHERWISE
+    finally:
+        turn.end()
+    return Locked.ENDED

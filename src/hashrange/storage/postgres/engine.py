@@ -31,6 +31,7 @@ from hashrange.storage.api import (
     CommitFailed,
     CommitFault,
     Done,
+    LoopWatch,
     Reader,
     Stopped,
     StorageError,
@@ -39,9 +40,10 @@ from hashrange.storage.api import (
     Unsupported,
 )
 from hashrange.storage.postgres import schema as schemas
+from hashrange.storage.postgres.alone import Alone
 from hashrange.storage.postgres.bodies import Contended, Missing, NeedsAlone
 from hashrange.storage.postgres.cache import Catalog, Key
-from hashrange.storage.postgres.commits import LOSSES_MAX, Commits
+from hashrange.storage.postgres.commits import Commits
 from hashrange.storage.postgres.connections import (
     Lost,
     Pool,
@@ -53,7 +55,7 @@ from hashrange.storage.postgres.connections import (
 from hashrange.storage.postgres.direct import Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching
 from hashrange.storage.postgres.loops import Loop
-from hashrange.storage.postgres.members import Member, commit_failed
+from hashrange.storage.postgres.members import LOSSES_MAX, Member, commit_failed
 from hashrange.storage.postgres.reads import Attempt, Reads
 from hashrange.storage.postgres.upkeep import Upkeep
 from hashrange.storage.postgres.writer import Writer
@@ -61,10 +63,10 @@ from hashrange.storage.postgres.writer import Writer
 T = TypeVar("T")
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
-CONNECTIONS_MAX: Final = 8
-"""Connections for reads and upkeep. There is one more that writes."""
 MEASURE_SECONDS: Final = 10.0
 """How often the clock is compared with that of PostgreSQL."""
+CONNECTIONS_MAX: Final = 7
+"""Connections for reads and upkeep. There is one more on which the event loop reads, and one that writes."""
 
 
 class PostgresEngine:
@@ -95,13 +97,13 @@ class PostgresEngine:
             close(connection)
         statements = Statements(schema)
         catalog = Catalog()
-        self._writer = Writer(url, statements, catalog, "hashrange")
+        self._loop = Loop(self._told)
+        self._writer = Writer(url, statements, catalog, self._loop, "hashrange")
         try:
             self._writer.connect_again()
         except (Lost, Refused) as error:
             raise unreachable(str(error)) from None
         self._pool = Pool(url, CONNECTIONS_MAX)
-        self._loop = Loop(self._told)
         self._fetching = Fetching(self._pool, statements, catalog, self._loop, self._learn)
         self._commits = Commits(
             self._writer,
@@ -112,6 +114,7 @@ class PostgresEngine:
             rerun=self._rerun,
             run_queued=self._run_queued,
         )
+        self._alone = Alone(self._commits)
         self._reads = Reads(self._pool, statements, catalog, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
         self.clock = StoreClock(self._upkeep.ask_time)
@@ -240,7 +243,7 @@ class PostgresEngine:
                 finally:
                     member.raised = None  # its traceback holds this frame
             return member.result
-        return commits.alone(body)
+        return self._alone.run(body)
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         commits = self._commits
@@ -352,7 +355,7 @@ class PostgresEngine:
 
     def _go_alone(self, member: Member) -> None:
         assert member.done is not None
-        self._threads.submit(self._aside, partial(self._commits.alone, member.body), member.done)
+        self._threads.submit(self._aside, partial(self._alone.run, member.body), member.done)
 
     # Threads of the engine, and the loop.
 
@@ -390,8 +393,9 @@ class PostgresEngine:
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
-        self._loop.use(deliver, defer)
+        self._loop.use(deliver, defer, watch)
         self._fetching.release()
         self._commits.release()
 

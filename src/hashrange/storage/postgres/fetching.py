@@ -1,7 +1,8 @@
 """Fetches the records that bodies miss: one statement for all that wait.
 
-The thread of a `Fetcher` takes all requests that came while its last statement was under way. An event loop
-that submits is waited for to the end of its round, so that its bodies share a statement.
+All requests that came while the last statement was under way share the next one. An event loop that submits
+is waited for to the end of its round, so that its bodies share a statement. It sends the statement itself,
+and waits for its answer among all else (`lines`). Where it cannot, or the connection is lost, a thread does.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from functools import partial
 from threading import Condition, Thread
 from typing import NamedTuple
 
-from hashrange.storage.api import StorageError, StoreClosed
+from hashrange.storage.api import StorageError
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known
-from hashrange.storage.postgres.connections import Connection, Pool, call
+from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
 from hashrange.storage.postgres.direct import Statements, arrays_of
-from hashrange.storage.postgres.loops import Loop
+from hashrange.storage.postgres.lines import Line, numbered, records_of
+from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
 
 
 class Fetched(NamedTuple):
@@ -47,6 +49,8 @@ def fetched_of(
 Then = Callable[["Fetched | StorageError"], None]
 """Called on the loop with what was fetched, or the error."""
 
+_Request = tuple[Sequence[Key], Then]
+
 
 class Fetching:
     """Fetches for the bodies of one engine. `learn` is told all that was fetched."""
@@ -65,13 +69,19 @@ class Fetching:
         self._loop = loop
         self._learn = learn
         self._work = Condition()
-        self._waiting: list[tuple[Sequence[Key], Then]] = []
+        self._waiting: list[_Request] = []
         self._released = False
         self._starting = False
         self._closed = False
+        self._connection: Connection | None = None  # the event loop waits for answers on it, by `_line`
+        self._line: Line | None = None
+        self._sent: list[_Request] | None = None
+        self._sent_keys: list[Key] = []
+        self._stalled = False  # not all of it could be sent at once: the thread sees to it
+        self._statement = numbered(statements.fetch)
         self.statements_sent = 0
-        self._thread = Thread(target=self._run, name="hashrange-fetch", daemon=True)
-        self._thread.start()
+        self._worker = Thread(target=self._run, name="hashrange-fetch", daemon=True)
+        self._worker.start()
 
     def now(self, keys: Iterable[Key]) -> Fetched:
         """Fetch on this thread. Raises StorageError."""
@@ -87,7 +97,7 @@ class Fetching:
         return fetched
 
     def later(self, keys: Sequence[Key], then: Then, *, at_once: bool = False) -> None:
-        """Fetch on the thread, and have `then` called. `at_once` says that this is not the loop's thread, so
+        """Fetch, and have `then` called on the loop. `at_once` says that this is not the loop's thread, so
         that its round cannot be waited for."""
         with self._work:
             self._waiting.append((keys, then))
@@ -96,39 +106,145 @@ class Fetching:
                 self._released = True
                 self._work.notify()
                 return
-            if self._starting:
-                return
+            if self._starting or self._sent is not None:
+                return  # the loop sees to it, now or when it has the answer that it waits for
             self._starting = True
-        defer(self.release)
+        defer(self._send)
 
     def release(self) -> None:
-        """Let the thread take what waits."""
+        """Let the thread take what waits, in the place of an earlier loop."""
         with self._work:
             self._starting = False
+            self._take_back()
             if self._waiting:
                 self._released = True
                 self._work.notify()
 
+    # On the event loop.
+
+    def _send(self) -> None:
+        """Fetch what the bodies of this round wait for; by the thread, if the loop cannot."""
+        with self._work:
+            self._starting = False
+            if not self._waiting or self._sent is not None or self._released:
+                return
+            watch = self._loop.watching
+            if watch is None or self._line is None or not self._line.is_sound:
+                self._released = True
+                self._work.notify()
+                return
+            self._sent, self._waiting = self._waiting, []
+            self._sent_keys = list(dict.fromkeys([key for keys, _ in self._sent for key in keys]))
+            self.statements_sent += 1
+            if not self._line.send(self._statement, arrays_of(self._sent_keys), watch, self._answered):
+                self._stalled = True
+                self._work.notify()
+
+    def _answered(self) -> None:
+        """Something has come from PostgreSQL."""
+        with self._work:
+            line = self._line
+            if line is None or self._sent is None or not line.poll():
+                return
+            line.unwatch()
+            ended = self._end()
+        if ended is not None:
+            found, sent = ended
+            self._learn(found)
+            self._send()
+            self._loop.run(tasks=[partial(then, found) for _, then in sent])
+
+    def _end(self) -> tuple[Fetched, list[_Request]] | None:
+        """What was fetched on the line, and who waits for it. Needs the lock."""
+        line, sent = self._line, self._sent
+        assert line is not None
+        assert sent is not None
+        try:
+            found = fetched_of(self._sent_keys, records_of(line.answer()), self._catalog)
+        except (Trouble, StorageError):
+            self._take_back()  # the thread tries again, and tells what is wrong
+            return None
+        self._sent = None
+        return found, sent
+
+    # On the thread.
+
+    def _finish(self) -> None:
+        """Send the rest of a statement that could not be sent at once, and wait for its answer."""
+        line = self._line
+        assert line is not None
+        line.wait()
+        with self._work:
+            self._stalled = False
+            ended = self._end()
+        if ended is not None:
+            found, sent = ended
+            self._learn(found)
+            self._loop.post(tasks=[*[partial(then, found) for _, then in sent], self._send])
+
+    def _take_back(self) -> None:
+        """Have the thread fetch what was sent, on another connection. Needs the lock."""
+        if self._sent is not None and not self._stalled:
+            self._waiting[:0] = self._sent
+            self._sent = None
+            self._released = True
+            self._work.notify()
+            self._drop_line()
+
+    def _drop_line(self) -> None:
+        line, connection = self._line, self._connection
+        self._line = self._connection = None
+        if line is not None:
+            line.close()
+        if connection is not None:
+            close(connection)
+
+    def _make_line(self) -> None:
+        """Make a connection for the event loop to wait on, if it can."""
+        if self._loop.watching is None:
+            return
+        with self._work:
+            if self._line is not None and self._line.is_sound:
+                return
+            self._drop_line()
+        try:
+            connection = self._pool.separate()
+        except Trouble:
+            return  # bodies are told by the statements that they wait for
+        with self._work:
+            self._connection, self._line = connection, Line(connection, self._loop)
+
+    def _take(self) -> Callable[[], None] | None:
+        """Wait for something to do; None: the end."""
+        with self._work:
+            while not (self._waiting and self._released) and not self._closed and not self._stalled:
+                sent = self._sent
+                notified = self._work.wait(LOOP_SECONDS_MAX)
+                if sent is not None and not notified and self._sent is sent:
+                    self._take_back()  # perhaps the loop runs no longer
+            if self._stalled:
+                return self._finish
+            waiting, self._waiting = self._waiting, []
+            self._released = False
+            return partial(self._fetch, waiting) if waiting else None
+
     def _run(self) -> None:
-        while True:
-            with self._work:
-                while not (self._waiting and self._released) and not self._closed:
-                    self._work.wait()
-                waiting, self._waiting = self._waiting, []
-                self._released = False
-                if self._closed and not waiting:
-                    return
-            found: Fetched | StorageError
-            try:
-                found = self.now(key for keys, _ in waiting for key in keys)
-            except StoreClosed as error:
-                found = error
-            except StorageError as error:
-                found = error
-            self._loop.post(tasks=[partial(then, found) for _, then in waiting])
+        while (work := self._take()) is not None:
+            work()
+
+    def _fetch(self, waiting: list[_Request]) -> None:
+        found: Fetched | StorageError
+        try:
+            found = self.now([key for keys, _ in waiting for key in keys])
+        except StorageError as error:
+            found = error
+        self._loop.post(tasks=[partial(then, found) for _, then in waiting])
+        self._make_line()
 
     def close(self) -> None:
         with self._work:
             self._closed = True
             self._work.notify()
-        self._thread.join()
+        self._worker.join()
+        with self._work:
+            self._drop_line()

@@ -127,11 +127,12 @@ class Group(Layer):
         ]
         arguments += [*arrays_of(keys), seen, ops, values, present, new, blind_deletes, puts, deletes]
         arguments += _counted(self.counts)
-        logs = arrays_of((space, partition, value) for space, partition, value, _ in self.appended)
-        arguments += [*logs, Numbers(stamp_at for *_, stamp_at in self.appended)]
+        logs = arrays_of([(space, partition, value) for space, partition, value, _ in self.appended])
+        arguments += [*logs, Numbers([stamp_at for *_, stamp_at in self.appended])]
         arguments += _stamps(self._stamps)
-        kept = arrays_of(key for _, key, _ in self.kept)
-        bodies, contents = Numbers(body for body, _, _ in self.kept), Bytes(value for *_, value in self.kept)
+        kept = arrays_of([key for _, key, _ in self.kept])
+        bodies = Numbers([body for body, _, _ in self.kept])
+        contents = Bytes([value for *_, value in self.kept])
         arguments += [self.moments, bodies, *kept, contents, Numbers(), Numbers(), None, Numbers()]
         return arguments, keys
 
@@ -147,13 +148,13 @@ def values_of_direct(
     """The arguments of `commit_group` for a body that ran under the exclusive lock."""
     own = {key: value for key, value in txn.own.items() if key[0] not in txn.deleted}
     keys = sorted(own)
-    ops = Numbers(_PUT if own[key] is not None else _DELETE for key in keys)
+    ops = Numbers([_PUT if own[key] is not None else _DELETE for key in keys])
     puts = sum(op == _PUT for op in ops)
     deletes = len(ops) - puts
     seen = Numbers([_NOT_READ] * len(keys))
     arguments: list[Any] = [server, epoch, group, version_of(server, group), server % SLOTS]
     arguments += [True, catalog, changes_catalog]
-    arguments += [*arrays_of(keys), seen, ops, Bytes(own[key] for key in keys)]
+    arguments += [*arrays_of(keys), seen, ops, Bytes([own[key] for key in keys])]
     arguments += [0, 0, deletes, puts, deletes]
     arguments += _counted({space: n for space, n in txn.counts.items() if space not in txn.deleted})
     arguments += [Numbers(), Bytes(), Bytes(), Numbers()]
@@ -165,11 +166,11 @@ def values_of_direct(
 
 def _counted(counts: dict[int, tuple[int, int]]) -> list[Numbers]:
     spaces = sorted(counts)
-    records = Numbers(counts[space][0] for space in spaces)
-    return [Numbers(spaces), records, Numbers(counts[space][1] for space in spaces)]
+    records = Numbers([counts[space][0] for space in spaces])
+    return [Numbers(spaces), records, Numbers([counts[space][1] for space in spaces])]
 
 
 def _stamps(stamps: dict[tuple[int, bytes], bytes]) -> list[Any]:
     logs = sorted(stamps)
-    spaces = Numbers(space for space, _ in logs)
-    return [spaces, Bytes(partition for _, partition in logs), Bytes(stamps[log] for log in logs)]
+    spaces = Numbers([space for space, _ in logs])
+    return [spaces, Bytes([partition for _, partition in logs]), Bytes([stamps[log] for log in logs])]

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable
 from threading import Lock, get_ident
 from typing import Any, Final
 
-from hashrange.storage.api import Done
+from hashrange.storage.api import Done, LoopWatch
 
 _log = logging.getLogger(__name__)
 
 _TASKS_PER_TURN: Final = 64
+LOOP_SECONDS_MAX: Final = 1.0
+"""If the event loop does not see to an answer of PostgreSQL for about so long, a thread does."""
 
 Outcome = tuple[Done, Any, Exception | None]
 Task = Callable[[], None]
@@ -37,6 +39,7 @@ class Loop:
         self._lock = Lock()
         self._deliver: Callable[[Callable[[], None]], None] = call
         self.defer: Callable[[Callable[[], None]], object] | None = None
+        self._watch: LoopWatch | None = None
         self._outcomes: list[Outcome] = []
         self._tasks: deque[Task] = deque()
         self._posted = False
@@ -49,14 +52,20 @@ class Loop:
         """Whether bodies that run as tasks may take only a turn, because an event loop runs them."""
         return self.defer is not None and not self._closing and not self._dead
 
+    @property
+    def watching(self) -> LoopWatch | None:
+        """How to have the loop wait for answers of PostgreSQL, if it can."""
+        return self._watch if self.is_limited else None
+
     def use(
         self,
         deliver: Callable[[Callable[[], None]], None],
         defer: Callable[[Callable[[], None]], object] | None,
+        watch: LoopWatch | None,
     ) -> None:
         """Deliver by this loop from now on."""
         with self._lock:
-            self._deliver, self.defer = deliver, defer
+            self._deliver, self.defer, self._watch = deliver, defer, watch
             self._dead = False
             self._posted = False  # an earlier loop may never do what it was asked to
         self._wake()
@@ -67,6 +76,13 @@ class Loop:
             self._outcomes += outcomes
             self._tasks.extend(tasks)
         self._wake()
+
+    def run(self, outcomes: Iterable[Outcome] = (), tasks: Iterable[Task] = ()) -> None:
+        """Deliver outcomes and run tasks in this round. Called on the loop's thread, without any lock."""
+        with self._lock:
+            self._outcomes += outcomes
+            self._tasks.extend(tasks)
+        self._run()
 
     def close(self) -> None:
         """Run tasks on the threads that post them from now on, and those that wait on this one."""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from hashrange.errors import bare
-from hashrange.storage.api import CommitFailed, CommitUnknown, Done
+from hashrange.storage.api import CommitFailed, CommitUnknown, Done, Stopped
 from hashrange.storage.postgres.bodies import Contended, GroupTransaction
 from hashrange.storage.postgres.cache import Key
 from hashrange.storage.postgres.groups import Group
+
+LOSSES_MAX: Final = 6
+"""A body that lost so often to other engines runs alone."""
 
 
 class Member:
@@ -66,6 +69,25 @@ def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
         return False
     group.add(txn, writes=writes)
     return True
+
+
+def outcomes_of(
+    members: Sequence[Member], error: Exception | None
+) -> list[tuple[Done, Any, Exception | None]]:
+    """The outcomes of submitted bodies, all of which failed if `error` is given; let the threads go on that
+    wait for others."""
+    outcomes: list[tuple[Done, Any, Exception | None]] = []
+    for member in members:
+        if member.done is None:
+            member.failed = error
+            member.gate.release()
+        elif member.stopped is not None:
+            outcomes.append((member.done, None, Stopped(f"The body was ended by {member.stopped!r}.")))
+        elif error is not None:
+            outcomes.append((member.done, None, error))
+        else:
+            outcomes.append((member.done, member.result, member.raised))
+    return outcomes
 
 
 def commit_failed(cause: str) -> CommitFailed:

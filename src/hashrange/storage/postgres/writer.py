@@ -19,11 +19,12 @@ from typing import Any, Final
 
 from psycopg.pq import TransactionStatus
 
-from hashrange.storage.api import CommitFault, CommitUnknown, Moment
+from hashrange.storage.api import CommitFault, CommitUnknown, LoopWatch, Moment
 from hashrange.storage.postgres.bodies import NeedsAlone
 from hashrange.storage.postgres.cache import Catalog, Key
 from hashrange.storage.postgres.connections import (
     Connection,
+    Fenced,
     Lost,
     Trouble,
     call,
@@ -41,6 +42,8 @@ from hashrange.storage.postgres.groups import (
     values_of_direct,
     version_of,
 )
+from hashrange.storage.postgres.lines import Line, number, numbered, numbers
+from hashrange.storage.postgres.loops import Loop
 
 _log = logging.getLogger(__name__)
 
@@ -74,12 +77,16 @@ class Doubt(Exception):
 class Writer:
     """The connection that writes. Only the holder of the place of a commit calls it."""
 
-    def __init__(self, url: str, statements: Statements, catalog: Catalog, name: str) -> None:
+    def __init__(self, url: str, statements: Statements, catalog: Catalog, loop: Loop, name: str) -> None:
         self._url = url
         self._statements = statements
         self._catalog = catalog
         self._name = name
+        self._loop = loop
         self._connection: Connection | None = None
+        self._line: Line | None = None
+        self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
+        self._sent_keys: list[Key] = []
         self._server = 0
         self._epoch = 0
         self._groups = 0
@@ -118,6 +125,7 @@ class Writer:
             _log.warning("connected to %s, no longer to %s", place, self.connected_to)
         self.connected_to = place
         self._connection = connection
+        self._line = Line(connection, self._loop)
         return known
 
     def _take_row(self, connection: Connection) -> int | None:
@@ -170,6 +178,74 @@ class Writer:
             raise
         if chosen is not None:
             raise chosen
+
+    # Commits whose outcome the event loop waits for.
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `begin` may be called: the connection is sound, as far as is known."""
+        return self._line is not None and self._line.is_sound
+
+    def begin(self, group: Group, watch: LoopWatch, then: Callable[[], None]) -> bool:
+        """Send a group, on the loop's thread, and have `then` called when an answer comes. False: the commit
+        thread is to call `finish`."""
+        assert self._line is not None
+        self._line.clear()
+        self.statements_sent += 1
+        if group.wrote():
+            values, self._sent_keys = group.values(self._server, self._epoch, group.version)
+            return self._line.send(self._sent_commit, values, watch, then)
+        arrays, self._sent_keys = group.read_arrays()
+        return self._line.send(self._sent_verify, arrays, watch, then)
+
+    def ended(self, group: Group) -> bool | None:
+        """Whether the group was committed, as far as has come; None: the answer is not whole yet. If False,
+        the commit thread is to call `finish`."""
+        line = self._line
+        assert line is not None
+        if not line.poll():
+            return None
+        line.unwatch()
+        try:
+            self._judge_answer(group, line)
+        except (Trouble, Changed, NeedsAlone):
+            return False
+        return True
+
+    def unwatch(self) -> None:
+        """Have the event loop wait no longer; on its thread."""
+        if self._line is not None:
+            self._line.unwatch()
+
+    def finish(self, group: Group) -> None:
+        """Wait for the outcome of a group that was sent. Raises as `commit`."""
+        assert self._line is not None
+        try:
+            self._line.wait()
+            self._judge_answer(group, self._line)
+        except NeedsAlone:
+            group.exclusive = True
+            self.commit(group, None)
+        except Fenced:
+            self.close()
+            raise
+        except Lost as error:
+            self.close()
+            if group.wrote():
+                raise Doubt(str(error)) from None
+            raise Changed([]) from None  # nothing was to be written: the bodies can run again
+
+    def _judge_answer(self, group: Group, line: Line) -> None:
+        answer = line.answer()
+        if group.wrote():
+            outcome = (answer.get_value(0, 0) or b"").decode()
+            told = (outcome, number(answer.get_value(0, 1)), numbers(answer.get_value(0, 2)))
+            self._judge(told, self._sent_keys)
+        else:
+            found = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
+            self._judge_verified(group, found, self._sent_keys)
+
+    # Commits that the commit thread waits for.
 
     def commit_locked(
         self, group: Group, keys: Sequence[Key], run: Callable[[Fetched], None], fault: CommitFault | None
@@ -235,10 +311,14 @@ class Writer:
     def _verify(self, connection: Connection, group: Group) -> None:
         values, keys = group.read_arrays()
         try:
-            [(catalog, bad)] = call(connection, self._statements.verify, values)
+            [row] = call(connection, self._statements.verify, values)
         except Lost:
             self.close()
             raise Changed([]) from None  # nothing was to be written: the bodies can run again
+        self._judge_verified(group, row, keys)
+
+    def _judge_verified(self, group: Group, row: tuple[Any, ...], keys: Sequence[Key]) -> None:
+        catalog, bad = row
         if catalog != group.catalog or bad:
             self._note(catalog)
             raise Changed([keys[n - 1] for n in bad or ()])
@@ -334,9 +414,11 @@ class Writer:
             raise Undone(str(error)) from error
 
     def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
         if self._connection is not None:
             close(self._connection)
-        self._connection = None
+        self._connection = self._line = None
 
 
 def server_of(version: int) -> int:

@@ -1,0 +1,168 @@
+"""A connection on which the event loop waits for the answer of one statement at a time.
+
+Nothing here waits but `wait`. A thread that wakes for each answer would cost more than the statement: it
+takes the interpreter's lock from the loop, and the loop takes it back.
+
+Refuses to know: what the statements are.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors, pq
+
+from hashrange.storage.api import LoopWatch
+from hashrange.storage.postgres.connections import Connection, Lost, Trouble, encode, trouble_of
+from hashrange.storage.postgres.loops import Loop
+
+Answer = pq.abc.PGresult
+
+_GOOD: Final = frozenset({pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK})
+_BROKEN: Final = pq.ConnStatus.BAD
+
+
+def numbered(statement: str) -> bytes:
+    """A statement with $1, $2, … in the places of its %s, as PostgreSQL takes it."""
+    numbers = count(1)
+    first, *rest = statement.split("%s")
+    return (first + "".join(f"${next(numbers)}{part}" for part in rest)).encode()
+
+
+def number(value: bytes | None) -> int:
+    """A `bigint` of an answer."""
+    return int.from_bytes(value or b"", "big", signed=True)
+
+
+def numbers(value: bytes | None) -> list[int]:
+    """A `bigint[]` of an answer, without nulls."""
+    if value is None:
+        return []
+    return [number(value[at + 4 : at + 12]) for at in range(20, len(value), 12)]
+
+
+def records_of(answer: Answer) -> list[tuple[int, int, bytes | None]]:
+    """The rows of `fetch` of `schema.sql`."""
+    value = answer.get_value
+    return [(number(value(n, 0)), number(value(n, 1)), value(n, 2)) for n in range(answer.ntuples)]
+
+
+class Line:
+    """A line has sent a statement and `waits` for its answer, or has it, or does neither.
+
+    Only one thread at a time may use a line and its connection.
+    """
+
+    __slots__ = ("_answer", "_connection", "_failed", "_loop", "_socket", "_watched_by", "waits")
+
+    def __init__(self, connection: Connection, loop: Loop) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._answer: Answer | None = None
+        self._failed: Trouble | None = None
+        # A descriptor of its own: the loop may look at it, while another thread closes the connection.
+        self._socket = os.dup(connection.pgconn.socket)
+        self._watched_by: LoopWatch | None = None
+        self.waits = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether statements can be sent, as far as is known."""
+        return self._connection.pgconn.status != _BROKEN
+
+    def clear(self) -> None:
+        """Forget the last answer."""
+        self._answer = self._failed = None
+
+    def send(
+        self, statement: bytes, values: Sequence[Any], watch: LoopWatch, then: Callable[[], None]
+    ) -> bool:
+        """Send a statement, and have `then` called by the event loop when more of the answer has come. False:
+        it is not all sent, or was not taken at all: `wait` and `answer` tell. Called on the loop's thread."""
+        parameters = [encode(value) for value in values]
+        pgconn = self._connection.pgconn
+        self.clear()
+        try:
+            pgconn.send_query_params(
+                statement,
+                [one[0] for one in parameters],
+                param_types=[one[1] for one in parameters],
+                param_formats=[one[2] for one in parameters],
+                result_format=pq.Format.BINARY,
+            )
+            self.waits = True
+            if pgconn.flush():
+                return False
+        except psycopg.Error as error:
+            self.waits = False
+            self._failed = Lost(str(error).strip())
+            return False
+        watch(self._socket, then)
+        self._watched_by = watch
+        return True
+
+    def unwatch(self) -> None:
+        """Have the event loop wait no longer. Called on the loop's thread."""
+        watch, self._watched_by = self._watched_by, None
+        if watch is not None:
+            watch(self._socket, None)
+
+    def poll(self) -> bool:
+        """Take what has come; whether the answer is whole."""
+        if not self.waits:
+            return True
+        pgconn = self._connection.pgconn
+        try:
+            pgconn.consume_input()
+            while not pgconn.is_busy():
+                answer = pgconn.get_result()
+                if answer is None:  # all is done, the commit included
+                    self.waits = False
+                    break
+                if answer.status in _GOOD:
+                    self._answer = answer
+                else:
+                    self._failed = trouble_of(errors.error_from_result(answer), self._connection)
+        except psycopg.Error as error:
+            self._failed = Lost(str(error).strip())
+            self.waits = False
+        return not self.waits
+
+    def wait(self) -> None:
+        """Wait for the answer, on this thread."""
+        pgconn = self._connection.pgconn
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        while not self.poll():
+            try:
+                left = pgconn.flush()
+            except psycopg.Error as error:
+                self._failed = Lost(str(error).strip())
+                self.waits = False
+                return
+            poller.modify(self._socket, select.POLLIN | (select.POLLOUT if left else 0))
+            poller.poll()
+
+    def answer(self) -> Answer:
+        """The answer. Raises Lost, Retry, Refused."""
+        if self._failed is not None:
+            raise self._failed
+        if self._answer is None:
+            raise Lost("PostgreSQL gave no answer")
+        return self._answer
+
+    def close(self) -> None:
+        """Let go of the connection, which another one closes; on any thread."""
+        self._loop.post(tasks=[self._let_go])
+
+    def _let_go(self) -> None:
+        with suppress(Exception):  # a loop that was closed
+            self.unwatch()
+        with suppress(OSError):
+            os.close(self._socket)
