@@ -139,6 +139,37 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         EmbeddedEngine(tmp_path / "file")
 
 
+@pytest.mark.parametrize("round_", range(10))
+def test_writers_leave_a_checkpoint_its_turn(tmp_path: Path, round_: int) -> None:
+    """It is made after the commit under way, before the one that collects meanwhile."""
+    engine = EmbeddedEngine(tmp_path / "data")
+    under_way, goes_on = Event(), Event()
+
+    def hold(moment: str) -> None:
+        if moment == "after" and not under_way.is_set():
+            under_way.set()
+            goes_on.wait()
+
+    engine.commit_fault = hold
+    commits = engine._commits
+    first = Thread(target=lambda: engine.write(lambda txn: txn.put(64, P, b"first", b"")))
+    first.start()
+    under_way.wait()
+    second = Thread(target=lambda: engine.write(lambda txn: txn.put(64, P, b"second", b"")))
+    second.start()
+    checkpoint = Thread(target=lambda: engine.checkpoint(str(tmp_path / "copy")))
+    checkpoint.start()
+    while not (commits._checkpoints and commits.collecting.waiters):
+        second.join(0.001)  # until both wait
+    goes_on.set()
+    for thread in (first, second, checkpoint):
+        thread.join()
+    engine.close()
+    copy = EmbeddedEngine(tmp_path / "copy")
+    assert copy.read(lambda reader: [sort for sort, _ in reader.scan(64, P)]) == [b"first"]
+    copy.close()
+
+
 def test_checkpoint(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
 

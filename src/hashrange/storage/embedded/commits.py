@@ -68,6 +68,7 @@ class Commits:
         self._released = False  # the collecting batch may be committed
         self._starting = False  # the event loop was asked to call `_start_commit`
         self.queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()
+        self._checkpoints: list[Batch] = []  # the places of the checkpoints that wait
         self.closed = False
         self.broken: str | None = None  # why writes are refused
         self._refused = 0  # how many bodies were refused since it is broken
@@ -255,8 +256,11 @@ class Commits:
     def _end_commit(self, batch: Batch | None = None) -> None:
         """Let the next batch be committed; under the lock. An event loop that defers commits releases it
         later: the answers bring new requests, and the batch can hold these as well. If a thread waits for
-        the next batch, or for room in it, it is released at once."""
-        self.committing = None
+        the next batch, or for room in it, it is released at once.
+
+        A checkpoint that waits comes before the next batch: writers would never leave it a gap.
+        """
+        self.committing = self._checkpoints[0] if self._checkpoints and self.broken is None else None
         self._idle.notify_all()
         told = self.defer is not None and batch is not None and batch.outcomes
         if not told or self.collecting.waiters or self.full:
@@ -266,18 +270,29 @@ class Commits:
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the store between two commits. Raises StorageError, CommitFailed."""
+        # An empty batch takes the place of a commit: bodies go on collecting, but nothing is written now.
+        token = Batch()
         with self.lock:
-            while self.committing is not None:
-                self._idle.wait()
-            self.check_usable()
-            # An empty batch takes the place of a commit: bodies go on collecting, but nothing is written now.
-            token = self.committing = Batch()
+            self._checkpoints.append(token)
+            try:
+                self._wait_for_place(token)
+            finally:
+                self._checkpoints.remove(token)
         try:
             self._store.checkpoint(directory)
         finally:
             with self.lock:
                 self._end_commit()
             self._settle(token, None)
+
+    def _wait_for_place(self, token: Batch) -> None:
+        """Wait until a checkpoint has the place of a commit; under the lock."""
+        while self.committing is not token:
+            self.check_usable()
+            if self.committing is None and self._checkpoints[0] is token:
+                self.committing = token
+            else:
+                self._idle.wait()
 
     def close(self) -> bool:
         """Commit what was collected, and end the thread; whether the store was open."""
