@@ -3,6 +3,7 @@
     serve       the server                     cli/serve.py
     backup      back tables up                 cli/backup.py
     check       verify a data directory        cli/check.py
+    copy        a store to another engine      cli/copying.py
     import      items of files into a table    cli/importing.py
     migrate     bring an older directory over  cli/migrate.py
     restore     tables of backups              cli/restore.py
@@ -14,6 +15,8 @@
     completion  shell completion               cli/completion.py
     logs        the form of log lines          cli/logs.py
     admin       the parts of the admin plane   cli/admin.py
+    stores      how stores are named           cli/stores.py
+    progress    how far a command is           cli/progress.py
     asking      asking a server's admin plane  cli/asking.py
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -37,6 +40,7 @@ _COMMANDS: Final = {
     "check": "Verify a data directory.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "copy": "Copy a store between directories and PostgreSQL.",
     "faults": "List, add and remove a running server's fault rules.",
     "import": "Put the items of files into a table.",
     "migrate": "Bring a data directory of an older version over.",
@@ -48,7 +52,7 @@ _COMMANDS: Final = {
 
 
 # Modules that cannot have the name of their command.
-_MODULES: Final = {"as-of": "as_of", "import": "importing"}
+_MODULES: Final = {"as-of": "as_of", "copy": "copying", "import": "importing"}
 
 
 class _Commands(click.Group):

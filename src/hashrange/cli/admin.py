@@ -24,7 +24,7 @@ def bind_admin(at: int) -> Admin:
 def load(subject: Subject) -> AdminServer:
     """The admin plane of a server, with all mounted parts. It imports many modules: see
     `server.admin.port`."""
-    from hashrange.server.admin import application, backups, clock, faults, status, travel
+    from hashrange.server.admin import application, backups, checkpoints, clock, faults, status, travel
 
-    parts = (status.ENDPOINTS, clock.ENDPOINTS, faults.ENDPOINTS, travel.ENDPOINTS, backups.ENDPOINTS)
-    return application.server(subject, tuple(endpoint for part in parts for endpoint in part))
+    parts = (status, clock, faults, travel, backups, checkpoints)
+    return application.server(subject, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from pathlib import Path
-from typing import Final
 
 import click
 
+from hashrange.cli.progress import Progress
 from hashrange.clock import SystemClock
 from hashrange.storage.api import StorageError
-
-# How often the progress is shown to a person, and to a log file.
-_SHOWN_SECONDS: Final = 0.2
-_LOGGED_SECONDS: Final = 10.0
 
 
 @click.command(
@@ -52,7 +46,7 @@ def command(directory: Path, keep_old: bool, leaves_out: bool) -> None:
     from hashrange.tables import formats
 
     os.umask(0o077)  # what RocksDB writes is for its owner only
-    progress = _Progress()
+    progress = Progress("copying")
     try:
         migrated = migrate(
             directory,
@@ -71,7 +65,7 @@ def command(directory: Path, keep_old: bool, leaves_out: bool) -> None:
         return
     done = f"{directory} was brought over from format {migrated.version}"
     if migrated.read:
-        done += f": {migrated.read} records{progress.rate()}"
+        done += f": {migrated.read} records{progress.rate}"
     if migrated.left_out:
         done += (
             f", {migrated.left_out} left out; `hashrange check --repair {directory}` puts the totals right"
@@ -83,40 +77,3 @@ def command(directory: Path, keep_old: bool, leaves_out: bool) -> None:
 
 def _tell_left_out(message: str) -> None:
     click.echo(f"left out: {message}", err=True)
-
-
-class _Progress:
-    """Tells how far the migration is: a person all the time, a log file now and then."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._began: tuple[float, int] | None = None
-        self._last = 0.0
-        self._rate = 0.0
-
-    def __call__(self, step: str, read: int, total: int) -> None:
-        now = time.monotonic()
-        if step != "copying":
-            self.end()
-            click.echo(step, err=True)
-            return
-        if self._began is None:
-            self._began = now, read
-        else:
-            began, before = self._began
-            self._rate = (read - before) / max(now - began, 1e-6)
-        if now - self._last >= (_SHOWN_SECONDS if self._terminal else _LOGGED_SECONDS):
-            self._last = now
-            line = f"copying: {read} of about {total} records{self.rate()}"
-            if self._terminal:
-                click.echo(f"\r{line}\x1b[K", nl=False, err=True)
-            else:
-                click.echo(line, err=True)
-
-    def rate(self) -> str:
-        return f", {self._rate:.0f} a second" if self._rate else ""
-
-    def end(self) -> None:
-        """Clear the line that is being shown."""
-        if self._terminal:
-            click.echo("\r\x1b[K", nl=False, err=True)

@@ -26,6 +26,7 @@ from hashrange import __version__, compiled, descriptors, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
+from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
@@ -384,13 +385,8 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
 
 
 def _connect(url: str, schema: str, cache_bytes: int | None) -> Engine:
-    try:
-        # Imported here, because the driver is an extra.
+    with needs_driver():
         from hashrange.storage.postgres import CACHE_BYTES, PostgresEngine
-    except ImportError as error:
-        raise click.ClickException(
-            f"--postgres takes a driver that is not installed ({error}): pip install 'hashrange[postgres]'"
-        ) from error
     try:
         return PostgresEngine(url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES)
     except StorageError as error:

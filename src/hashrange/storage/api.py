@@ -317,6 +317,16 @@ class Remote(Protocol):
         ...
 
 
+@runtime_checkable
+class Local(Protocol):
+    """An engine that keeps its records in a directory of this machine."""
+
+    def checkpoint_inside(self) -> str:
+        """Make a checkpoint in that directory, for another process that copies it; returns where. Whoever
+        asked removes it. Raises StorageError."""
+        ...
+
+
 def clock_of(engine: Engine) -> Clock:
     """The clock that a database over this engine follows, unless another one is given to it."""
     return engine.clock if isinstance(engine, Remote) else SystemClock()
@@ -363,6 +373,10 @@ class UnknownFormat(StorageError):
 
 class OutdatedFormat(StorageError):
     """The data directory was written by an older program, and has to be migrated."""
+
+
+class UnfinishedCopy(StorageError):
+    """The store is a copy that is being made, or did not come to its end."""
 
 
 class StoreDamaged(StorageError):

@@ -21,6 +21,7 @@
     damage       finds out whether files of a store are missing or damaged
     reading      reads all records of a damaged directory that can be read
     repair       makes a sound store of the records that can be read
+    moving       a directory as the source and the target of a copy
     migration    brings the store of an older format over to the format of today
 """
 

@@ -4,6 +4,7 @@
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
     DIRECTORY/migration/  while a store of an older format is brought over (`migration`)
+    DIRECTORY/COPYING   while another store is copied to the directory (`moving`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
 refused, so that a mistyped path never mixes a database into somebody's files.
@@ -31,7 +32,7 @@ from typing import Final
 from rocksdict import Checkpoint, Rdict
 
 from hashrange.durable_files import sync_directory, write_durably
-from hashrange.storage.api import OutdatedFormat, StorageError, StoreDamaged, UnknownFormat
+from hashrange.storage.api import OutdatedFormat, StorageError, StoreDamaged, UnfinishedCopy, UnknownFormat
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.damage import Damage, Examined, examine
 from hashrange.storage.embedded.disk import locked
@@ -49,6 +50,7 @@ from hashrange.storage.embedded.mark import (
 )
 
 MIGRATION: Final = "migration"
+COPYING: Final = "COPYING"
 _FORMAT_UNMARKED: Final = 1
 _FORMAT_PREFIX: Final = "hashrange data "
 _DIRECTORY_MODE: Final = 0o700
@@ -82,7 +84,7 @@ class DataDirectory:
         self._write_buffer_bytes = write_buffer_bytes
         self._mark: OpenMark | None = None
         try:
-            _make_directory(directory)
+            make_directory(directory)
             self._lock: int | None = lock(directory)
         except OSError as error:
             raise unusable(directory, error) from error
@@ -95,10 +97,11 @@ class DataDirectory:
         self._close_mark()
         directory = self._directory
         try:
+            check_copied(directory)
             version = read_format(directory)
             mark = _mark(directory)
             if version is None and mark is None:
-                _check_empty(directory)
+                check_empty(directory)
             if (version is None and mark is None) or (mark is not None and not mark.made):
                 return self._create(version)
             check_migrated(directory, version)
@@ -153,7 +156,7 @@ class DataDirectory:
     def checkpoint(self, db: Rdict, copy: Path) -> None:
         """Write a copy of the store into the new or empty directory `copy`."""
         try:
-            _make_directory(copy)
+            make_directory(copy)
             if any(copy.iterdir()):
                 raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new one.")
             copy.chmod(_DIRECTORY_MODE)
@@ -296,6 +299,15 @@ def check_migrated(directory: Path, version: int | None) -> None:
         )
 
 
+def check_copied(directory: Path) -> None:
+    """Refuse a directory with a copy that has not come to its end. Raises UnfinishedCopy."""
+    if (directory / COPYING).exists():
+        raise UnfinishedCopy(
+            f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
+            "again with the same two stores: it begins anew. Or remove the directory."
+        )
+
+
 def _mark(directory: Path) -> Mark | None:
     try:
         return read_mark(directory)
@@ -303,15 +315,16 @@ def _mark(directory: Path) -> Mark | None:
         raise damaged(directory, [Damage(str(error), NAME)]) from None
 
 
-def _make_directory(directory: Path, mode: int = _DIRECTORY_MODE) -> None:
+def make_directory(directory: Path, mode: int = _DIRECTORY_MODE) -> None:
     """Make a directory and its missing parents durably: a crash of the machine does not remove them."""
     if not directory.is_dir():
-        _make_directory(directory.parent, 0o777)
+        make_directory(directory.parent, 0o777)
         directory.mkdir(mode=mode, exist_ok=True)
         sync_directory(directory.parent)
 
 
-def _check_empty(directory: Path) -> None:
+def check_empty(directory: Path) -> None:
+    """Refuse a directory that holds somebody's files. Raises UnknownFormat, OSError."""
     foreign = sorted({entry.name for entry in directory.iterdir()} - _HARMLESS_NAMES)
     if foreign:
         raise UnknownFormat(

@@ -71,6 +71,7 @@ class EmbeddedEngine:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         if cache_bytes is None:
             cache_bytes = cache.cache_bytes(cache.memory_bytes())
+        self._directory = Path(directory).absolute()
         self._store = Store(Path(directory), cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
         self._commits = Commits(
             self._store, bodies_max=batch_bodies_max, recent_bytes=recent_bytes, run_queued=self._run_queued
@@ -157,6 +158,14 @@ class EmbeddedEngine:
 
     def checkpoint(self, directory: str) -> None:
         self._commits.checkpoint(Path(directory))
+
+    def checkpoint_inside(self) -> str:
+        # Imported here, because few stores are copied.
+        from hashrange.storage.embedded.moving import new_checkpoint
+
+        checkpoint = new_checkpoint(self._directory)
+        self._commits.checkpoint(checkpoint)
+        return str(checkpoint)
 
     def upkeep(self) -> None:
         commits = self._commits

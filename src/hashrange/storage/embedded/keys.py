@@ -75,7 +75,7 @@ def space_bound(space: int, partition: bytes, sort: bytes, partition_bytes: int)
 BATCH_KEY: Final = pack(ENGINE_SPACE, b"batch", b"")
 STAMP_KEY: Final = pack(ENGINE_SPACE, b"stamp", b"")
 TOTALS: Final = b"totals"
-_TOTALS_PREFIX: Final = pack(ENGINE_SPACE, TOTALS, b"")
+TOTALS_PREFIX: Final = pack(ENGINE_SPACE, TOTALS, b"")
 CLEARING: Final = pack(ENGINE_SPACE, b"clearing", b"")
 
 pack_batch = _two_unsigned.pack
@@ -86,7 +86,7 @@ unpack_totals = _two_signed.unpack
 
 def totals_key(space: int) -> bytes:
     """The key of the totals of a space."""
-    return _TOTALS_PREFIX + _space(space)
+    return TOTALS_PREFIX + _space(space)
 
 
 def clearing_key(space: int) -> bytes:

@@ -38,6 +38,7 @@ from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.damage import Damage
 from hashrange.storage.embedded.directory import (
     MIGRATION,
+    check_copied,
     damaged,
     lock,
     make_private,
@@ -156,6 +157,7 @@ class _Migration:
     def run(
         self, begin: Begin, now: float, leave_out: Callable[[str], None] | None, keep_old: bool
     ) -> Migrated | None:
+        check_copied(self._directory)
         version = read_format(self._directory)
         if version is None:
             raise UnknownFormat(

@@ -30,6 +30,7 @@ from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.damage import Damage, Examined, examine, live_logs
 from hashrange.storage.embedded.directory import (
+    check_copied,
     check_migrated,
     examine_directory,
     lock,
@@ -93,6 +94,7 @@ class StoredRecords:
         try:
             if not locked:
                 self._lock = lock(directory, shared=True)
+            check_copied(directory)
             version = read_format(directory)
             if version is None and not (directory / NAME).exists():
                 raise StorageError(f"{directory} is not a Hashrange data directory: nothing was checked.")

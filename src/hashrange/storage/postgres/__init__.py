@@ -15,6 +15,8 @@
     lines         connections on which the event loop waits for answers
     arrays        arrays in PostgreSQL's binary form
     connections   connections, and the types and errors of the driver
+    snapshot      a store at one moment, for reading only
+    moving        a schema as the target of a copy
     schema        makes and checks the tables and functions of a store; `schema.sql` has them
 
 Why write bodies are serializable. A body runs over records that may be out of date: those of the group that

@@ -297,6 +297,13 @@ def close(connection: Connection) -> None:
         connection.close()
 
 
+def refused(error: Trouble) -> StorageError:
+    """The error of ours for a reader or a copy that PostgreSQL stopped."""
+    if isinstance(error, Lost):
+        return unreachable(str(error))
+    return StorageError(f"PostgreSQL refused a statement: {error}")
+
+
 def unreachable(cause: str) -> StorageError:
     return StorageError(
         f"PostgreSQL does not answer: {cause}. Check that it runs and takes connections; requests work again "

@@ -7,18 +7,30 @@ to that of today by MIGRATIONS when it is opened, and a newer one is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, Final
 from zlib import crc32
 
-from hashrange.storage.api import StorageError, UnknownFormat
-from hashrange.storage.postgres.connections import Connection, Lost, Refused, call, run_script, unreachable
+from hashrange.storage.api import StorageError, UnfinishedCopy, UnknownFormat
+from hashrange.storage.postgres.connections import (
+    Connection,
+    Lost,
+    Refused,
+    call,
+    refused,
+    run_script,
+    unreachable,
+)
 
 FORMAT: Final = 1
 MIGRATIONS: Final[dict[int, str]] = {}
 """By format: the statements that make the next format of it."""
 
 PROGRAM: Final = "hashrange"
+COPYING: Final = "hashrange copy"
+"""In the place of PROGRAM while the store is a copy that is being made."""
+
 SCHEMA: Final = "hashrange"
 """The name of the schema, if no other one is given."""
 
@@ -39,14 +51,44 @@ def _schema_key(schema: str) -> int:
 
 
 def prepare(connection: Connection, schema: str) -> None:
-    """Make the store in this schema, or check the one that is there. Raises StorageError, UnknownFormat."""
+    """Make the store in this schema, or check the one that is there. Raises StorageError, UnknownFormat,
+    UnfinishedCopy."""
+    _prepare(connection, schema, _make_or_check)
+
+
+def prepare_copy(connection: Connection, schema: str) -> None:
+    """Make a store in this schema that no engine opens, or take the copy that did not come to its end. Raises
+    StorageError, UnknownFormat."""
+    _prepare(connection, schema, _make_copy)
+
+
+def check_readable(connection: Connection, schema: str) -> None:
+    """Look whether this schema holds a store of today's format. Changes nothing. Raises StorageError,
+    UnknownFormat, UnfinishedCopy."""
+    try:
+        _check_name(connection, schema)
+        _check_version(connection)
+        found = _format_of(connection, schema)
+        if found is None:
+            raise UnknownFormat(f"The schema {schema} of this database holds no Hashrange store.")
+        _check_format(schema, *found)
+    except (Lost, Refused) as error:
+        raise refused(error) from None
+    if found[1] < FORMAT:
+        raise StorageError(
+            f"The schema {schema} is of format {found[1]}, of an older Hashrange. Start a server of this "
+            "version on it: the server brings it over."
+        )
+
+
+def _prepare(connection: Connection, schema: str, work: Callable[[Connection, str], None]) -> None:
     try:
         _check_name(connection, schema)
         _check_server(connection)
         with connection.transaction():
             # Another server may just be making it; where it is there, this needs no right to make one.
             call(connection, "SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK + 1, _schema_key(schema)))
-            _make_or_check(connection, schema)
+            work(connection, schema)
             _check_on_one_node(connection, schema)
     except Lost as error:
         raise unreachable(str(error)) from None
@@ -70,12 +112,16 @@ def _check_name(connection: Connection, schema: str) -> None:
         )
 
 
-def _check_server(connection: Connection) -> None:
+def _check_version(connection: Connection) -> None:
     version = connection.info.server_version
     if version < _VERSION_MIN:
         raise StorageError(
             f"PostgreSQL {version // 10_000} is too old; Hashrange needs {_VERSION_MIN // 10_000} or newer."
         )
+
+
+def _check_server(connection: Connection) -> None:
+    _check_version(connection)
     [(standby, read_only, isolation)] = call(
         connection,
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::text, "
@@ -97,27 +143,58 @@ def _check_server(connection: Connection) -> None:
 
 
 def _make_or_check(connection: Connection, schema: str) -> None:
-    [(exists,)] = call(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (schema,))
-    if not exists:
-        call(connection, f"CREATE SCHEMA {schema}")
-    if not exists or _is_empty(connection, schema):
-        run_script(connection, text_of(files(__package__).joinpath("schema.sql").read_text(), schema))
+    if _make(connection, schema):
         return
-    found = _format_of(connection, schema)
-    if found is None:
+    stored = _format_of(connection, schema)
+    if stored is None:
         raise UnknownFormat(
             f"The schema {schema} of this database holds something else than a Hashrange store; choose "
             "another name with --postgres-schema."
+        )
+    _check_format(schema, *stored)
+    found = stored[1]
+    while found < FORMAT:
+        run_script(connection, text_of(MIGRATIONS[found], schema))
+        found += 1
+        call(connection, f"UPDATE {schema}.store SET format = %s", (found,))
+
+
+def _make(connection: Connection, schema: str) -> bool:
+    """Make the store, if the schema is missing or empty; whether it did."""
+    [(exists,)] = call(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (schema,))
+    if not exists:
+        call(connection, f"CREATE SCHEMA {schema}")
+    elif not _is_empty(connection, schema):
+        return False
+    run_script(connection, text_of(files(__package__).joinpath("schema.sql").read_text(), schema))
+    return True
+
+
+def _make_copy(connection: Connection, schema: str) -> None:
+    if _make(connection, schema):
+        call(connection, f"UPDATE {schema}.store SET program = %s", (COPYING,))
+        return
+    stored = _format_of(connection, schema)
+    if stored != (COPYING, FORMAT):
+        holds = "something else" if stored is None else "a store" if stored[0] == PROGRAM else "an older copy"
+        raise StorageError(
+            f"The schema {schema} of this database holds {holds} already. Choose another name with "
+            f"--to-schema, or give it up: DROP SCHEMA {schema} CASCADE;"
+        )
+
+
+def _check_format(schema: str, program: str, found: int) -> None:
+    """Refuse a copy that is not finished, and a newer format."""
+    if program == COPYING:
+        raise UnfinishedCopy(
+            f"The schema {schema} holds a copy that has not come to its end. Run `hashrange copy` again with "
+            f"the same two stores: it begins anew. Or give it up: DROP SCHEMA {schema} CASCADE;"
         )
     if found > FORMAT:
         raise UnknownFormat(
             f"The schema {schema} is of format {found}, of a newer Hashrange; this one knows format "
             f"{FORMAT}. Use that newer version."
         )
-    while found < FORMAT:
-        run_script(connection, text_of(MIGRATIONS[found], schema))
-        found += 1
-        call(connection, f"UPDATE {schema}.store SET format = %s", (found,))
 
 
 def _check_on_one_node(connection: Connection, schema: str) -> None:
@@ -154,8 +231,8 @@ def _is_empty(connection: Connection, schema: str) -> bool:
     return not rows
 
 
-def _format_of(connection: Connection, schema: str) -> int | None:
-    """The format of the store in the schema; None if it holds none."""
+def _format_of(connection: Connection, schema: str) -> tuple[str, int] | None:
+    """PROGRAM or COPYING, and the format of the store in the schema; None if it holds none."""
     columns = call(
         connection,
         "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0",
@@ -164,6 +241,6 @@ def _format_of(connection: Connection, schema: str) -> int | None:
     if not {("program",), ("format",)} <= set(columns):
         return None
     rows = call(connection, f"SELECT program, format FROM {schema}.store")
-    if len(rows) != 1 or rows[0][0] != PROGRAM:
+    if len(rows) != 1 or rows[0][0] not in (PROGRAM, COPYING):
         return None
-    return int(rows[0][1])
+    return rows[0][0], int(rows[0][1])

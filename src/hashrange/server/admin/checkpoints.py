@@ -1,0 +1,42 @@
+"""Checkpoints on the admin plane, for `hashrange copy`.
+
+POST /checkpoints    the store at one moment, in a folder of the data directory; whoever asks removes it
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange.database import Database
+from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.aside import aside
+from hashrange.storage.api import Local, StorageError
+
+
+class Checkpoint(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing is to be said about a checkpoint."""
+
+
+async def _make(request: Request) -> Response:
+    await read_json(request, Checkpoint)
+    return json({"checkpoint": await aside(request, _checkpoint)})
+
+
+def _checkpoint(database: Database) -> str:
+    engine = database.engine
+    if not isinstance(engine, Local):
+        raise HTTPException(400, f"The store is not in a directory: its engine is {engine.name}.")
+    try:
+        return engine.checkpoint_inside()
+    except (StorageError, OSError) as error:
+        raise HTTPException(500, f"No checkpoint could be made: {error}") from None
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", "/checkpoints", "Make a checkpoint in the data directory.", _make, takes=Checkpoint),
+)

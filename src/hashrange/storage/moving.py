@@ -1,0 +1,216 @@
+"""What a store holds, on its way from one engine to another.
+
+A source gives the contents of a store at one moment: its records, and what its engine keeps beside them
+(`Numbers`). A target takes them into a new store that nobody can open before `finish`. `copy` takes a store
+from the one to the other, reads back what was written, and compares it with what was read: for each space the
+number of records, their bytes, and a digest of all of them.
+
+The digest of some records is the sum of the digests of each, modulo 2^128. So it does not matter in which
+order an engine reads them.
+
+Memory holds a batch of records, and some numbers for each space and each log. Refuses to know: engines, and
+what records mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from struct import Struct
+from typing import Final, NamedTuple, Protocol
+
+from hashrange.storage.api import Reader, StorageError, Totals
+
+Record = tuple[int, bytes, bytes, bytes]
+"""Its space, partition, sort and value."""
+
+BATCH_RECORDS_MAX: Final = 5_000
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+
+Progress = Callable[[str, int, int], None]
+"""Called after each batch with the name of the step, and how many of about how many records it has done."""
+
+_HEAD: Final = Struct(">II").pack
+_DIGEST_BYTES: Final = 16
+_MODULUS: Final = 1 << (8 * _DIGEST_BYTES)
+
+
+@dataclass(slots=True)
+class Logs:
+    """The logs of a store: the spaces that they are in, and the stamp of the newest record of each.
+
+    Which records are in logs, and where their stamps are, only those know who append them. Not all engines
+    keep it apart from the records.
+    """
+
+    spaces: set[int] = field(default_factory=set)
+    stamps: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
+
+
+FindLogs = Callable[[Reader], Logs]
+"""Finds the logs of a store."""
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What an engine keeps beside records: totals by space, the last sequence number of each space with logs,
+    the last stamp of each log, the last stamp of a body."""
+
+    totals: dict[int, Totals] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+    log_stamps: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
+    stamp: int = 0
+
+
+class Source(Protocol):
+    """The contents of a store at one moment."""
+
+    def numbers(self) -> Numbers:
+        """What the engine keeps beside records, without that of deleted spaces."""
+        ...
+
+    def batches(self) -> Iterator[list[Record]]:
+        """All records but those of deleted spaces and the engine's own, in any order. A batch has at most
+        about BATCH_BYTES_MAX, and BATCH_RECORDS_MAX records. Raises StorageError."""
+        ...
+
+    def expected(self) -> int:
+        """About how many records there are."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Idempotent."""
+        ...
+
+
+class Target(Protocol):
+    """A store that is being made. No engine opens it before `finish`, also if the process dies."""
+
+    def put(self, batch: list[Record]) -> None:
+        """Take records. Raises StorageError."""
+        ...
+
+    def end(self, numbers: Numbers) -> None:
+        """Take the numbers; all records were put. Raises StorageError."""
+        ...
+
+    def written(self) -> Source:
+        """What was written, read back. `close` closes it."""
+        ...
+
+    def finish(self) -> None:
+        """Make the store one that engines open. Raises StorageError."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Idempotent."""
+        ...
+
+
+class Sum(NamedTuple):
+    """The records of a space: how many, their bytes, their digest."""
+
+    records: int
+    bytes: int
+    digest: int
+
+
+class Sums:
+    """The sums of the records that were added, by space."""
+
+    __slots__ = ("by_space", "records")
+
+    def __init__(self) -> None:
+        self.by_space: dict[int, Sum] = {}
+        self.records = 0
+
+    def add(self, batch: Iterable[Record]) -> None:
+        """Add records."""
+        found: dict[int, list[bytes]] = {}
+        for space, partition, sort, value in batch:
+            text = b"".join((_HEAD(len(partition), len(sort)), partition, sort, value))
+            one = found.get(space)
+            if one is None:
+                one = found[space] = []
+            one.append(text)
+        for space, texts in found.items():
+            digest = sum(
+                [int.from_bytes(blake2b(text, digest_size=_DIGEST_BYTES).digest()) for text in texts]
+            )
+            before = self.by_space.get(space, _NOTHING)
+            self.by_space[space] = Sum(
+                before.records + len(texts),
+                before.bytes + sum(map(len, texts)),
+                (before.digest + digest) % _MODULUS,
+            )
+            self.records += len(texts)
+
+
+_NOTHING: Final = Sum(0, 0, 0)
+
+
+class Copied(NamedTuple):
+    """What a copy came to."""
+
+    records: int
+    spaces: int
+
+
+def copy(source: Source, target: Target, progress: Progress) -> Copied:
+    """Copy a store, read it back, compare, and finish it. Raises StorageError; the target is unfinished
+    then."""
+    expected = source.expected()
+    numbers = source.numbers()
+    sums = Sums()
+    for batch in source.batches():
+        target.put(batch)
+        sums.add(batch)
+        progress("copying", sums.records, max(expected, sums.records))
+    target.end(numbers)
+    written = target.written()
+    _compare_numbers(numbers, written.numbers())
+    found = Sums()
+    for batch in written.batches():
+        found.add(batch)
+        progress("verifying", found.records, sums.records)
+    _compare(sums.by_space, found.by_space)
+    target.finish()
+    return Copied(sums.records, len(sums.by_space))
+
+
+def _compare(read: dict[int, Sum], written: dict[int, Sum]) -> None:
+    wrong = [space for space in sorted(read.keys() | written.keys()) if read.get(space) != written.get(space)]
+    if wrong:
+        space = wrong[0]
+        one, other = read.get(space, _NOTHING), written.get(space, _NOTHING)
+        differs = (
+            f"{one.records} records of {one.bytes} bytes were read, and {other.records} records of "
+            f"{other.bytes} bytes are there now"
+            if one[:2] != other[:2]
+            else f"its {one.records} records have another digest than those that were read"
+        )
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise _mismatch(f"in space {space}{more}, {differs}")
+
+
+def _compare_numbers(read: Numbers, written: Numbers) -> None:
+    """The new store has the same totals and the same last stamp. Its sequence numbers may go on higher."""
+    if {space: one for space, one in read.totals.items() if any(one)} != {
+        space: one for space, one in written.totals.items() if any(one)
+    }:
+        raise _mismatch("the totals are not those that were read")
+    if written.stamp != read.stamp:
+        raise _mismatch(f"the last stamp is {written.stamp}, not {read.stamp}")
+    for space, last in read.last.items():
+        if written.last.get(space, 0) < last:
+            raise _mismatch(f"the sequence numbers of space {space} do not go on above {last}")
+    if any(written.log_stamps.get(log) != stamp for log, stamp in read.log_stamps.items()):
+        raise _mismatch("the last stamps of logs are not those that were read")
+
+
+def _mismatch(differs: str) -> StorageError:
+    return StorageError(
+        f"The copy is not what was read: {differs}. It stays unfinished, and no server opens it. Check the "
+        "disks and the memory of both machines, and run `hashrange copy` again."
+    )

@@ -1,0 +1,161 @@
+"""A schema of a PostgreSQL database as the target of a copy (`storage.moving`); `snapshot` is the source.
+
+The schema is made first, and says in its table `store` that it is a copy; so no engine opens it. Then all is
+written by COPY, read back and compared in one transaction, which says at its end that the store is whole. If
+the copy is killed, PostgreSQL undoes the transaction, and what remains is a schema without records.
+
+Refuses to know: what records mean, the other store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from struct import Struct
+from typing import Any, Final
+
+import psycopg
+
+from hashrange.storage.api import StorageError
+from hashrange.storage.moving import Numbers, Record
+from hashrange.storage.postgres import schema as schemas
+from hashrange.storage.postgres.connections import (
+    Trouble,
+    call,
+    close,
+    connect,
+    place_of,
+    refused,
+    translated,
+)
+from hashrange.storage.postgres.snapshot import HEADER, TRAILER, numbers_of, records_of
+
+COPIED_VERSION: Final = 1
+"""The version of copied records and of the copied catalog. Engines count from 1, so none gives it."""
+
+_COLUMNS: Final = 5
+_head: Final = Struct(">hiqi").pack
+_length: Final = Struct(">i").pack
+_middle: Final = Struct(">iqi").pack
+
+
+class SchemaTarget:
+    """A new store in a schema that is missing, empty, or holds a copy that did not come to its end."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        """Raises UnknownFormat, StorageError."""
+        self._schema = schema
+        self._loading = ExitStack()
+        self._copy: Any = None
+        try:
+            self._connection = connect(url)
+        except Trouble as error:
+            raise refused(error) from None
+        try:
+            self.place = place_of(self._connection, schema)
+            schemas.prepare_copy(self._connection, schema)
+            self._begin()
+        except BaseException:
+            close(self._connection)
+            raise
+
+    def _begin(self) -> None:
+        schema = self._schema
+        for statement in (
+            "BEGIN ISOLATION LEVEL READ COMMITTED",
+            "SET LOCAL statement_timeout = 0",
+            "SET LOCAL idle_in_transaction_session_timeout = 0",
+        ):
+            self._ask(statement)
+        if not self._ask(f"SELECT 1 FROM {schema}.store FOR UPDATE SKIP LOCKED"):
+            raise StorageError(
+                f"Another `hashrange copy` writes to the schema {schema}. Wait for it, or stop it."
+            )
+        tables = ", ".join(f"{schema}.{name}" for name in ("records", "total", "log", "log_stamp", "cleared"))
+        # After a TRUNCATE in the same transaction, COPY can write rows that need no VACUUM to freeze them.
+        self._ask(f"TRUNCATE {tables}")
+        columns = "space, partition, sort, version, value"
+        statement = f"COPY {schema}.records ({columns}) FROM STDIN (FORMAT binary, FREEZE)"
+        try:
+            with translated(self._connection):
+                self._copy = self._loading.enter_context(self._connection.cursor().copy(statement))
+                self._copy.write(HEADER)
+        except Trouble as error:
+            raise refused(error) from None
+
+    def put(self, batch: list[Record]) -> None:
+        parts: list[bytes] = []
+        for space, partition, sort, value in batch:
+            parts += (
+                _head(_COLUMNS, 8, space, len(partition)),
+                partition,
+                _length(len(sort)),
+                sort,
+                _middle(8, COPIED_VERSION, len(value)),
+                value,
+            )
+        self._write(b"".join(parts))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            with translated(self._connection):
+                self._copy.write(data)
+        except Trouble as error:
+            raise refused(error) from None
+
+    def end(self, numbers: Numbers) -> None:
+        self._write(TRAILER)
+        try:
+            with translated(self._connection):
+                self._loading.close()
+        except Trouble as error:
+            raise refused(error) from None
+        schema = self._schema
+        self._insert(
+            f"INSERT INTO {schema}.total (space, slot, records, bytes) VALUES (%s, 0, %s, %s)",
+            [(space, *totals) for space, totals in numbers.totals.items()],
+        )
+        self._insert(f"INSERT INTO {schema}.log (space, last) VALUES (%s, %s)", list(numbers.last.items()))
+        self._insert(
+            f"INSERT INTO {schema}.log_stamp (space, partition, stamp) VALUES (%s, %s, %s)",
+            [(*log, stamp) for log, stamp in numbers.log_stamps.items()],
+        )
+        self._ask(f"UPDATE {schema}.clock SET stamp = %s", (numbers.stamp,))
+
+    def _insert(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        try:
+            with translated(self._connection):
+                self._connection.cursor().executemany(statement, rows)
+        except Trouble as error:
+            raise refused(error) from None
+
+    def _ask(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return call(self._connection, statement, values)
+        except Trouble as error:
+            raise refused(error) from None
+
+    def written(self) -> SchemaTarget:
+        return self
+
+    def numbers(self) -> Numbers:
+        return numbers_of(self._connection, self._schema, frozenset())
+
+    def batches(self) -> Iterator[list[Record]]:
+        return records_of(self._connection, self._schema, frozenset())
+
+    def expected(self) -> int:
+        return 0
+
+    def finish(self) -> None:
+        schema = self._schema
+        self._ask(f"UPDATE {schema}.store SET program = %s, catalog = %s", (schemas.PROGRAM, COPIED_VERSION))
+        self._ask("COMMIT")
+        with suppress(StorageError):  # else autovacuum does it
+            self._ask(f"ANALYZE {schema}.records")
+
+    def close(self) -> None:
+        with suppress(psycopg.Error, StorageError):
+            # Where the COPY is still under way, this ends it as failed.
+            self._loading.__exit__(StorageError, StorageError("the copy was stopped"), None)
+        close(self._connection)

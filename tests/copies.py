@@ -1,0 +1,205 @@
+"""What the tests of copies and of checks share: places for stores, and a store that holds everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+import postgres
+from hashrange.clock import ManualClock
+from hashrange.database import Caller, Database, Settings
+from hashrange.storage.api import Engine, Reader
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.embedded.moving import DirectorySource, DirectoryTarget
+from hashrange.storage.moving import Copied, FindLogs, Logs, Numbers, Record, Source, Target, copy
+from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres.moving import SchemaTarget
+from hashrange.storage.postgres.snapshot import Snapshot
+from hashrange.tables.inspection.numbering import find_logs
+
+NOW = 1_700_000_000.0
+CALLER = Caller(access_key="tester")
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A data directory, which may be missing."""
+
+    path: Path
+
+    def open(self) -> Engine:
+        return EmbeddedEngine(self.path)
+
+    def source(self, logs: FindLogs = find_logs) -> Source:
+        return DirectorySource(self.path, logs)
+
+    def target(self) -> Target:
+        return DirectoryTarget(self.path, "the origin")
+
+    @property
+    def arguments(self) -> list[str]:
+        return [str(self.path)]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema of PostgreSQL, which may be missing."""
+
+    url: str
+    name: str
+
+    def open(self) -> Engine:
+        return PostgresEngine(self.url, schema=self.name)
+
+    def source(self, logs: FindLogs = find_logs) -> Source:
+        return Snapshot(self.url, self.name)
+
+    def target(self) -> Target:
+        return SchemaTarget(self.url, self.name)
+
+
+Place = Directory | Schema
+
+
+def url_of(connection_string: str) -> str:
+    """The URL of the tests' PostgreSQL."""
+    words = dict(word.split("=", 1) for word in connection_string.split())
+    return f"postgresql://{words['user']}@/{words['dbname']}?host={words['host']}"
+
+
+def new_schema(connection_string: str) -> Schema:
+    return Schema(url_of(connection_string), postgres.new_schema())
+
+
+def contents(place: Place, logs: FindLogs = find_logs) -> tuple[list[Record], Numbers]:
+    """All records of a store that nobody serves, in order, and its numbers."""
+    source = place.source(logs)
+    try:
+        records = sorted(record for batch in source.batches() for record in batch)
+        numbers = source.numbers()
+    finally:
+        source.close()
+    numbers.totals = {space: totals for space, totals in numbers.totals.items() if any(totals)}
+    return records, numbers
+
+
+def copied(
+    origin: Place, target: Place, logs: FindLogs = find_logs, progress: Callable[..., None] | None = None
+) -> Copied:
+    """Copy a store, as `hashrange copy` does."""
+    source = origin.source(logs)
+    try:
+        made = target.target()
+        try:
+            return copy(source, made, progress or (lambda step, done, total: None))
+        finally:
+            made.close()
+    finally:
+        source.close()
+
+
+def no_logs(reader: Reader) -> Logs:
+    return Logs()
+
+
+KEY = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
+TABLE: dict[str, Any] = {
+    "TableName": "orders",
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psg"],
+    "KeySchema": KEY,
+    "LocalSecondaryIndexes": [
+        {
+            "IndexName": "local",
+            "KeySchema": [KEY[0], {"AttributeName": "g", "KeyType": "RANGE"}],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "global",
+            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+}
+
+
+class World:
+    """A database with a table that has everything, on a clock that stands."""
+
+    def __init__(self, engine: Engine, now: float = NOW, **settings: Any) -> None:
+        self.clock = ManualClock(now)
+        given = {"stream_shards": 3, **settings}
+        self.database = Database(engine, settings=Settings(**given), clock=self.clock)
+
+    def __call__(self, operation: str, **request: Any) -> Any:
+        return orjson.loads(orjson.dumps(self.database.execute(operation, request, CALLER)))
+
+    def make(self, items: int = 60) -> None:
+        """Tables, items, and traces of all that a store keeps."""
+        self("CreateTable", **TABLE)
+        self(
+            "UpdateTimeToLive",
+            TableName="orders",
+            TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True},
+        )
+        self(
+            "UpdateContinuousBackups",
+            TableName="orders",
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+        )
+        plain = {**TABLE, "TableName": "plain", "StreamSpecification": {"StreamEnabled": False}}
+        for name in ("plain", "gone"):
+            self("CreateTable", **{**plain, "TableName": name})
+        for n in range(items):
+            self.clock.advance(0.5)
+            self.put(n)
+            self.put(n, "plain")
+            self.put(n, "gone")
+            if n % 7 == 3:
+                self("DeleteItem", TableName="orders", Key={name: item_of(n - 1)[name] for name in "ps"})
+        self(
+            "TransactWriteItems",
+            ClientRequestToken="token",
+            TransactItems=[{"Put": {"TableName": "plain", "Item": item_of(1000)}}],
+        )
+        self("DeleteTable", TableName="gone")
+        self.database.tend()
+
+    def put(self, n: int, table: str = "orders", **more: Any) -> None:
+        self("PutItem", TableName=table, Item={**item_of(n), **more})
+
+    def scan(self, table: str = "orders", **more: Any) -> list[Any]:
+        items: list[Any] = self("Scan", TableName=table, **more)["Items"]
+        return items
+
+    def changes(self) -> dict[str, list[tuple[str, str]]]:
+        """The records of the stream by shard: their sequence numbers and kinds."""
+        arn = self("DescribeTable", TableName="orders")["Table"]["LatestStreamArn"]
+        shards = self("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]
+        found: dict[str, list[tuple[str, str]]] = {}
+        for shard in shards:
+            iterator = self(
+                "GetShardIterator", StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+            )["ShardIterator"]
+            records = self("GetRecords", ShardIterator=iterator)["Records"]
+            found[shard["ShardId"]] = [
+                (one["dynamodb"]["SequenceNumber"], one["eventName"]) for one in records
+            ]
+        return found
+
+
+def item_of(n: int) -> dict[str, Any]:
+    return {
+        "p": {"S": f"p{n % 11}"},
+        "s": {"S": f"s{n}"},
+        "g": {"S": f"g{n % 3}"},
+        "ttl": {"N": str(int(NOW) + 1000 + n)},
+        "v": {"S": "x" * (n % 50)},
+    }
