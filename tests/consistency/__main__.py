@@ -23,7 +23,7 @@ def _tell(anomalies: list[Anomaly]) -> int:
     return 1 if anomalies else 0
 
 
-def main() -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="consistency", description="Let clients work on a database, and judge what they saw."
     )
@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument(
         "--pgbouncer", action="store_true", help="with --postgres: through PgBouncer, which is killed as well"
     )
+    parser.add_argument("--haproxy", action="store_true", help="with --postgres 2: behind HAProxy")
     parser.add_argument(
         "--skew-seconds", type=int, default=0, help="with --postgres: how wrong the servers' clocks are"
     )
@@ -57,6 +58,26 @@ def main() -> int:
         help="the directory for a history with an anomaly",
     )
     parser.add_argument("--judge", type=Path, metavar="FILE", help="play nothing, and judge a history again")
+    return parser
+
+
+def _deployment(options: argparse.Namespace, directory: Path) -> Deployment:
+    if options.postgres:
+        return OnPostgres(
+            options.postgres,
+            pooled=options.pgbouncer,
+            skew_seconds=options.skew_seconds,
+            balanced=options.haproxy,
+        )
+    if options.patroni:
+        return OnPatroni(options.patroni)
+    if options.endpoint:
+        return Running(options.endpoint.split(","))
+    return Embedded(directory / "data")
+
+
+def main() -> int:
+    parser = _parser()
     options = parser.parse_args()
     if options.judge:
         return _tell(rounds.judge(load(options.judge)))
@@ -65,17 +86,8 @@ def main() -> int:
     operations = unknown = 0
     for seed in range(options.seed, options.seed + options.rounds):
         with tempfile.TemporaryDirectory(prefix="hashrange-consistency-") as directory:
-            deployment: Deployment = Embedded(Path(directory) / "data")
-            if options.postgres:
-                deployment = OnPostgres(
-                    options.postgres, pooled=options.pgbouncer, skew_seconds=options.skew_seconds
-                )
-            elif options.patroni:
-                deployment = OnPatroni(options.patroni)
-            elif options.endpoint:
-                deployment = Running(options.endpoint.split(","))
             played = rounds.play(
-                deployment,
+                _deployment(options, Path(directory)),
                 seed,
                 faults=FAULTS if options.kills else 0,
                 seconds=options.seconds,

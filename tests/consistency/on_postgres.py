@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+import balancer
 import pgbouncer
 import postgres
 from serving import Server, free_port, serving
@@ -55,10 +56,13 @@ class Servers:
 
 class OnPostgres:
     """Any number of servers over one database; `pooled`: through PgBouncer; `skew_seconds`: with clocks that
-    are wrong by so much."""
+    are wrong by so much; `balanced`: two of them, behind HAProxy."""
 
-    def __init__(self, servers: int, *, pooled: bool = False, skew_seconds: int = 0) -> None:
+    def __init__(
+        self, servers: int, *, pooled: bool = False, skew_seconds: int = 0, balanced: bool = False
+    ) -> None:
         self._count = servers
+        self._balanced = balanced
         self._skew_seconds = skew_seconds
         self._pooled = pooled
         self._stack = ExitStack()
@@ -76,6 +80,8 @@ class OnPostgres:
             url = self._pooler.url
         self._servers = Servers(self._count, url, skew_seconds=self._skew_seconds)
         self._stack.callback(self._servers.close)
+        if self._balanced:
+            return [self._stack.enter_context(balancer.balancing(self._servers.endpoints))]
         return self._servers.endpoints
 
     def faults(self) -> Mapping[str, Callable[[], None]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+import balancer
 import pgbouncer
 import postgres
 from consistency import patroni, rounds
@@ -26,7 +27,7 @@ def test_a_server_that_is_killed_gives_sound_histories(seed: int, tmp_path: Path
     assert played.faults == ["kill server 0"] * 2
 
 
-@pytest.mark.parametrize("way", ["directly", "through PgBouncer", "with wrong clocks"])
+@pytest.mark.parametrize("way", ["directly", "through PgBouncer", "with wrong clocks", "behind HAProxy"])
 def test_servers_over_one_postgres_give_sound_histories(way: str) -> None:
     """Servers and the database are killed, and their connections cut."""
     if not postgres.installed():
@@ -34,7 +35,10 @@ def test_servers_over_one_postgres_give_sound_histories(way: str) -> None:
     pooled, skewed = "PgBouncer" in way, "clocks" in way
     if pooled and not pgbouncer.installed():
         pytest.skip("PgBouncer is not installed")
-    deployment = OnPostgres(2, pooled=pooled, skew_seconds=300 if skewed else 0)
+    balanced = "HAProxy" in way
+    if balanced and not balancer.installed():
+        pytest.skip("HAProxy is not installed")
+    deployment = OnPostgres(2, pooled=pooled, skew_seconds=300 if skewed else 0, balanced=balanced)
     played = rounds.play(deployment, 5, faults=3, seconds=0.8)
     assert [str(anomaly) for anomaly in played.anomalies] == []
     assert played.history.counts()["ok"] > 20
