@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,11 +29,19 @@ from copies import (
     no_logs,
 )
 from hashrange.storage import moving
-from hashrange.storage.api import Reader, StorageError, StoreDamaged, Transaction, UnfinishedCopy
+from hashrange.storage.api import (
+    OutdatedFormat,
+    Reader,
+    StorageError,
+    StoreDamaged,
+    Transaction,
+    UnfinishedCopy,
+)
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.directory import COPYING
 from hashrange.storage.moving import Logs, Record, Sums
 from hashrange.tables.inspection.check import check
+from hashrange.tables.inspection.numbering import find_logs
 
 SPACES = (0, 64, 65)
 LOGS = (70, 71)
@@ -190,6 +199,20 @@ def test_all_that_a_store_keeps_goes_on(places: Places, way: str) -> None:
     assert "s59" in left
     assert list(check(world.database.engine)) == []
     world.database.close()
+
+
+def test_every_log_is_known(places: Places) -> None:
+    """PostgreSQL numbers each space with logs by itself: one that is not known would begin with 1 again."""
+    store = places.schema()
+    world = World(store.open(), gsi_delay_seconds=1.0)
+    world.make(20)
+    found = world.database.engine.read(find_logs)
+    world.database.close()
+    _, numbers = contents(store)
+    assert numbers.last.keys() <= found.spaces
+    assert len(numbers.last) == 2
+    assert numbers.log_stamps == found.stamps
+    assert len(found.stamps) == 3
 
 
 @pytest.mark.parametrize("kind", ["directory", "schema"])
@@ -371,6 +394,13 @@ def test_a_stream_that_cannot_be_decoded_is_refused(places: Places) -> None:
     world.database.close()
     with pytest.raises(StoreDamaged, match=r"stream other/label cannot be decoded.*hashrange check"):
         origin.source()
+
+
+def test_a_directory_of_an_older_format_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).parents[1] / "formats" / "format-2.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    with pytest.raises(OutdatedFormat, match="hashrange migrate"):
+        Directory(tmp_path / "data").source()
 
 
 def test_what_a_kill_left_of_a_directory_is_removed(places: Places) -> None:

@@ -2,7 +2,7 @@
 
     serve       the server                     cli/serve.py
     backup      back tables up                 cli/backup.py
-    check       verify a data directory        cli/check.py
+    check       verify a store                 cli/check.py
     copy        a store to another engine      cli/copying.py
     import      items of files into a table    cli/importing.py
     migrate     bring an older directory over  cli/migrate.py
@@ -37,7 +37,7 @@ from hashrange import __version__, form
 _COMMANDS: Final = {
     "as-of": "Read the past of a running server's tables, and bring it back.",
     "backup": "Back up tables of a running server.",
-    "check": "Verify a data directory.",
+    "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
     "copy": "Copy a store between directories and PostgreSQL.",

@@ -1,16 +1,19 @@
-"""`hashrange check DIR`: verify a data directory, and repair it."""
+"""`hashrange check STORE`: verify a store in a data directory or in PostgreSQL, and repair a directory."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 import orjson
 
-from hashrange.storage.api import StorageError
+from hashrange.cli.stores import is_url, needs_driver
+from hashrange.storage.api import StorageError, StoreDamaged
+from hashrange.storage.moving import Logs, Numbers
 from hashrange.tables import formats
 from hashrange.tables.inspection.check import Problem, check
 from hashrange.tables.inspection.mending import mend
@@ -25,7 +28,7 @@ _NOT_CHECKED: Final = 2
 
 
 class _NotChecked(click.ClickException):
-    """The directory could not be checked."""
+    """The store could not be checked."""
 
     exit_code = _NOT_CHECKED
 
@@ -33,15 +36,19 @@ class _NotChecked(click.ClickException):
 @click.command(
     "check",
     epilog="""\b
-Exit codes: 0 sound, 1 damage found, 2 not checked (not a data directory, in use, or wrong usage).
+Exit codes: 0 sound, 1 damage found, 2 not checked (not a store, in use, or wrong usage).
 
 \b
 Examples:
   hashrange check ./hashrange-data
   hashrange check ./hashrange-data --format json | jq -r .message
-  hashrange check ./hashrange-data --repair""",
+  hashrange check ./hashrange-data --repair
+  hashrange check postgresql://hashrange@db.example/hashrange""",
 )
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
+@click.argument("store", type=click.Path())
+@click.option(
+    "--postgres-schema", default="hashrange", show_default=True, metavar="NAME", help="Schema in PostgreSQL."
+)
 @click.option(
     "--format",
     "format_",
@@ -57,21 +64,33 @@ Examples:
     help="Accept the loss: make a sound store of the readable records, keep changed files in DIR/damaged-N, "
     "put right index entries, totals, sizes and expiry queues, then check again.",
 )
-def command(directory: Path, format_: str, repairs: bool) -> None:
-    """Verify the data directory DIR, and print one line for each problem.
+def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> None:
+    """Verify STORE, a data directory or a URL as postgresql://user@host/database, and print one line for
+    each problem.
 
-    It verifies that no file is missing or damaged, that every record can be read and decoded, that every
-    index entry has its item and every item its entries, and that sizes and totals are right. No server may
-    have the directory open. Without --repair nothing is changed, so a copy or a read-only disk will do.
+    It verifies that no file of a directory is missing or damaged, that every record can be read and decoded,
+    that every index entry has its item and every item its entries, that streams have no gap between shards,
+    and that sizes and totals are right.
+
+    No server may have the directory open. Without --repair nothing is changed, so a copy or a read-only disk
+    will do. A store in PostgreSQL is read in one snapshot, and its servers go on meanwhile.
     """
-    if not any(directory.iterdir()):
-        raise _NotChecked(f"{directory} is empty: there is nothing to check")
+    on_postgres = is_url(store)
+    if on_postgres and repairs:
+        raise click.UsageError(
+            "--repair is for directories. Restore a store in PostgreSQL from a backup of the database, or "
+            "its tables from backups."
+        )
+    if not on_postgres:
+        _check_directory(Path(store))
     try:
         if repairs:
-            _repair(directory)
-        click.echo(f"checking {directory}", err=True)
+            _repair(Path(store))
+        shown = f"schema {postgres_schema}" if on_postgres else store
+        click.echo(f"checking {shown}", err=True)
         found = 0
-        for problem in _problems(directory):
+        problems = _on_postgres(store, postgres_schema) if on_postgres else _problems(Path(store))
+        for problem in problems:
             found += 1
             if format_ == "text":
                 click.echo(problem)
@@ -83,11 +102,36 @@ def command(directory: Path, format_: str, repairs: bool) -> None:
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
     if found:
-        problems = "1 problem" if found == 1 else f"{found} problems"
-        click.echo(f"{problems} found in {directory}", err=True)
+        counted = "1 problem" if found == 1 else f"{found} problems"
+        click.echo(f"{counted} found in {shown}", err=True)
         sys.exit(_DAMAGED)
-    click.echo(f"no damage in {directory}", err=True)
+    click.echo(f"no damage in {shown}", err=True)
     sys.exit(_SOUND)
+
+
+def _check_directory(directory: Path) -> None:
+    if not directory.is_dir():
+        raise click.BadParameter(f"Directory {str(directory)!r} does not exist.", param_hint="STORE")
+    if not any(directory.iterdir()):
+        raise _NotChecked(f"{directory} is empty: there is nothing to check")
+
+
+def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
+    """The problems of a store in PostgreSQL: of the engine's own tables, then of and between records."""
+    with needs_driver():
+        from hashrange.storage.postgres.snapshot import Snapshot
+
+    snapshot = Snapshot(url, schema)
+    try:
+        yield from (Problem("", message) for message in snapshot.problems())
+        yield from check(
+            snapshot,
+            progress=_progress,
+            numbers_of=lambda logs: snapshot.numbers(),
+            cleared=snapshot.cleared,
+        )
+    finally:
+        snapshot.close()
 
 
 def _problems(directory: Path) -> Iterator[Problem]:
@@ -113,9 +157,19 @@ def _problems(directory: Path) -> Iterator[Problem]:
                 err=True,
             )
         else:
-            yield from check(store, progress=_progress)
+            numbers_of = partial(_numbers_of, store)
+            yield from check(store, progress=_progress, numbers_of=numbers_of, cleared=store.cleared)
     finally:
         store.close()
+
+
+def _numbers_of(store: StoredRecords, logs: Logs) -> Numbers:
+    from hashrange.storage.embedded.moving import Content
+
+    try:
+        return Content(store.directory, store.db, store.cleared).numbers(logs)
+    except Exception as error:  # rocksdict raises plain Exception for damaged blocks
+        raise StoreDamaged(str(error)) from error
 
 
 def _lost(store: StoredRecords, first: int, last: int) -> str:

@@ -44,8 +44,8 @@ To change over without losing a write: try the copy while the servers run, then
 The copy is of one moment: what is written to FROM later is not in it. Backups, and the buckets of imports and
 exports, are folders beside the store: move them yourself. docs/postgresql.md tells more.""",
 )
-@click.argument("origin", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.argument("origin", type=click.Path(), metavar="FROM")
+@click.argument("target", type=click.Path(), metavar="TO")
 @click.option(
     "--from-schema",
     default="hashrange",

@@ -50,7 +50,7 @@ from hashrange.storage.embedded.keys import (
     unpack_batch,
     unpack_totals,
 )
-from hashrange.storage.embedded.manifest import read_manifest
+from hashrange.storage.embedded.manifest import UnreadableManifest, read_manifest
 from hashrange.storage.embedded.mark import NAME as STORE
 from hashrange.storage.embedded.mark import Mark, read_mark, write_mark
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
@@ -83,7 +83,7 @@ class DirectorySource:
         except BaseException:
             self._stored.close()
             raise
-        self._content = _Content(directory, self._stored.db, self._stored.cleared)
+        self._content = Content(directory, self._stored.db, self._stored.cleared)
 
     def numbers(self) -> Numbers:
         return self._content.numbers(self._logs)
@@ -98,7 +98,7 @@ class DirectorySource:
         self._stored.close()
 
 
-class _Content:
+class Content:
     """What is in a RocksDB that nobody writes to."""
 
     def __init__(self, directory: Path, db: Rdict, cleared: frozenset[int]) -> None:
@@ -258,6 +258,8 @@ class DirectoryTarget:
             sync_directory(directory)
         except OSError as error:
             raise unusable(directory, error) from error
+        except UnreadableManifest as error:
+            raise self._failed(error) from error
 
     def close(self) -> None:
         if self._db is not None:
@@ -272,7 +274,7 @@ class _Written:
     """What was written to a new store."""
 
     def __init__(self, directory: Path, db: Rdict, logs: Logs) -> None:
-        self._content = _Content(directory, db, frozenset())
+        self._content = Content(directory, db, frozenset())
         self._logs = logs
         self.batches = self._content.batches
         self.expected = self._content.expected

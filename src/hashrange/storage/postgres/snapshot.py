@@ -30,6 +30,7 @@ from hashrange.storage.postgres.connections import (
     translated,
 )
 from hashrange.storage.postgres.direct import DirectReader, Statements
+from hashrange.storage.postgres.groups import GROUP_BITS
 
 T = TypeVar("T")
 
@@ -87,18 +88,25 @@ class Snapshot:
         rows = self._ask("SELECT reltuples::bigint FROM pg_class WHERE oid = '{}.records'::regclass")
         return max(int(rows[0][0]), 0)
 
-    def strange_versions(self) -> int:
-        """How many records have a version that no engine gave: another record may get the same version later,
-        and be taken for this one."""
+    def problems(self) -> Iterator[str]:
+        """What is wrong with what engines keep beside records, as far as they alone know it."""
+        [(rows,)] = self._ask("SELECT count(*) FROM {}.clock")
+        if rows != 1:
+            yield f"the table clock has {rows} rows in the place of one: no body gets a stamp"
         [(strange,)] = self._ask(
-            "SELECT count(*) FROM {0}.records WHERE version <= 0 OR version >> 40 > "
-            "(SELECT last_value FROM {0}.server_id_seq)"
+            "SELECT count(*) FROM {0}.records WHERE version <= 0 OR version >> %s > "
+            "(SELECT last_value FROM {0}.server_id_seq)",
+            GROUP_BITS,
         )
-        return int(strange)
+        if strange:
+            yield (
+                f"{strange} records have a version that no server gave: a later record could get the same "
+                "one, and be taken for them"
+            )
 
-    def _ask(self, statement: str) -> list[tuple[Any, ...]]:
+    def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return call(self._connection, statement.format(self._statements.schema))
+            return call(self._connection, statement.format(self._statements.schema), values)
         except Trouble as error:
             raise refused(error) from None
 
@@ -117,14 +125,14 @@ def numbers_of(connection: Connection, schema: str, cleared: frozenset[int]) -> 
         totals = ask("SELECT space, sum(records)::bigint, sum(bytes)::bigint FROM {}.total GROUP BY space")
         stamps = ask("SELECT space, partition, stamp FROM {}.log_stamp")
         last = ask("SELECT space, last FROM {}.log")
-        [(stamp,)] = call(connection, f"SELECT stamp FROM {schema}.clock")
+        clock = call(connection, f"SELECT stamp FROM {schema}.clock")
     except Trouble as error:
         raise refused(error) from None
     return Numbers(
         {space: Totals(records, bytes_) for space, records, bytes_ in totals},
         dict(last),
         {(space, partition): stamp for space, partition, stamp in stamps},
-        int(stamp),
+        int(clock[0][0]) if clock else 0,
     )
 
 

@@ -7,6 +7,8 @@ for each thing that is wrong:
 - an item without its index entry, an entry without its item, an entry with other content than the item's;
 - totals, sizes of item collections and places in the expiry queue that do not agree with the items;
 - an image of a table's history that cannot be read, or lies where no reader looks for it;
+- a stream whose shards leave a gap, a record that cannot be read or lies outside of its shard, and numbers or
+  stamps that the engine would give once more;
 - two tables that share a space, and records in a space that no table or stream owns.
 
 Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so a problem
@@ -33,6 +35,7 @@ import orjson
 
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Reader, StorageError, Totals, Transaction
+from hashrange.storage.moving import Numbers
 from hashrange.tables.background import expiry, lag
 from hashrange.tables.data import indexes, items, keys, records
 from hashrange.tables.definitions import catalog, dropped
@@ -40,6 +43,7 @@ from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
 from hashrange.tables.history.spans import STAMP_MAX, History, Span
+from hashrange.tables.inspection.streams import StoredNumbers, check_stream, logs_of
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
@@ -90,9 +94,26 @@ class Problem:
         return f"{where}: {self.message}"
 
 
-def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """All problems of a store. Nothing may write to the store while this runs."""
+def check(
+    engine: Readable,
+    *,
+    progress: Progress | None = None,
+    numbers_of: StoredNumbers | None = None,
+    cleared: frozenset[int] = frozenset(),
+) -> Iterator[Problem]:
+    """All problems of a store. Nothing may write to the store while this runs.
+
+    `numbers_of` tells what the engine keeps beside the records of some logs; `cleared` are the spaces whose
+    records it is deleting.
+    """
     report = progress or _nobody
+    streams = engine.read(lambda reader: list(logs.all_streams(reader)))
+    numbers: Numbers | None = None
+    try:
+        numbers = numbers_of(logs_of(streams)) if numbers_of is not None else None
+    except StorageError as error:
+        yield Problem("", f"the numbers of the engine cannot be read: {error}")
+    latest = numbers.stamp if numbers is not None else STAMP_MAX
     names = engine.read(lambda reader: [name for name, _ in catalog.stored_definitions(reader)])
     owners: dict[int, str] = {}
     for name in names:
@@ -104,7 +125,7 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
             if space in owners:
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
-        yield from _check_table(engine, table, report)
+        yield from _check_table(engine, table, latest, report)
     for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
         if not isinstance(gone, dropped.Dropped):
             yield Problem("", f"the definition of the deleted table {name} cannot be decoded: {gone}")
@@ -115,12 +136,17 @@ def check(engine: Readable, *, progress: Progress | None = None) -> Iterator[Pro
             owners[space] = name
         yield from _Walk(engine, gone.table, None, report).run(_Items(gone.table, []))
         if gone.table.history is not None:
-            yield from _check_history(engine, gone.table, gone.table.history)
+            yield from _check_history(engine, gone.table, gone.table.history, latest)
     for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         if isinstance(stream, logs.Stream):
             owners.setdefault(stream.space, stream.table)
+            for message, partition, sort in check_stream(engine, stream, numbers, report):
+                text = f"stream {stream.label}: {message}"
+                yield Problem(stream.full_name, text, None, partition, sort)
         else:
             yield Problem("", f"the definition of stream {name} cannot be decoded: {stream}")
+    for space in sorted(cleared & owners.keys()):
+        yield Problem(owners[space], f"the records of space {space} are being deleted, but it is in use")
     yield from _check_spaces(engine, owners, report)
 
 
@@ -142,7 +168,7 @@ def _definition(reader: Reader, name: str) -> Table | Problem:
     return Problem(name, "the definition went away while the store was checked")
 
 
-def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[Problem]:
+def _check_table(engine: Readable, table: Table, latest: int, report: Progress) -> Iterator[Problem]:
     try:
         waiting = engine.read(lag.waiting_spaces)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -157,7 +183,7 @@ def _check_table(engine: Readable, table: Table, report: Progress) -> Iterator[P
     if table.ttl is not None:
         yield from _check_queue(engine, table)
     if table.history is not None:
-        yield from _check_history(engine, table, table.history)
+        yield from _check_history(engine, table, table.history, latest)
 
 
 class _Bite(NamedTuple):
@@ -473,9 +499,10 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
         after = last
 
 
-def _check_history(engine: Readable, table: Table, history: History) -> Iterator[Problem]:
-    """The images of a table's history. None of them can be put right: nothing else knows the past."""
-    ends = [*(span.after for span in history.spans[1:]), STAMP_MAX]
+def _check_history(engine: Readable, table: Table, history: History, latest: int) -> Iterator[Problem]:
+    """The images of a table's history; `latest` is the last stamp that the engine gave. None of them can be
+    put right: nothing else knows the past."""
+    ends = [*(span.after for span in history.spans[1:]), latest]
     for span, end in zip(history.spans, ends, strict=True):
         low: tuple[bytes, bytes] | None = (b"", b"")
         while low is not None:

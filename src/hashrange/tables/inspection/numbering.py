@@ -9,8 +9,10 @@ from hashrange.tables.streams import logs
 
 
 def find_logs(reader: Reader) -> Logs:
-    """The logs of streams, and the space of the queue of lagging indexes, whose log has no stamps. Raises
-    StoreDamaged if a stream cannot be decoded."""
+    """The logs of streams, and the space of the queue of lagging indexes, whose log has no stamps.
+
+    Whatever else is appended to has to be added here. Raises StoreDamaged if a stream cannot be decoded.
+    """
     found = Logs({LAG_SPACE})
     for name, stream in logs.every_stream(reader):
         if not isinstance(stream, logs.Stream):

@@ -34,7 +34,7 @@ from hashrange.tables.spaces import CATALOG_SPACE
 STREAM = b"stream"
 RETENTION_SECONDS = 24 * 3600
 _SEQUENCE_BASE = 10**20
-_HASH_END = 1 << 16
+HASH_END = 1 << 16
 _SHARD_ID = "shardId-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -142,7 +142,7 @@ def enable(
         # A later stream gets a later label, even if the clock was set back, because consumers sort by labels.
         stamp = max(stamp, (datetime.fromisoformat(f"{latest}Z") - _EPOCH) // _MILLISECOND + 1)
     label = (_EPOCH + stamp * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-    ends = [number * _HASH_END // shard_count for number in range(shard_count + 1)]
+    ends = [number * HASH_END // shard_count for number in range(shard_count + 1)]
     shards = tuple(_new_shard(space, low, high, mark, stamp, now, None) for low, high in pairwise(ends))
     stream = Stream(table, label, view_type, space, now, shards, key=key, scope=scope)
     save(txn, stream)
@@ -404,6 +404,11 @@ def _time_of(stored: bytes) -> float | None:
         return _DECODE_CHANGE.decode(stored).time
     except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def decode_change(stored: bytes) -> Change:
+    """The record whose stored form this is. Raises MsgspecError, ValueError."""
+    return _DECODE_CHANGE.decode(stored)
 
 
 def show_sequence(sequence: int) -> str:
