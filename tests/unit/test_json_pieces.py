@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,9 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=40,
 )
 SIGNS = b'[]{},:"\\ 0a\n'
+# The smallest window has room for the longest thing that is not cut, the two escapes of a surrogate pair.
+WINDOWS = st.integers(12, 60) | st.just(json_pieces.WINDOW_BYTES)
+SEPARATORS = st.sampled_from([None, (", ", ": "), (" ,", " :"), (" " * 50 + ",", " " * 30 + ":" + " " * 30)])
 
 
 def outcome(read: Any, text: bytes) -> Any:
@@ -30,9 +34,16 @@ def outcome(read: Any, text: bytes) -> Any:
         return ValueError
 
 
-def check(text: bytes, piece_bytes: int) -> None:
-    with patch.object(json_pieces, "WHOLE_BYTES", 0), patch.object(json_pieces, "PIECE_BYTES", piece_bytes):
-        assert outcome(json_pieces.loads, text) == outcome(orjson.loads, text), text
+def check(text: bytes, piece_bytes: int, window_bytes: int = json_pieces.WINDOW_BYTES) -> None:
+    """Read a text in pieces. What is neither an array nor an object is refused."""
+    with (
+        patch.object(json_pieces, "WHOLE_BYTES", 0),
+        patch.object(json_pieces, "PIECE_BYTES", piece_bytes),
+        patch.object(json_pieces, "WINDOW_BYTES", window_bytes),
+    ):
+        found = outcome(json_pieces.loads, text)
+    is_container = text.lstrip(b" \t\r\n")[:1] in (b"[", b"{")
+    assert found == (outcome(orjson.loads, text) if is_container else ValueError), text
 
 
 @given(st.text(SIGNS.decode(), max_size=30).map(str.encode))
@@ -48,19 +59,27 @@ def test_a_large_text_that_does_not_end_is_refused_at_once(text: bytes) -> None:
         json_pieces.loads(text)
 
 
-@given(VALUES, st.integers(0, 20), st.sampled_from([0, orjson.OPT_INDENT_2]))
-def test_what_is_json(value: Any, piece_bytes: int, option: int) -> None:
-    check(orjson.dumps(value, option=option), piece_bytes)
+@given(VALUES, st.integers(0, 20), WINDOWS, st.sampled_from([0, orjson.OPT_INDENT_2]))
+def test_what_is_json(value: Any, piece_bytes: int, window_bytes: int, option: int) -> None:
+    check(orjson.dumps(value, option=option), piece_bytes, window_bytes)
 
 
-@given(VALUES, st.integers(0, 20), st.sampled_from([None, (", ", ": "), (" ,", " :")]))
-def test_json_with_spaces(value: Any, piece_bytes: int, separators: tuple[str, str] | None) -> None:
-    check(json.dumps(value, separators=separators).encode(), piece_bytes)
+@given(VALUES, st.integers(0, 20), WINDOWS, SEPARATORS)
+def test_json_with_spaces(
+    value: Any, piece_bytes: int, window_bytes: int, separators: tuple[str, str] | None
+) -> None:
+    check(json.dumps(value, separators=separators).encode(), piece_bytes, window_bytes)
 
 
-@given(VALUES, st.integers(0, 20), st.data())
-def test_what_was_json(value: Any, piece_bytes: int, data: st.DataObject) -> None:
-    text = bytearray(orjson.dumps(value))
+@given(VALUES, st.integers(0, 20), WINDOWS, st.sampled_from([None, (", ", ": ")]), st.data())
+def test_what_was_json(
+    value: Any,
+    piece_bytes: int,
+    window_bytes: int,
+    separators: tuple[str, str] | None,
+    data: st.DataObject,
+) -> None:
+    text = bytearray(json.dumps(value, separators=separators).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(text)))
         change = data.draw(st.sampled_from(["insert", "delete", "replace"]))
@@ -72,7 +91,7 @@ def test_what_was_json(value: Any, piece_bytes: int, data: st.DataObject) -> Non
                 del text[place]
             else:
                 text[place] = sign
-    check(bytes(text), piece_bytes)
+    check(bytes(text), piece_bytes, window_bytes)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +119,24 @@ def test_what_was_json(value: Any, piece_bytes: int, data: st.DataObject) -> Non
         b'["\\ud800",[1,2]]',
         b'["\xff",[1,2]]',
         b'["unclosed',
+        b'["abcdefghijklmnopqrstuvwxyz" "abcdefghijklmnopqrstuvwxyz"]',
+        b'["abcdefghijklmnopqrstuvwxyz"[1]]',
+        b'[1 "abcdefghijklmnopqrstuvwxyz"]',
+        b'{"abcdefghijklmnopqrstuvwxyz"}',
+        b'{"abcdefghijklmnopqrstuvwxyz":}',
+        b'{"abcdefghijklmnopqrstuvwxyz" 1}',
+        b'{"abcdefghijklmnopqrstuvwxyz":1 2}',
+        b'{"abcdefghijklmnopqrstuvwxyz":1,"b":{"abcdefghijklmnopqrstuvwxyz":"bcdefghijklmnopqrstuvwxyz"}}',
+        b'{"abcdefghijklmnopqrstuvwxyz":"a","abcdefghijklmnopqrstuvwxyz":[1]}',
+        b'{"a":1,"abcdefghijklmnopqrstuvwxyz" :{ } , "b":2}',
+        b'{:"abcdefghijklmnopqrstuvwxyz"}',
+        b'{"abcdefghijklmnopqrstuvwxyz":1:"abcdefghijklmnopqrstuvwxyz"}',
+        b"[1" + b" " * 40 + b"2]",
+        b"[1" + b" " * 40 + b"]",
+        b'["' + b"\\" * 31 + b'"]',
+        b'["' + b"\\" * 32 + b'"]',
+        b'["' + "\u20ac".encode() * 20 + b'"]',
+        b'["' + b"\x80" * 40 + b'"]',
         b"[1,2",
         b",",
         b"]",
@@ -109,12 +146,66 @@ def test_what_was_json(value: Any, piece_bytes: int, data: st.DataObject) -> Non
 )  # fmt: skip
 def test_awkward_texts(text: bytes) -> None:
     for piece_bytes in range(12):
-        check(text, piece_bytes)
+        for window_bytes in (*range(12, 30), json_pieces.WINDOW_BYTES):
+            check(text, piece_bytes, window_bytes)
 
 
 def test_a_long_string_is_passed_at_once() -> None:
     text = b'{"a":"' + b'\\"x' * 400_000 + b'","b":[' + b"{}," * 400_000 + b"{}]}"
     assert json_pieces.loads(text) == orjson.loads(text)
+
+
+MEGABYTES_3 = 3 << 20
+NAME = b"n" * MEGABYTES_3
+LARGE_TEXTS = {
+    "a string": b'{"a":"%b"}' % NAME,
+    "escapes": b'{"a":"%b"}' % (b'\\"' * (MEGABYTES_3 // 2)),
+    "surrogates": b'["%b"]' % (b"\\ud83d\\ude00" * (MEGABYTES_3 // 12)),
+    "characters": b'["%b"]' % ("\U0001f600".encode() * (MEGABYTES_3 // 4)),
+    "names": b'{"%b":1,"b":{"%b":[]}}' % (NAME, NAME),
+    "a string without an end": b'{"a":"%b' % NAME,
+    "spaces": b" %b{%b" % (b" " * MEGABYTES_3, b" " * MEGABYTES_3) + b'"a"' + b" " * MEGABYTES_3 + b":1}",
+    "spaces at the end": b'{"a":1}' + b" " * MEGABYTES_3,
+    "digits": b"[1" + b"0" * MEGABYTES_3,
+    "strings": b"[" + b'"a"' * (MEGABYTES_3 // 3),
+    "members": b'[{"N":"%b"}%b]' % (NAME, b',{"N":"1"}' * (MEGABYTES_3 // 10)),
+    "strings of members": b"[%b0]" % (b'{"N":"%b"},' % (b"1" * 100_000) * 40),
+}
+
+
+@pytest.mark.parametrize("text", LARGE_TEXTS.values(), ids=LARGE_TEXTS)
+def test_no_step_takes_more_than_a_small_part_of_a_text(text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step in C keeps the interpreter's lock: a match of a pattern, and the decoding of a piece."""
+    steps: list[int] = []
+
+    class Pattern:
+        def __init__(self, pattern: re.Pattern[bytes]) -> None:
+            self.pattern = pattern
+
+        def match(self, text: bytes, begin: int, end: int) -> Any:
+            steps.append(min(end, len(text)) - begin)
+            return self.pattern.match(text, begin, end)
+
+    original = orjson.loads
+
+    def loads(text: bytes) -> Any:
+        steps.append(len(text))
+        return original(text)
+
+    for name in ("_NEXT", "_MEMBERS", "_INSIDE", "_SPACE"):
+        monkeypatch.setattr(json_pieces, name, Pattern(getattr(json_pieces, name)))
+    monkeypatch.setattr(json_pieces, "orjson", type("Orjson", (), {"loads": staticmethod(loads)}))
+    monkeypatch.setattr(json_pieces, "STRING_CHARS_MAX", 2 * MEGABYTES_3)
+    assert outcome(json_pieces.loads, text) == outcome(original, text)
+    assert max(steps) <= 3 * json_pieces.WINDOW_BYTES
+
+
+@pytest.mark.parametrize("sign", ["x", "\u20ac", '"'])
+def test_a_string_that_nothing_accepts_is_cut(sign: str) -> None:
+    text = orjson.dumps({"a": sign * MEGABYTES_3, "b": [1]})
+    found = json_pieces.loads(text)
+    assert found == {"a": sign * len(found["a"]), "b": [1]}
+    assert 0 <= len(found["a"]) - json_pieces.STRING_CHARS_MAX < json_pieces.WINDOW_BYTES
 
 
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=6), st.data())
