@@ -53,11 +53,12 @@ _DRAIN_POLL_SECONDS: Final = 0.01
 
 # The garbage collector stops everything while it looks. Looking at all objects takes a fifth of a second
 # while a request of 15 MB has made two million, and requests make hardly any cycles: so the collector looks
-# at the young ones only, in portions, and at all of them when no large request is at work.
+# at the young ones only, in portions of some 15,000 (which takes some milliseconds), and at all of them when
+# no large request is at work.
 _YOUNG_OBJECTS: Final = 5_000
-_YOUNG_ROUNDS: Final = 10
+_YOUNG_ROUNDS: Final = 2
 _NEVER: Final = 2**30
-_ROUNDS_BEFORE_ALL: Final = 50
+_ROUNDS_BEFORE_ALL: Final = 180
 
 _log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 _POINT_MASK: Final = 255
-"""One of this many members of a list asks whether the turn is over."""
+"""One of this many members of a list, a set or a map asks whether the turn is over."""
 
 _CHUNK_MEMBERS: Final = 4_096
 """This many texts are joined at once."""
@@ -80,7 +80,11 @@ def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
     The values may be any JSON of a request. `level` is as in `admit_value`.
     """
     total = 0
+    place = 0
     for name, value in members.items():
+        place += 1
+        if not place & _POINT_MASK:
+            pace.point()
         total += len(name) if name.isascii() else len(name.encode())
         # A shortcut for strings and numbers, which are by far the most frequent.
         if type(value) is dict and len(value) == 1:
@@ -106,6 +110,7 @@ def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
 def check_names(names: Iterable[str]) -> None:
     """Raise `RequestViolation` for an attribute name that is empty or too long."""
     for name in names:
+        pace.step()
         if not name:
             raise RequestViolation(NAME_EMPTY)
         if len(name) * 4 > ATTRIBUTE_NAME_BYTES_MAX and len(name.encode()) > ATTRIBUTE_NAME_BYTES_MAX:
@@ -392,6 +397,7 @@ def item_size(item: Item) -> int:
     """
     total = 0
     for name, value in item.items():
+        pace.step()
         total += (len(name) if name.isascii() else len(name.encode())) + value_size(value)
     return total
 
