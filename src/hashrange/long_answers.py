@@ -10,6 +10,7 @@ Refuses to know: what the members are.
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from typing import Any, Final
 
 import orjson
@@ -29,7 +30,8 @@ RUN_RESPONSES_MAX: Final = 8
 
 
 class Pieces:
-    """A JSON text in pieces. `size` is its length and `crc` its CRC32.
+    """A JSON text in pieces. `size` is its length and `crc` its CRC32. The `chunks` are taken out as they are
+    written, so that each is freed then.
 
     `beside` is the text of the answer without its long member.
     """
@@ -37,7 +39,7 @@ class Pieces:
     __slots__ = ("beside", "chunks", "crc", "size")
 
     def __init__(self, chunks: list[bytes], beside: bytes) -> None:
-        self.chunks = chunks
+        self.chunks = deque(chunks)
         self.beside = beside
         self.size = 0
         self.crc = 0

@@ -56,8 +56,7 @@ class Workers:
         return task
 
     def _run(self, task: Task, work: Callable[[], None]) -> None:
-        turn = pace.turn()
-        turn.task = task
+        pace.begin_task(task)
         try:
             if not task.abandoned:
                 work()
@@ -66,7 +65,7 @@ class Workers:
         except Exception:
             _log.exception("work on a worker thread failed")
         finally:
-            turn.task = None
+            pace.end_task()
             self._tasks.discard(task)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange import pace
+from hashrange import pace, values
 from hashrange.database import Caller, Database
 from hashrange.operations.context import Context
 from hashrange.operations.writes import batch_write_item, transact_write_items
@@ -20,6 +20,7 @@ from hashrange.storage import drafts
 from hashrange.storage.api import Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.values import Item
 from hashrange.workers import Workers
 
 P, Q = b"p" * 24, b"q" * 24
@@ -249,6 +250,35 @@ def test_a_read_on_a_thread_is_of_one_moment(engine: Engine) -> None:
     assert engine.read(lambda reader: reader.get(2, P, b"")) == b"new"
 
 
+def test_long_work_of_one_round_leaves_the_rest_of_it_short_turns() -> None:
+    turn = pace.Turn()
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pace.TURN_SECONDS
+    turn.spend(pace.ROUND_SECONDS - 0.001)
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pytest.approx(0.001)
+    turn.spend(1.0)
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pace.TURN_SECONDS_MIN
+    turn.begin(pace.WITHOUT_END)
+    assert not turn.is_limited()
+    turn.begin_round()
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pace.TURN_SECONDS
+
+
+MANY: Item = {f"a{number}": {"S": "x"} for number in range(1_000)}
+
+
+@pytest.mark.parametrize("walk", [values.admit_members, values.check_names, values.item_size])
+def test_a_walk_over_the_attributes_of_an_item_can_be_stopped(
+    walk: Callable[[Item], Any], no_time: pace.Turn
+) -> None:
+    pace._watch.due = 0.0
+    with pytest.raises(pace.TurnOver):
+        walk(MANY)
+
+
 # -- Workers ----------------------------------------------------------------------------------------------
 
 
@@ -376,3 +406,139 @@ def test_requests_whose_turn_is_over_are_answered_all_the_same(engine: Engine) -
 def shown(answer: dict[str, Any]) -> str:
     text = orjson.dumps(answer, option=orjson.OPT_SORT_KEYS).decode()
     return re.sub(r'"(TableId|[A-Za-z]*DateTime)":[^,}]+', "", text)
+
+
+# -- The baton --------------------------------------------------------------------------------------------
+
+
+def at_once(*bodies: Callable[[], None]) -> None:
+    """Do pieces of work on worker threads, all at once, and wait for their ends."""
+    workers, gates = Workers(), [Event() for _ in bodies]
+    failed: list[BaseException] = []
+
+    def start(body: Callable[[], None], gate: Event) -> None:
+        def work() -> None:
+            try:
+                body()
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                gate.set()
+
+        workers.start(work)
+
+    for body, gate in zip(bodies, gates, strict=True):
+        start(body, gate)
+    for gate in gates:
+        assert gate.wait(30)
+    workers.close()
+    assert not failed
+    assert not pace._baton.lock.locked()
+    assert not pace._baton.waiting
+
+
+def look_until(is_over: Callable[[], bool]) -> None:
+    """Work that comes to points until it is over."""
+    while not is_over():
+        look()
+
+
+def test_workers_hand_the_baton_to_each_other() -> None:
+    held: list[str] = []
+
+    def work(name: str) -> None:
+        def is_over() -> bool:
+            if pace.turn().has_baton and held[-1:] != [name]:
+                held.append(name)
+            return len(held) >= 6
+
+        look_until(is_over)
+
+    at_once(lambda: work("one"), lambda: work("other"))
+    assert held[:6] in (["one", "other"] * 3, ["other", "one"] * 3)
+
+
+def test_a_worker_that_waits_for_another_one_does_not_keep_it_from_running() -> None:
+    begun, ended = Event(), Event()
+
+    def first() -> None:
+        look_until(lambda: pace.turn().has_baton)
+        begun.set()
+        assert ended.wait(30)
+
+    def other() -> None:
+        assert begun.wait(30)
+        look()
+        assert not pace.turn().has_baton
+        ended.set()
+
+    at_once(first, other)
+
+
+def test_a_worker_waits_for_a_commit_without_the_baton(engine: Engine) -> None:
+    seen: list[bool] = []
+
+    def body(txn: Transaction) -> None:
+        look_until(lambda: pace.turn().has_baton)
+        txn.put(1, P, b"a", b"x")
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+        def write(self, body: Callable[[Transaction], Any]) -> Any:
+            seen.append(pace.turn().has_baton)
+            return engine.write(body)
+
+    watched: Any = Watched()
+    at_once(lambda: drafts.write_aside(watched, body))
+    assert seen == [False]
+
+
+def test_no_other_thread_takes_the_baton() -> None:
+    look()
+    assert not pace.turn().has_baton
+    assert not pace._baton.lock.locked()
+
+
+# -- The event loop's rounds ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not pace.__file__.endswith(".py"), reason="compiled code calls no other sleep")
+def test_workers_wait_for_the_end_of_a_round_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 5:
+            pace.calm()
+
+    def work() -> None:
+        assert pace.hurry()
+        assert not pace.hurry()
+        pace._watch.hurry_until += 60.0  # the machine may be slow
+        look()
+
+    monkeypatch.setattr(pace, "sleep", pause)
+    monkeypatch.setattr(pace, "HURRY_SECONDS_MAX", 60.0)
+    at_once(work)
+    assert len(pauses) == 5
+
+
+def test_a_round_that_does_not_end_keeps_no_worker_waiting() -> None:
+    def work() -> None:
+        assert pace.hurry()
+        pace._watch.hurry_until += 60.0
+        look()
+        assert pace.turn().calm_due
+        look()
+
+    try:
+        at_once(work)
+    finally:
+        pace.calm()
+
+
+def test_without_work_aside_the_event_loop_asks_for_nothing() -> None:
+    assert not pace.hurry()
+    assert not pace._watch.tasks

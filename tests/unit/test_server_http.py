@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashrange import pace
 from hashrange.database import Caller
-from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, Connection
+from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, PORTION_BYTES, Connection
 from peer import SIGNED, FakeTransport, Peer, request
 
 
@@ -382,6 +383,58 @@ def test_a_connection_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatc
     assert 0 < started < 20
     peer.run_soon()
     assert [orjson.loads(body)["n"] for _, body in peer.answers()] == list(range(20))
+
+
+def test_dear_requests_of_many_connections_share_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first requests of new connections take counts against the round, which the loop then ends."""
+    times = iter(range(1000))
+    monkeypatch.setattr("hashrange.server.plane.latency_now", lambda: next(times) * 0.006)
+    turn = pace.turn()
+    turn.begin_round()
+    first = Peer()
+    peers = [first, Peer(), Peer()]
+    for peer in peers[1:]:
+        peer.plane = first.plane
+        peer.connection = Connection(first.plane)
+        peer.connection.connection_made(peer.transport)
+    for peer in peers:
+        peer.send(request("Now"))
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pace.TURN_SECONDS_MIN
+    assert len(first.soon) == 1
+    first.run_soon()
+    turn.begin(pace.TURN_SECONDS)
+    assert turn.left == pace.TURN_SECONDS
+    turn.end()
+    assert first.plane.spent_seconds == 0
+
+
+def test_a_long_answer_is_written_in_portions() -> None:
+    """Sending and freeing tens of megabytes at once would hold up all other connections."""
+    last = request("Now", b'{"last":1}', b"Connection: close\r\n")
+    peer = Peer().send(request("Later") + request("Now") + last)
+    answer = {"Responses": {"t": ["x" * 300_000] * 10}}
+    text = orjson.dumps(answer)
+    peer.database.unfinished.pop()(answer, None)
+    portions: list[int] = []
+
+    def written() -> int:
+        portions.append(len(peer.transport.written) - sum(portions))
+        return portions[-1]
+
+    while not peer.transport.written:
+        peer.soon.pop(0)()
+    assert written() < PORTION_BYTES + 301_000
+    peer.connection.pause_writing()
+    peer.run_soon()
+    assert written() == 0
+    peer.connection.resume_writing()
+    assert 0 < written() < PORTION_BYTES + 301_000
+    while peer.soon:
+        peer.soon.pop(0)()
+        assert written() < PORTION_BYTES + 301_000
+    assert [body for _, body in peer.answers()] == [text, b"{}", b'{"last":1}']
+    assert peer.transport.closed
 
 
 def test_draining_finishes_what_is_under_way() -> None:

@@ -35,12 +35,17 @@ from typing import Final, cast
 
 import httptools
 
+from hashrange import pace
+from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
-from hashrange.server.plane import ROUND_SECONDS, Exchange, Large, Plane
+from hashrange.server.plane import Exchange, Large, Plane
+
+PORTION_BYTES: Final = 512 * 1024
+"""Long answers are written in portions of so many bytes, or one chunk."""
 
 LINGER_SECONDS_MAX: Final = 2.0
 """How long the server still reads from a client whose connection it has refused."""
@@ -135,6 +140,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._last or self._parser is None:
             return
+        if pace.hurry():
+            self.plane.calm_soon()
         self._fed_bytes += len(data)
         self._busy = True
         try:
@@ -152,10 +159,15 @@ class Connection(asyncio.Protocol):
             exchange = pending[0]
             if exchange.answer is None:
                 return
-            if not exchange.close and self._transport is not None and not self._waiting:
+            if (
+                exchange.pieces is None
+                and not exchange.close
+                and self._transport is not None
+                and not self._waiting
+            ):
                 pending.clear()
                 self._held_bytes = 0
-                _write(self._transport, exchange)
+                self._transport.write(exchange.answer)
                 return
         if pending:
             self.advance()
@@ -390,7 +402,7 @@ class Connection(asyncio.Protocol):
         if started > 0 and pending[started - 1].task is not None:
             return False
         plane = self.plane
-        if (self.dear and plane.spent_seconds > ROUND_SECONDS) or (
+        if (self.dear and plane.spent_seconds > pace.ROUND_SECONDS) or (
             now - self._turn_began > plane.turn_seconds
         ):
             self.plane.advance_soon(self)
@@ -403,19 +415,20 @@ class Connection(asyncio.Protocol):
             return
         assert exchange.answer is not None
         self._held_bytes += len(exchange.answer)
+        is_long = exchange.pieces is not None
         if exchange.pieces is not None:
             self._held_bytes += len(exchange.pieces)
         if self._busy:
             return
         if len(self._pending) != 1:
             self.plane.advance_soon(self)
-        elif exchange.close or self._waiting or self._reading_paused or self._write_paused:
+        elif is_long or exchange.close or self._waiting or self._reading_paused or self._write_paused:
             self.take_turn()
         else:
             # A shortcut for the usual case: no later request waits, and no answer is held back.
             self._pending.clear()
             self._held_bytes = 0
-            _write(self._transport, exchange)
+            self._transport.write(exchange.answer)
 
     def take_turn(self) -> None:
         """Begin a turn, and go on with writing answers and starting requests."""
@@ -440,28 +453,51 @@ class Connection(asyncio.Protocol):
             self._resume_reading()
 
     def _write_ready(self, transport: asyncio.Transport) -> None:
+        """Write the answers that are ready; of a long one, a portion."""
         pending = self._pending
+        if pending[0].pieces is not None:
+            self._write_portion(transport, pending[0], pending[0].pieces)
+            return
         answers: list[bytes] = []
-        long = False
         last: Exchange | None = None
         while pending and last is None:
             exchange = pending[0]
             if exchange.answer is None:
                 break
+            if exchange.pieces is not None:
+                self.plane.advance_soon(self)
+                break
             pending.popleft()
             answers.append(exchange.answer)
-            if exchange.pieces is not None:
-                answers += exchange.pieces.chunks
-                long = True
             if exchange.close:
                 last = exchange
         self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))
-        if long:
-            transport.writelines(answers)
-        else:
-            transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
         if last is not None:
             self._end(transport, last.linger)
+
+    def _write_portion(self, transport: asyncio.Transport, exchange: Exchange, pieces: Pieces) -> None:
+        """Write a portion of a long answer. The next one follows in another round of the event loop, or when
+        the client has taken this one: to send tens of megabytes and to free them takes long."""
+        if self._write_paused:
+            return
+        portion: list[bytes] = []
+        portion_bytes = 0
+        if exchange.answer:
+            portion.append(exchange.answer)
+            portion_bytes = len(exchange.answer)
+            exchange.answer = b""
+        while pieces.chunks and portion_bytes < PORTION_BYTES:
+            portion.append(pieces.chunks.popleft())
+            portion_bytes += len(portion[-1])
+        self._held_bytes -= portion_bytes
+        if not pieces.chunks:
+            self._pending.popleft()
+        transport.writelines(portion)
+        if not pieces.chunks and exchange.close:
+            self._end(transport, exchange.linger)
+        elif self._pending and self._pending[0].answer is not None and not self._write_paused:
+            self.plane.advance_soon(self)
 
     def _end(self, transport: asyncio.Transport, linger: bool) -> None:
         self._phase = Phase.ENDING
@@ -529,13 +565,3 @@ class Connection(asyncio.Protocol):
         """Cut the connection off."""
         if self._transport is not None:
             self._transport.abort()
-
-
-def _write(transport: asyncio.Transport, exchange: Exchange) -> None:
-    """Write the answer of an exchange."""
-    answer = exchange.answer
-    assert answer is not None
-    if exchange.pieces is None:
-        transport.write(answer)
-    else:
-        transport.writelines([answer, *exchange.pieces.chunks])

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hashrange import json_pieces, protocol
+from hashrange import json_pieces, pace, protocol
 from hashrange.database import Caller
 from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
@@ -30,11 +30,9 @@ _log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from hashrange.server.http import Connection
 
-ROUND_SECONDS: Final = 0.01
-"""The most time in one round of the event loop for the requests of dear connections (`DEAR_SECONDS`)."""
-
 DEAR_SECONDS: Final = 0.0005
-"""A connection is dear if its last request took more than this."""
+"""A request is dear if it took more than this, and so is its connection then. Dear requests have
+`pace.ROUND_SECONDS` in one round of the event loop; those of other connections get short turns after that."""
 
 _SWEEP_SECONDS_MAX: Final = 1.0
 """The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
@@ -69,6 +67,7 @@ class Plane:
     __slots__ = (
         "_call_soon",
         "_ready",
+        "_round_ends",
         "_swept",
         "access",
         "connections",
@@ -98,7 +97,7 @@ class Plane:
         self.frames = frames
         self.settings = settings
         self.turn_seconds = 0.004
-        self.spent_seconds = 0.0  # the time that requests took in this round of the event loop
+        self.spent_seconds = 0.0  # the time that dear requests took in this round of the event loop
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
@@ -109,6 +108,7 @@ class Plane:
         self._swept: float | None = None
         self._call_soon = call_soon
         self._ready: list[Connection] = []
+        self._round_ends = False  # the event loop was asked to call `_end_round`
 
     def advance_soon(self, connection: Connection) -> None:
         """Let `connection` go on in the next round of the event loop: it writes the answers of a batch
@@ -119,9 +119,29 @@ class Plane:
 
     def _advance_ready(self) -> None:
         ready, self._ready = self._ready, []
-        self.spent_seconds = 0.0
+        self._begin_round()
         for connection in ready:
             connection.take_turn()
+
+    def spend(self, seconds: float) -> None:
+        """Count the time of a dear request in this round of the event loop."""
+        self.spent_seconds += seconds
+        pace.turn().spend(seconds)
+        if not self._round_ends:
+            self._round_ends = True
+            self._call_soon(self._end_round)
+
+    def calm_soon(self) -> None:
+        """Let the worker threads run again when this round of the event loop is over."""
+        self._call_soon(pace.calm)
+
+    def _end_round(self) -> None:
+        self._round_ends = False
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        self.spent_seconds = 0.0
+        pace.turn().begin_round()
 
     def sweep(self, now: float) -> None:
         """Enforce the timeouts; `now` is in seconds, of any steady clock."""
@@ -199,8 +219,10 @@ class Exchange:
         except Exception as error:
             self.done(None, error)
         seconds = latency_now() - self.started
-        self.connection.dear = seconds > DEAR_SECONDS
-        plane.spent_seconds += seconds
+        is_dear = seconds > DEAR_SECONDS
+        self.connection.dear = is_dear
+        if is_dear:
+            plane.spend(seconds)
 
     def take(self, call: Call) -> None:
         """Keep of a call that is being started only what its answer needs: so a write's request, which the
