@@ -24,7 +24,7 @@ def merged(
     keys = iter(sorted(changes, reverse=reverse))
     changed = next(keys, None)
     for key, value in records:
-        while changed is not None and changed != key and (changed > key) == reverse:
+        while changed is not None and (changed > key if reverse else changed < key):
             new = changes[changed]
             if new is not None:
                 yield changed, new
