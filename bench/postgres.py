@@ -35,7 +35,7 @@ from typing import Any, Final
 from bench.connection import send_all
 from bench.load import SCRIPT, run_wrk, write_requests
 from bench.report import machine, table
-from bench.servers import Running, Server, cpu_us, hashrange, running
+from bench.servers import Running, Server, cpu_us, free_port, hashrange, running
 from bench.wire import HOST, Request, call, render
 
 KEYS: Final = 100_000
@@ -43,6 +43,7 @@ REQUESTS: Final = 30_000
 VALUE_BYTES: Final = 300
 CONNECTIONS: Final = 64
 BATCH: Final = 25
+ADMIN_PORT: Final = "admin-port"  # a file of a server's directory
 ITEMS, COUNTERS = "bench_items", "bench_counters"
 WORKLOADS: Final = ("put", "get", "spread", "hot")
 
@@ -180,7 +181,9 @@ def over_postgres(url: str, python: Path | None) -> Server:
     def command(port: int, directory: Path) -> list[str]:
         start = own.command(port, directory)
         where = start.index("--data-dir")
-        start[where : where + 2] = ["--postgres", url, "--admin-port", str(port + 1)]
+        admin_port = free_port()
+        (directory / ADMIN_PORT).write_text(str(admin_port))
+        start[where : where + 2] = ["--postgres", url, "--admin-port", str(admin_port)]
         return [str(python), *start[1:]] if python is not None else start
 
     return replace(own, name="hashrange on PostgreSQL", command=command)
@@ -320,8 +323,8 @@ def measure(
 
 def render_rows(rows: Sequence[Row]) -> str:
     """A table, with the medians of the rounds, and the ratios to the embedded engine and to pgbench."""
-    heads = ["workload", "store", "requests/s", "of embedded", "of pgbench", "server us", "PostgreSQL us"]
-    heads += ["generator us", "statements"]
+    heads = ["workload", "store", "requests/s", "best round", "of embedded", "of pgbench"]
+    heads += ["server us", "PostgreSQL us", "generator us", "statements"]
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.workload, row.store), []).append(row)
@@ -336,6 +339,7 @@ def render_rows(rows: Sequence[Row]) -> str:
                 workload,
                 store,
                 f"{rate:,.0f}",
+                f"{max(one.rate for one in group):,.0f}",
                 f"{rate / own:.2f}" if own else "",
                 f"{rate / best:.2f}" if best else "",
                 *(f"{median(getattr(one, name) for one in group):.1f}" for name in _FIGURES),

@@ -212,7 +212,7 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
 
     Raises ServerError where it exits or does not answer in START_SECONDS_MAX.
     """
-    port = _free_port()
+    port = free_port()
     log_path = directory / "server.log"
     with log_path.open("wb") as log:
         process = subprocess.Popen(
@@ -269,7 +269,8 @@ def parse_stat(text: str) -> tuple[int, int]:
     return int(fields[1]), int(fields[11]) + int(fields[12])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody uses now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -53,11 +53,18 @@ def test_a_newer_store_is_refused_and_an_older_one_migrated(
         connection.execute(f"UPDATE {name}.store SET format = {schema.FORMAT}")
     monkeypatch.setattr(schema, "FORMAT", schema.FORMAT + 1)
     monkeypatch.setitem(schema.MIGRATIONS, schema.FORMAT - 1, "CREATE TABLE {schema}.more (n integer);")
-    engine = PostgresEngine(postgres_url, schema=name)
-    assert get(engine, 7, P, b"a") == b"kept"
-    engine.close()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE FUNCTION {name}.fetch() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+        engine = PostgresEngine(postgres_url, schema=name)
+        put(engine, 7, P, b"b", b"made")
+        assert get(engine, 7, P, b"a") == b"kept"
+        engine.close()
         assert connection.execute(f"SELECT count(*) FROM {name}.more").fetchall() == [(0,)]
+        functions = connection.execute(
+            "SELECT count(*) FROM pg_proc WHERE pronamespace = %s::regnamespace AND proname = 'fetch'",
+            (name,),
+        )
+        assert functions.fetchall() == [(1,)], "the functions are those of today, and no others"
 
 
 def test_missing_rights_are_named(postgres_url: str, name: str) -> None:

@@ -221,7 +221,7 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     type=click.IntRange(min=1),
     metavar="MIB",
     help="The most memory that the cache of data on disk, or of records of PostgreSQL, takes.  "
-    "[default: an eighth of the memory, at least 128; 64 with --postgres]",
+    "[default: an eighth of the memory, at least 128; 256 with --postgres]",
 )
 @_option(
     "--region",

@@ -24,7 +24,8 @@ collects, of the group that is being committed, of the cache. It notes which ver
 `commit_group` in `schema.sql` commits a whole group in one transaction, and only if all that its bodies read
 is still so; else they run again. Whatever decides this stays locked to the end of the transaction:
 
-- A record that is there: its row is locked, in the order of the addresses, and then its version compared.
+- A record that is there: its row is locked, and then its version compared. What is written is locked by the
+  statement that writes it, which waits for others and compares the version that they have left.
 - A record that was read as absent, and is made: the index lets only one transaction make it.
 - A record that was read as absent and is not made, or is deleted without having been read and is not there;
   a range; totals; a number or a stamp that a body asks for; the catalog when it is changed: the commit

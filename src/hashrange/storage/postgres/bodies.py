@@ -10,7 +10,7 @@ Refuses to know: threads, SQL.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn, Protocol
 
 from hashrange import pace
@@ -21,18 +21,19 @@ from hashrange.storage.api import (
     StorageError,
     Totals,
 )
-from hashrange.storage.postgres.cache import CATALOG_SPACE, CatalogState, Key, Known
+from hashrange.storage.postgres.cache import CATALOG_SPACE, CatalogState, Key, Known, Range
 
 SPACES_END: Final = 0xFFFF_FFFF
 _UNKNOWN: Final = object()
 
 
 class Missing(BaseException):
-    """The body needs records that are not known."""
+    """The body needs records that are not known, or ranges of them."""
 
-    def __init__(self, keys: list[Key]) -> None:
-        super().__init__(keys)
+    def __init__(self, keys: list[Key], ranges: Sequence[Range] = ()) -> None:
+        super().__init__(keys, ranges)
         self.keys = keys
+        self.ranges = ranges
 
 
 class NeedsAlone(BaseException):

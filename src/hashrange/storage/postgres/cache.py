@@ -18,6 +18,13 @@ Place = tuple[bytes, bytes]
 Known = tuple[bytes | None, int]
 """The value of a record and its version; None and 0 where there is none."""
 
+Range = tuple[int, bytes, bytes, bytes, bytes, bool, int]
+"""A space, the places from which and below which its records are wanted (partition and sort, twice), whether
+they are wanted from the highest down, and how many."""
+
+Records = tuple[list[tuple[Place, bytes]], bool]
+"""The records of a range, in order, and whether they are all."""
+
 CATALOG_SPACE: Final = 0
 
 # A record takes about this much memory beside its own bytes.

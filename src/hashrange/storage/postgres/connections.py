@@ -33,9 +33,10 @@ _PARAMETERS: Final[dict[str, Any]] = {
 _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 16, 17, 1001, 1016, 1231
 _UNKNOWN: Final = 0
 
-# SQLSTATEs. The first two are of `schema.sql`.
+# SQLSTATEs. The first three are of `schema.sql`.
 NOT_ABSENT: Final = "HR001"
 FENCED: Final = "HR002"
+CHANGED: Final = "HR004"
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, a lock not had in time
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
@@ -121,6 +122,10 @@ class NotAbsent(Retry):
     """A record that was read as absent was made meanwhile."""
 
 
+class Overtaken(Retry):
+    """A record that was read was changed meanwhile."""
+
+
 class Refused(Trouble):
     """PostgreSQL undid the transaction. The text says why."""
 
@@ -183,6 +188,8 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return Fenced(text)
     if state == NOT_ABSENT:
         return NotAbsent(text)
+    if state == CHANGED:
+        return Overtaken(text)
     if state in _RETRIED:
         return Retry(text)
     if state == _READ_ONLY:

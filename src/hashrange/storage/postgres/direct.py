@@ -10,14 +10,14 @@ Refuses to know: groups, caches, threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import STAMP_BYTES, Address, Totals
 from hashrange.storage.merging import merged
 from hashrange.storage.postgres.bodies import check_address
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place, Range
 from hashrange.storage.postgres.connections import Bytes, Connection, Numbers, call
 
 Found = tuple[Place, bytes]
@@ -25,21 +25,31 @@ Found = tuple[Place, bytes]
 CHUNK_ROWS_MAX: Final = 10_000
 CHUNK_BYTES_MAX: Final = 1024 * 1024
 _FEW_ROWS: Final = 64
+RANGE_BYTES_MAX: Final = 64 * 1024
+"""A range that is fetched together with records ends after about so many bytes."""
 
 
 class Statements:
     """The statements of one schema."""
 
-    __slots__ = ("commit", "fetch", "lock", "lock_records", "scan", "schema", "verify")
+    __slots__ = ("commit", "fetch", "fetch_ranges", "lock", "lock_records", "scan", "schema", "verify")
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
         self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s)"
+        self.fetch_ranges = (
+            f"SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea FROM {schema}.fetch(%s, %s, %s) f "
+            "UNION ALL SELECT -k.n, s.version, s.value, s.partition, s.sort "
+            "FROM unnest(%s, %s, %s, %s, %s, %s, %s) WITH ORDINALITY "
+            "AS k(space, low_partition, low_sort, high_partition, high_sort, reverse, rows, n) "
+            f"CROSS JOIN LATERAL {schema}.scan(k.space, k.low_partition, k.low_sort, k.high_partition, "
+            "k.high_sort, k.reverse <> 0, k.rows, %s) s"
+        )
         self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(8)})"
         self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
         self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
         self.lock = f"SELECT {schema}.take_lock(%s)"
-        self.commit = f"SELECT outcome, catalog, bad FROM {schema}.commit_group({_places(39)})"
+        self.commit = f"SELECT outcome, catalog, bad FROM {schema}.commit_group({_places(41)})"
 
 
 def _places(count: int) -> str:
@@ -54,6 +64,19 @@ def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
         partitions.append(partition)
         sorts.append(sort)
     return spaces, partitions, sorts
+
+
+def arrays_of_ranges(ranges: Sequence[Range]) -> list[Any]:
+    """Ranges as the arrays that `Statements.fetch_ranges` takes after those of records."""
+    spaces, reverse, rows = Numbers(), Numbers(), Numbers()
+    places: tuple[Bytes, Bytes, Bytes, Bytes] = (Bytes(), Bytes(), Bytes(), Bytes())
+    for space, low_partition, low_sort, high_partition, high_sort, is_reverse, rows_max in ranges:
+        spaces.append(space)
+        for array, place in zip(places, (low_partition, low_sort, high_partition, high_sort), strict=True):
+            array.append(place)
+        reverse.append(is_reverse)
+        rows.append(rows_max)
+    return [spaces, *places, reverse, rows, RANGE_BYTES_MAX]
 
 
 class DirectReader:

@@ -53,7 +53,7 @@ from hashrange.storage.postgres.connections import (
     unreachable,
 )
 from hashrange.storage.postgres.direct import Statements
-from hashrange.storage.postgres.fetching import Fetched, Fetching
+from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
 from hashrange.storage.postgres.loops import Loop
 from hashrange.storage.postgres.members import LOSSES_MAX, Member, commit_failed
 from hashrange.storage.postgres.reads import Attempt, Reads
@@ -62,7 +62,7 @@ from hashrange.storage.postgres.writer import Writer
 
 T = TypeVar("T")
 
-CACHE_BYTES: Final = 64 * 1024 * 1024
+CACHE_BYTES: Final = 256 * 1024 * 1024
 MEASURE_SECONDS: Final = 10.0
 """How often the clock is compared with that of PostgreSQL."""
 CONNECTIONS_MAX: Final = 7
@@ -120,7 +120,7 @@ class PostgresEngine:
         self.clock = StoreClock(self._upkeep.ask_time)
         self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
         self._closing = Lock()
-        self._fetching.now(())  # the catalog's version, so that bodies can run
+        self._fetching.now(Wanted(()))  # the catalog's version, so that bodies can run
         atexit.register(self.close)
 
     def _told(self) -> None:
@@ -173,7 +173,7 @@ class PostgresEngine:
         if attempt.direct:
             self._threads.submit(self._aside, partial(self._reads.directly, attempt.body), done)
         else:
-            self._fetching.later(attempt.keys, partial(self._fetched_for_read, attempt, done))
+            self._fetching.later(attempt.wanted, partial(self._fetched_for_read, attempt, done))
 
     def _fetched_for_read(self, attempt: Attempt, done: Done, found: Fetched | StorageError) -> None:
         """Run a read body again, as a task of the loop."""
@@ -219,7 +219,7 @@ class PostgresEngine:
                     if waits:
                         commits.release_now()
             except Missing as missing:
-                self._fetching.now(commits.missing(member, missing.keys))
+                self._fetching.now(Wanted(commits.missing(member, missing.keys)))
                 continue
             except Contended as contended:
                 commits.wait_for_locks(member, contended.keys)
@@ -231,7 +231,7 @@ class PostgresEngine:
             if member.again:
                 member.again = False
                 if member.missing:
-                    self._fetching.now(member.missing)
+                    self._fetching.now(Wanted(member.missing))
                 continue
             if member.failed is not None:
                 raise member.failed
@@ -279,7 +279,7 @@ class PostgresEngine:
             done(None, error)
         elif keys is not None:
             member.misses = 1
-            self._fetching.later(keys, partial(self._fetched_for_write, member))
+            self._fetching.later(Wanted(keys), partial(self._fetched_for_write, member))
         elif alone:
             self._go_alone(member)
         elif contended is not None:
@@ -318,7 +318,7 @@ class PostgresEngine:
                 waits = self._take(member)
         except Missing as missing:
             self._fetching.later(
-                commits.missing(member, missing.keys), partial(self._fetched_for_write, member)
+                Wanted(commits.missing(member, missing.keys)), partial(self._fetched_for_write, member)
             )
         except Contended as contended:
             commits.wait_for_locks(member, contended.keys)
@@ -351,7 +351,7 @@ class PostgresEngine:
                 self._go_alone(member)
             else:
                 then = partial(self._fetched_for_write, member)
-                self._fetching.later(member.missing, then, at_once=True)
+                self._fetching.later(Wanted(member.missing), then, at_once=True)
 
     def _go_alone(self, member: Member) -> None:
         assert member.done is not None

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Condition, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hashrange.storage.api import StorageError
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known
+from hashrange.storage.postgres.cache import (
+    CATALOG_SPACE,
+    Catalog,
+    CatalogState,
+    Key,
+    Known,
+    Range,
+    Records,
+)
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
-from hashrange.storage.postgres.direct import Statements, arrays_of
-from hashrange.storage.postgres.lines import Line, numbered, records_of
+from hashrange.storage.postgres.direct import Statements, arrays_of, arrays_of_ranges
+from hashrange.storage.postgres.lines import Line, numbered, rows_of
 from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
 
 
@@ -25,31 +33,56 @@ class Fetched(NamedTuple):
 
     records: dict[Key, Known]
     state: CatalogState
+    ranges: dict[Range, Records]
 
 
-def fetched_of(
-    wanted: Sequence[Key], rows: Iterable[tuple[int, int, bytes | None]], catalog: Catalog
-) -> Fetched:
-    """What the rows of `fetch` and `lock_records` of `schema.sql` say. Raises StorageError."""
-    records: dict[Key, Known] = dict.fromkeys(wanted, (None, 0))
+class Wanted(NamedTuple):
+    """What is fetched by one statement."""
+
+    keys: Sequence[Key]
+    ranges: Sequence[Range] = ()
+
+    def statement(self, statements: Statements) -> tuple[str, list[Any]]:
+        if not self.ranges:
+            return statements.fetch, [*arrays_of(self.keys)]
+        return statements.fetch_ranges, [*arrays_of(self.keys), *arrays_of_ranges(self.ranges)]
+
+
+def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog) -> Fetched:
+    """What the rows of `fetch` and `lock_records` of `schema.sql` say, and those of ranges, which have
+    negative numbers. Raises StorageError."""
+    records: dict[Key, Known] = dict.fromkeys(wanted.keys, (None, 0))
+    found: list[Records] = [([], False) for _ in wanted.ranges]
     state: CatalogState | None = None
-    for n, version, value in rows:
-        if n:
-            records[wanted[n - 1]] = (value, version)
-        else:
+    for row in rows:
+        n, version, value = row[0], row[1], row[2]
+        if n > 0:
+            records[wanted.keys[n - 1]] = (value, version)
+        elif n == 0:
             state = catalog.note(version, value)
+        elif row[3] is not None:
+            found[-n - 1][0].append(((row[3], row[4]), value))
+        elif version is None:
+            found[-n - 1] = (found[-n - 1][0], True)
     if state is None:
         raise StorageError("The schema of the store has no row in its table `store`; restore a backup.")
     for key, (value, _) in records.items():
         if key[0] == CATALOG_SPACE:
             state.records[key[1:]] = value
-    return Fetched(records, state)
+    return Fetched(records, state, dict(zip(wanted.ranges, found, strict=True)))
 
 
 Then = Callable[["Fetched | StorageError"], None]
 """Called on the loop with what was fetched, or the error."""
 
-_Request = tuple[Sequence[Key], Then]
+_Request = tuple[Wanted, Then]
+
+
+def all_of(requests: Sequence[_Request]) -> Wanted:
+    """What several bodies wait for."""
+    keys = dict.fromkeys([key for wanted, _ in requests for key in wanted.keys])
+    ranges = dict.fromkeys([one for wanted, _ in requests for one in wanted.ranges])
+    return Wanted(list(keys), list(ranges))
 
 
 class Fetching:
@@ -76,19 +109,18 @@ class Fetching:
         self._connection: Connection | None = None  # the event loop waits for answers on it, by `_line`
         self._line: Line | None = None
         self._sent: list[_Request] | None = None
-        self._sent_keys: list[Key] = []
+        self._sent_wanted = Wanted(())
         self._stalled = False  # not all of it could be sent at once: the thread sees to it
-        self._statement = numbered(statements.fetch)
+        self._numbered: dict[str, bytes] = {}
         self.statements_sent = 0
         self._worker = Thread(target=self._run, name="hashrange-fetch", daemon=True)
         self._worker.start()
 
-    def now(self, keys: Iterable[Key]) -> Fetched:
+    def now(self, wanted: Wanted) -> Fetched:
         """Fetch on this thread. Raises StorageError."""
-        wanted = list(dict.fromkeys(keys))
 
-        def work(connection: Connection) -> list[tuple[int, int, bytes | None]]:
-            return call(connection, self._statements.fetch, arrays_of(wanted))
+        def work(connection: Connection) -> list[tuple[Any, ...]]:
+            return call(connection, *wanted.statement(self._statements))
 
         rows = self._pool.again(work)
         self.statements_sent += 1
@@ -96,11 +128,11 @@ class Fetching:
         self._learn(fetched)
         return fetched
 
-    def later(self, keys: Sequence[Key], then: Then, *, at_once: bool = False) -> None:
+    def later(self, wanted: Wanted, then: Then, *, at_once: bool = False) -> None:
         """Fetch, and have `then` called on the loop. `at_once` says that this is not the loop's thread, so
         that its round cannot be waited for."""
         with self._work:
-            self._waiting.append((keys, then))
+            self._waiting.append((wanted, then))
             defer = self._loop.defer if self._loop.is_limited and not at_once else None
             if defer is None or self._released:
                 self._released = True
@@ -134,9 +166,13 @@ class Fetching:
                 self._work.notify()
                 return
             self._sent, self._waiting = self._waiting, []
-            self._sent_keys = list(dict.fromkeys([key for keys, _ in self._sent for key in keys]))
+            self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
-            if not self._line.send(self._statement, arrays_of(self._sent_keys), watch, self._answered):
+            text, values = self._sent_wanted.statement(self._statements)
+            statement = self._numbered.get(text)
+            if statement is None:
+                statement = self._numbered[text] = numbered(text)
+            if not self._line.send(statement, values, watch, self._answered):
                 self._stalled = True
                 self._work.notify()
 
@@ -160,7 +196,7 @@ class Fetching:
         assert line is not None
         assert sent is not None
         try:
-            found = fetched_of(self._sent_keys, records_of(line.answer()), self._catalog)
+            found = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
         except (Trouble, StorageError):
             self._take_back()  # the thread tries again, and tells what is wrong
             return None
@@ -235,7 +271,7 @@ class Fetching:
     def _fetch(self, waiting: list[_Request]) -> None:
         found: Fetched | StorageError
         try:
-            found = self.now([key for keys, _ in waiting for key in keys])
+            found = self.now(all_of(waiting))
         except StorageError as error:
             found = error
         self._loop.post(tasks=[partial(then, found) for _, then in waiting])

@@ -94,27 +94,32 @@ class Group(Layer):
         reads, records = self.reads, self.records
         keys = sorted(reads.keys() | records.keys())
         seen, ops, values = Numbers(), Numbers(), Bytes()
-        present = new = blind_deletes = puts = deletes = 0
+        new = updates = puts = deletes = blind_deletes = looks = looks_at_present = 0
         exclusive = self.exclusive
         for key in keys:
             version = reads.get(key, _NOT_READ)
             value = records.get(key)
             op = _PUT if value is not None else _DELETE if key in records else _LOOK
-            if version == _ABSENT:
-                if op == _PUT:
-                    new += 1
-                else:
-                    op = _LOOK
-                    exclusive = True  # nothing else keeps others from making it
-            elif op == _PUT:
-                puts += 1
+            if version == _ABSENT and op != _PUT:
+                op = _LOOK
+                exclusive = True  # nothing else keeps others from making it
+            if op == _LOOK:
+                looks += 1
+                looks_at_present += version > 0
             elif op == _DELETE:
                 deletes += 1
                 blind_deletes += version == _NOT_READ
-            present += version > 0
+            elif version == _ABSENT:
+                new += 1
+            elif version == _NOT_READ:
+                puts += 1
+            else:
+                updates += 1
             seen.append(version)
             ops.append(op)
             values.append(value)
+        locks = bool(looks or blind_deletes or (updates and deletes))
+        present = looks_at_present + updates + deletes - blind_deletes
         arguments: list[Any] = [
             server,
             epoch,
@@ -122,10 +127,12 @@ class Group(Layer):
             self.version,
             server % SLOTS,
             exclusive,
+            locks,
             self.catalog,
             False,
         ]
-        arguments += [*arrays_of(keys), seen, ops, values, present, new, blind_deletes, puts, deletes]
+        arguments += [*arrays_of(keys), seen, ops, values]
+        arguments += [present, new, updates, puts, deletes, blind_deletes]
         arguments += _counted(self.counts)
         logs = arrays_of([(space, partition, value) for space, partition, value, _ in self.appended])
         arguments += [*logs, Numbers([stamp_at for *_, stamp_at in self.appended])]
@@ -153,9 +160,9 @@ def values_of_direct(
     deletes = len(ops) - puts
     seen = Numbers([_NOT_READ] * len(keys))
     arguments: list[Any] = [server, epoch, group, version_of(server, group), server % SLOTS]
-    arguments += [True, catalog, changes_catalog]
+    arguments += [True, False, catalog, changes_catalog]
     arguments += [*arrays_of(keys), seen, ops, Bytes([own[key] for key in keys])]
-    arguments += [0, 0, deletes, puts, deletes]
+    arguments += [0, 0, 0, puts, deletes, deletes]
     arguments += _counted({space: n for space, n in txn.counts.items() if space not in txn.deleted})
     arguments += [Numbers(), Bytes(), Bytes(), Numbers()]
     arguments += _stamps(txn.log_stamps)

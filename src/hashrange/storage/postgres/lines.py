@@ -47,10 +47,17 @@ def numbers(value: bytes | None) -> list[int]:
     return [number(value[at + 4 : at + 12]) for at in range(20, len(value), 12)]
 
 
-def records_of(answer: Answer) -> list[tuple[int, int, bytes | None]]:
-    """The rows of `fetch` of `schema.sql`."""
+def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
+    """The rows of `Statements.fetch` and `Statements.fetch_ranges`."""
     value = answer.get_value
-    return [(number(value(n, 0)), number(value(n, 1)), value(n, 2)) for n in range(answer.ntuples)]
+    if answer.nfields == 3:
+        return [(number(value(n, 0)), number(value(n, 1)), value(n, 2)) for n in range(answer.ntuples)]
+    rows: list[tuple[Any, ...]] = []
+    for n in range(answer.ntuples):
+        version = value(n, 1)
+        known = None if version is None else number(version)
+        rows.append((number(value(n, 0)), known, value(n, 2), value(n, 3), value(n, 4)))
+    return rows
 
 
 class Line:

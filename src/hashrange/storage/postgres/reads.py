@@ -1,30 +1,34 @@
 """Runs read bodies. Each of them sees one moment, and nothing that was out of date when it was asked for.
 
-Most bodies only get records. Such a body runs first over the catalog that the engine knows, to find out what
-it needs; then all that it needs is fetched in one statement, which also tells the version of the catalog, and
-it runs again over that. If it then needs more, all of it is fetched anew, so that all is of one moment. A
-body that needs several rounds, or a range, reads in a transaction of REPEATABLE READ on a thread.
+Most bodies get records, or the first records of a range of one partition. Such a body runs first over the
+catalog that the engine knows, to find out what it needs; then all that it needs is fetched in one statement,
+which also tells the version of the catalog, and it runs again over that. If it then needs more, all of it is
+fetched anew, so that all is of one moment. A body that needs several rounds, or more of a range, reads in a
+transaction of REPEATABLE READ on a thread.
 
 Refuses to know: writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
 from hashrange.storage.api import Reader
 from hashrange.storage.postgres.bodies import Missing, OnlyRecords
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known, Range, Records
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
 from hashrange.storage.postgres.direct import DirectReader, Statements
-from hashrange.storage.postgres.fetching import Fetched, Fetching
+from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
 
 T = TypeVar("T")
 
 ROUNDS_MAX: Final = 3
 _UNKNOWN: Final = object()
 _NOTHING: Final[dict[Key, Known]] = {}
+_NO_RANGES: Final[dict[Range, Records]] = {}
+ROWS_MAX: Final = 128
+"""A range of more records than this is read directly."""
 
 
 class NeedsDirect(BaseException):
@@ -32,12 +36,14 @@ class NeedsDirect(BaseException):
 
 
 class KnownReader(OnlyRecords):
-    """A `Reader` of records that were fetched, and of the catalog. `used`: whether it was asked at all."""
+    """A `Reader` of records and ranges that were fetched, and of the catalog. `used`: whether it was asked at
+    all."""
 
-    __slots__ = ("_known", "state", "used")
+    __slots__ = ("_known", "_ranges", "state", "used")
 
-    def __init__(self, known: dict[Key, Known], state: CatalogState) -> None:
+    def __init__(self, known: dict[Key, Known], ranges: dict[Range, Records], state: CatalogState) -> None:
         self._known = known
+        self._ranges = ranges
         self.state = state
         self.used = False
 
@@ -55,7 +61,40 @@ class KnownReader(OnlyRecords):
             raise Missing([(space, partition, sort)])
         return known[0]
 
+    def scan(
+        self,
+        space: int,
+        partition: bytes,
+        low: bytes = b"",
+        high: bytes | None = None,
+        *,
+        reverse: bool = False,
+        likely: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self.used = True
+        if space in self.state.cleared or (high is not None and low >= high):
+            return iter(())
+        if likely is not None and likely >= ROWS_MAX:
+            raise NeedsDirect
+        # One more than is likely, to find out whether there is one.
+        rows = likely + 1 if likely is not None else ROWS_MAX
+        # b"\0" appended makes the next partition in byte order, hence the end of this one.
+        end = (partition, high) if high is not None else (partition + b"\0", b"")
+        wanted = (space, partition, low, *end, reverse, rows)
+        found = self._ranges.get(wanted)
+        if found is None:
+            raise Missing([], [wanted])
+        return _walk(found)
+
     def _more(self) -> NoReturn:
+        raise NeedsDirect
+
+
+def _walk(found: Records) -> Iterator[tuple[bytes, bytes]]:
+    records, whole = found
+    for (_, sort), value in records:
+        yield sort, value
+    if not whole:
         raise NeedsDirect
 
 
@@ -63,17 +102,18 @@ class Attempt:
     """The rounds of one read body.
 
     `run` runs it over what was fetched last. It returns True when `result` or `raised` is the outcome;
-    else `keys` are to be fetched, or `direct` says that the body has to run by `Reads.directly`.
+    else `wanted` is to be fetched, or `direct` says that the body has to run by `Reads.directly`.
     """
 
-    __slots__ = ("_catalog", "_rounds", "_wanted", "body", "direct", "keys", "raised", "result")
+    __slots__ = ("_catalog", "_keys", "_ranges", "_rounds", "body", "direct", "raised", "result", "wanted")
 
     def __init__(self, body: Callable[[Reader], Any], catalog: Catalog) -> None:
         self.body = body
         self._catalog = catalog
         self._rounds = 0
-        self._wanted: dict[Key, None] = {}
-        self.keys: list[Key] = []
+        self._keys: dict[Key, None] = {}
+        self._ranges: dict[Range, None] = {}
+        self.wanted = Wanted(())
         self.direct = False
         self.result: Any = None
         self.raised: Exception | None = None
@@ -81,7 +121,9 @@ class Attempt:
     def run(self, fetched: Fetched | None) -> bool:
         """Raises what the body raises that is no `Exception`."""
         state = fetched.state if fetched is not None else self._catalog.state
-        reader = KnownReader(fetched.records if fetched is not None else _NOTHING, state)
+        reader = KnownReader(_NOTHING, _NO_RANGES, state)
+        if fetched is not None:
+            reader = KnownReader(fetched.records, fetched.ranges, state)
         self._rounds += 1
         self.result = self.raised = None
         try:
@@ -89,9 +131,10 @@ class Attempt:
         except Exception as error:
             self.raised = error
         except Missing as missing:
-            self._wanted.update(dict.fromkeys(missing.keys))
+            self._keys.update(dict.fromkeys(missing.keys))
+            self._ranges.update(dict.fromkeys(missing.ranges))
             self.direct = self._rounds > ROUNDS_MAX
-            self.keys = list(self._wanted)
+            self.wanted = Wanted(list(self._keys), list(self._ranges))
             return False
         except NeedsDirect:
             self.direct = True
@@ -99,7 +142,7 @@ class Attempt:
         if fetched is not None or not reader.used:
             return True
         # It read the catalog only; whether that is still so is to be found out.
-        self.keys = []
+        self.wanted = Wanted(())
         return False
 
 
@@ -122,7 +165,7 @@ class Reads:
         while not attempt.run(fetched):
             if attempt.direct:
                 return self.directly(body)
-            fetched = self._fetching.now(attempt.keys)
+            fetched = self._fetching.now(attempt.wanted)
         if attempt.raised is not None:
             raise attempt.raised
         return attempt.result  # type: ignore[no-any-return]

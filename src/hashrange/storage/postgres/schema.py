@@ -1,7 +1,8 @@
 """The schema of a store: makes it where it is missing, and refuses what is not one.
 
-`schema.sql` has all tables and functions. A store has a number, FORMAT; a store of an older format is brought
-to that of today by MIGRATIONS when it is opened, and a newer one is refused.
+`schema.sql` has all tables and then all functions. A store has a number, FORMAT. A store of an older format
+is brought to that of today when it is opened, its tables by MIGRATIONS, and gets the functions of today; a
+newer one is refused.
 """
 
 from __future__ import annotations
@@ -23,9 +24,25 @@ from hashrange.storage.postgres.connections import (
     unreachable,
 )
 
-FORMAT: Final = 1
-MIGRATIONS: Final[dict[int, str]] = {}
-"""By format: the statements that make the next format of it."""
+FORMAT: Final = 2
+MIGRATIONS: Final[dict[int, str]] = {
+    1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
+}
+"""By format: the statements that make the tables of the next format of it."""
+
+_FUNCTIONS: Final = "-- Functions.\n"
+"""Where the functions begin in `schema.sql`."""
+_DROP_FUNCTIONS: Final = """
+DO $$
+DECLARE
+    one regprocedure;
+BEGIN
+    FOR one IN SELECT oid FROM pg_proc WHERE pronamespace = '{schema}'::regnamespace LOOP
+        EXECUTE 'DROP FUNCTION ' || one::text;
+    END LOOP;
+END
+$$;
+"""
 
 PROGRAM: Final = "hashrange"
 COPYING: Final = "hashrange copy"
@@ -153,6 +170,9 @@ def _make_or_check(connection: Connection, schema: str) -> None:
         )
     _check_format(schema, *stored)
     found = stored[1]
+    if found < FORMAT:
+        functions = _script().partition(_FUNCTIONS)[2]
+        run_script(connection, text_of(_DROP_FUNCTIONS + functions, schema))
     while found < FORMAT:
         run_script(connection, text_of(MIGRATIONS[found], schema))
         found += 1
@@ -166,7 +186,7 @@ def _make(connection: Connection, schema: str) -> bool:
         call(connection, f"CREATE SCHEMA {schema}")
     elif not _is_empty(connection, schema):
         return False
-    run_script(connection, text_of(files(__package__).joinpath("schema.sql").read_text(), schema))
+    run_script(connection, text_of(_script(), schema))
     return True
 
 
@@ -220,6 +240,10 @@ def _check_on_one_node(connection: Connection, schema: str) -> None:
             f"was made before, run: {undone} If Citus distributes each new schema, set "
             "citus.enable_schema_based_sharding to off for this user."
         )
+
+
+def _script() -> str:
+    return files(__package__).joinpath("schema.sql").read_text()
 
 
 def _is_empty(connection: Connection, schema: str) -> bool:

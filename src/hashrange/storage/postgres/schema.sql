@@ -27,7 +27,7 @@ CREATE TABLE {schema}.records (
     version bigint NOT NULL,
     value bytea NOT NULL,
     PRIMARY KEY (space, partition, sort)
-);
+) WITH (fillfactor = 85);  -- room for new versions on their own page, where no index has to be changed
 
 -- The totals of a space: the sum over all slots. Engines use different slots, so that they do not wait for
 -- each other.
@@ -53,6 +53,11 @@ CREATE TABLE {schema}.clock (single boolean PRIMARY KEY DEFAULT true CHECK (sing
 
 -- Deleted spaces whose records are still to be deleted. Readers mask them.
 CREATE TABLE {schema}.cleared (space bigint PRIMARY KEY);
+
+INSERT INTO {schema}.clock (stamp) VALUES (0);
+INSERT INTO {schema}.store (program, format, catalog) VALUES ('hashrange', {format}, 0);
+
+-- Functions.
 
 -- 8 bytes, big-endian, of an unsigned 64-bit number.
 CREATE FUNCTION {schema}.stamp_bytes(in_stamp numeric) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
@@ -197,15 +202,19 @@ $$;
 -- Commit a group of bodies: all of it, or nothing.
 --
 -- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
--- `in_op` is 0: only read, 1: put, 2: delete. `outcome` is
+-- `in_op` is 0: only read, 1: put, 2: delete. `in_locks` says that all records have to be locked before any is
+-- written: because some are only read, or deleted without having been read, or because some are updated and
+-- others deleted, which would lock them in another order than that of the addresses. Else each statement locks
+-- what it writes. `outcome` is
 --   'committed'
 --   'changed'     nothing was written: the catalog or the records at `bad` are not those that were read
 --   'exclusive'   nothing was written: the group has to come again with the exclusive lock
+-- An exception of HR004 says 'changed' as well, when something was written, and is undone.
 CREATE FUNCTION {schema}.commit_group(
     in_server bigint, in_epoch bigint, in_group bigint, in_version bigint, in_slot integer,
-    in_exclusive boolean, in_catalog bigint, in_changes_catalog boolean,
+    in_exclusive boolean, in_locks boolean, in_catalog bigint, in_changes_catalog boolean,
     in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], in_op bigint[], in_value bytea[],
-    in_present bigint, in_new bigint, in_blind_deletes bigint, in_puts bigint, in_deletes bigint,
+    in_present bigint, in_new bigint, in_updates bigint, in_puts bigint, in_deletes bigint, in_blind_deletes bigint,
     in_count_space bigint[], in_count_records bigint[], in_count_bytes bigint[],
     in_log_space bigint[], in_log_partition bytea[], in_log_value bytea[], in_log_stamp_at bigint[],
     in_stamp_space bigint[], in_stamp_partition bytea[], in_stamp bytea[],
@@ -234,28 +243,31 @@ BEGIN
 
     -- Lock what was read or is written, and is there, in the order of the addresses; then look whether it is
     -- what was read. All these locks are held to the end of the transaction.
-    SELECT count(*) FILTER (WHERE seen > 0), count(*) FILTER (WHERE seen = -1 AND op = 2),
-        array_agg(n) FILTER (WHERE seen >= 0 AND version <> seen)
-    INTO present, blind_deletes, bad
-    FROM (
-        SELECT k.n, k.seen, k.op, r.version
-        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) WITH ORDINALITY
-            AS k(space, partition, sort, seen, op, n)
-        JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-        ORDER BY r.space, r.partition, r.sort
-        FOR UPDATE OF r
-    ) locked;
-    IF present < in_present OR bad IS NOT NULL THEN
-        SELECT array_agg(k.n) INTO bad
-        FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
-        LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-        WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen;
-        RETURN;
-    END IF;
-    -- A record that is deleted without having been read, and is not there, cannot be locked.
-    IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
-        outcome := 'exclusive';
-        RETURN;
+    IF in_locks THEN
+        SELECT count(*) FILTER (WHERE seen > 0), count(*) FILTER (WHERE seen = -1 AND op = 2),
+            array_agg(n) FILTER (WHERE seen >= 0 AND version <> seen)
+        INTO present, blind_deletes, bad
+        FROM (
+            SELECT k.n, k.seen, k.op, r.version
+            FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) WITH ORDINALITY
+                AS k(space, partition, sort, seen, op, n)
+            JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            ORDER BY r.space, r.partition, r.sort
+            FOR UPDATE OF r
+        ) locked;
+        IF present < in_present OR bad IS NOT NULL THEN
+            SELECT array_agg(k.n) INTO bad
+            FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY
+                AS k(space, partition, sort, seen, n)
+            LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen;
+            RETURN;
+        END IF;
+        -- A record that is deleted without having been read, and is not there, cannot be locked.
+        IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
+            outcome := 'exclusive';
+            RETURN;
+        END IF;
     END IF;
 
     UPDATE server s SET last_group = in_group, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
@@ -263,6 +275,29 @@ BEGIN
         RAISE EXCEPTION 'the engine is fenced' USING ERRCODE = 'HR002';
     END IF;
 
+    -- Records that were read, and are there. Another transaction that writes them is waited for, and then the
+    -- version compared with the one that it has left.
+    IF in_updates > 0 THEN
+        UPDATE records r SET version = in_version, value = k.value
+        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
+            AS k(space, partition, sort, seen, op, value)
+        WHERE k.seen > 0 AND k.op = 1
+            AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort AND r.version = k.seen;
+        GET DIAGNOSTICS made = ROW_COUNT;
+        IF made < in_updates THEN
+            RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
+        END IF;
+    END IF;
+    IF in_deletes > 0 THEN
+        DELETE FROM records r
+        USING unnest(in_space, in_partition, in_sort, in_seen, in_op) AS k(space, partition, sort, seen, op)
+        WHERE k.op = 2 AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            AND (k.seen = -1 OR r.version = k.seen);
+        GET DIAGNOSTICS made = ROW_COUNT;
+        IF made < in_deletes - in_blind_deletes THEN
+            RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
+        END IF;
+    END IF;
     -- Records that were read as absent. Another engine may just be making the same.
     IF in_new > 0 THEN
         INSERT INTO records (space, partition, sort, version, value)
@@ -277,19 +312,15 @@ BEGIN
             RAISE EXCEPTION 'a record that was read as absent is there' USING ERRCODE = 'HR001';
         END IF;
     END IF;
+    -- Records that were not read.
     IF in_puts > 0 THEN
         INSERT INTO records AS r (space, partition, sort, version, value)
         SELECT k.space, k.partition, k.sort, in_version, k.value
         FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
             AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen <> 0 AND k.op = 1
+        WHERE k.seen = -1 AND k.op = 1
         ORDER BY k.space, k.partition, k.sort
         ON CONFLICT (space, partition, sort) DO UPDATE SET version = excluded.version, value = excluded.value;
-    END IF;
-    IF in_deletes > 0 THEN
-        DELETE FROM records r
-        USING unnest(in_space, in_partition, in_sort, in_op) AS k(space, partition, sort, op)
-        WHERE k.op = 2 AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort;
     END IF;
 
     IF cardinality(in_cleared) > 0 THEN
@@ -361,6 +392,3 @@ BEGIN
     outcome := 'committed';
 END
 $$;
-
-INSERT INTO {schema}.clock (stamp) VALUES (0);
-INSERT INTO {schema}.store (program, format, catalog) VALUES ('hashrange', {format}, 0);

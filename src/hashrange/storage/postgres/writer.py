@@ -26,6 +26,7 @@ from hashrange.storage.postgres.connections import (
     Connection,
     Fenced,
     Lost,
+    Overtaken,
     Trouble,
     call,
     call_all,
@@ -34,7 +35,7 @@ from hashrange.storage.postgres.connections import (
     place_of,
 )
 from hashrange.storage.postgres.direct import DirectTransaction, Statements, arrays_of
-from hashrange.storage.postgres.fetching import Fetched, fetched_of
+from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
 from hashrange.storage.postgres.groups import (
     EXCLUSIVE_AT,
     GROUP_BITS,
@@ -173,6 +174,9 @@ class Writer:
         except Lost as error:
             self.close()
             raise Doubt(str(error)) from None
+        except Overtaken:
+            self._roll_back(connection)
+            raise self._changed(group) from None
         except (Trouble, Changed, Undone):
             self._roll_back(connection)
             raise
@@ -226,6 +230,8 @@ class Writer:
         except NeedsAlone:
             group.exclusive = True
             self.commit(group, None)
+        except Overtaken:
+            raise self._changed(group) from None
         except Fenced:
             self.close()
             raise
@@ -259,7 +265,7 @@ class Writer:
         try:
             begin = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
             _, rows = call_all(connection, [begin, (self._statements.lock_records, arrays_of(keys))])
-            run(fetched_of(keys, rows, self._catalog))
+            run(fetched_of(Wanted(keys), rows, self._catalog))
             if group.catalog == -1:
                 raise Changed([])
             if group.catalog is None:  # all bodies wait for more locks
@@ -282,11 +288,26 @@ class Writer:
         except Lost as error:
             self.close()
             raise Doubt(str(error)) from None
+        except Overtaken:
+            self._roll_back(connection)
+            raise self._changed(group) from None
         except BaseException:
             self._roll_back(connection)
             raise
         if chosen is not None:
             raise chosen
+
+    def _changed(self, group: Group) -> Changed:
+        """What the bodies of a group read that was changed since; nothing of the group was written."""
+        connection = self._connection
+        arrays, keys = group.read_arrays()
+        try:
+            assert connection is not None
+            [(_, bad)] = call(connection, self._statements.verify, arrays)
+        except Trouble:
+            self.close()
+            return Changed(keys)
+        return Changed([keys[n - 1] for n in bad or ()])
 
     def _judge(self, outcome: tuple[Any, ...], keys: Sequence[Key]) -> None:
         """Raise what the outcome of `commit_group` says, unless the group was committed."""
