@@ -675,3 +675,18 @@ def test_what_another_engine_changed_is_noticed_however_it_is_written(
     expected = b"new" if other_acts == "changes" else None
     assert one.write(act) == expected
     assert (get(other, 7, P, b"a"), get(other, 7, P, b"b")) == (expected, b"old")
+
+
+def test_a_commit_of_an_epoch_that_is_over_does_not_come_to_pass(
+    open_engine: Opener, postgres_url: str, name: str
+) -> None:
+    """It may still be on its way when its engine has connected again, and looked up what became of it."""
+    engine = open_engine()
+    ways = [engine.write, partial(on_loop, engine, engine.submit)]
+    for reconnections, write in enumerate(ways, 1):
+        write(lambda txn: txn.put(7, P, b"a", b"before"))
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f"UPDATE {name}.server SET epoch = epoch + 1")
+        write(lambda txn: txn.put(7, P, b"a", b"after"))
+        assert get(engine, 7, P, b"a") == b"after"
+        assert engine.counts()["reconnections"] == reconnections
