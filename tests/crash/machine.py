@@ -25,6 +25,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 TESTS = Path(__file__).resolve().parents[1]
 CUTS_PER_LIFE = 20
 BODIES_PER_TURN = 60
+LARGE_BYTES = 1_000
 
 Acknowledge = Callable[[str], None]
 
@@ -49,7 +50,11 @@ def bodies_done(reader: Reader) -> int:
 def live(directory: str, acknowledge: Acknowledge) -> None:
     """What a child does: open, write from threads, copy, close; open again and write."""
     for turn in range(2):
-        engine = EmbeddedEngine(directory, write_buffer_bytes=64 * 1024)  # small: flushes and compactions
+        # A small buffer lets flushes and compactions happen. A quarter of the batches of the second turn
+        # are too large for the log.
+        engine = EmbeddedEngine(
+            directory, write_buffer_bytes=64 * 1024, logged_bytes_max=(2**24, LARGE_BYTES)[turn]
+        )
         done = engine.read(storage_level.numbers_done)
 
         def write(worker: int, engine: EmbeddedEngine = engine, done: dict[int, int] = done) -> None:

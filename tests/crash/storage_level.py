@@ -24,6 +24,7 @@ KEPT = 20
 WRITERS = 2
 SUBMITTERS = 2
 IN_FLIGHT = 16
+LARGE_BYTES = 6_000
 
 Acknowledge = Callable[[str], None]
 
@@ -65,7 +66,8 @@ def numbers_done(reader: Reader) -> dict[int, int]:
 
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and acknowledge until killed."""
-    engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024)  # small: flushes are to be hit too
+    # Small limits, so that flushes are hit too, and batches that are too large for the log.
+    engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024, logged_bytes_max=LARGE_BYTES)
     done = engine.read(numbers_done)
 
     def write(worker: int) -> None:

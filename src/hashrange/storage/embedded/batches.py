@@ -16,25 +16,29 @@ from hashrange.storage.embedded.keys import after, space_range
 _PAUSE_SECONDS: Final = 0.002
 
 
-def _write_options() -> WriteOptions:
+def _write_options(logged: bool) -> WriteOptions:
     options = WriteOptions()
     options.sync = False
+    options.disable_wal = not logged
     # A stall inside RocksDB would hold the GIL; ours releases it.
     options.no_slowdown = True
     return options
 
 
-_OPTIONS: Final = _write_options()
+_LOGGED: Final = _write_options(True)
+_UNLOGGED: Final = _write_options(False)
 
 
-def write(db: Rdict, make: Callable[[], WriteBatch]) -> None:
-    """Hand the batch that `make` builds to RocksDB, in one atomic write.
+def write(db: Rdict, make: Callable[[], WriteBatch], *, logged: bool = True) -> None:
+    """Hand the batch that `make` builds to RocksDB, in one atomic write. A batch that is not `logged` is in
+    RocksDB's memory only, until the next flush.
 
     A try uses its batch up, so `make` is called again for each further try.
     """
+    options = _LOGGED if logged else _UNLOGGED
     while True:
         try:
-            db.write(make(), _OPTIONS)
+            db.write(make(), options)
             return
         except Exception as error:
             if not str(error).startswith("Result incomplete"):

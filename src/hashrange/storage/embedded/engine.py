@@ -54,7 +54,8 @@ _QUEUED_BODIES_PER_TURN: Final = 64  # in one turn of the event loop
 class EmbeddedEngine:
     """The store in `directory`, which is made if it is missing.
 
-    `cache_bytes` is the most that the cache of blocks takes; None: as much as `cache` finds right.
+    `cache_bytes` is the most that the cache of blocks takes; None: as much as `cache` finds right. A batch of
+    more than `logged_bytes_max` bytes goes to an SST file in place of RocksDB's log (`store`).
     """
 
     name = "embedded"
@@ -67,12 +68,18 @@ class EmbeddedEngine:
         write_buffer_bytes: int = 32 * _MIB,
         batch_bodies_max: int = 4_096,
         recent_bytes: int = 32 * _MIB,
+        logged_bytes_max: int = 16 * _MIB,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         if cache_bytes is None:
             cache_bytes = cache.cache_bytes(cache.memory_bytes())
         self._directory = Path(directory).absolute()
-        self._store = Store(Path(directory), cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
+        self._store = Store(
+            Path(directory),
+            cache_bytes=cache_bytes,
+            write_buffer_bytes=write_buffer_bytes,
+            logged_bytes_max=logged_bytes_max,
+        )
         self._commits = Commits(
             self._store, bodies_max=batch_bodies_max, recent_bytes=recent_bytes, run_queued=self._run_queued
         )

@@ -5,6 +5,11 @@ A batch goes to RocksDB in one call, and its log is made durable in another. roc
 during the first (memory and page cache) and releases it during the second (the fsync): a write with `sync`
 would hold every other thread up for as long as the disk takes.
 
+A very large batch, as a transaction on a table with many indexes makes one, does not go through the log, as
+this takes three times as long as memory alone. A flush of its memory to an SST file makes it durable, in
+place of the sync. If the process dies before, nothing of the batch is there, because the MANIFEST gets the
+file as a whole. The logs that come before are read until then, and are not needed afterwards.
+
 Refuses to know: who waits for a batch, which thread writes it, when to try a repair again.
 """
 
@@ -32,9 +37,12 @@ _Records = dict[bytes, bytes | None]
 class Store:
     """The files of a data directory, which are made if they are missing. One thread at a time may write."""
 
-    def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
+    def __init__(
+        self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int, logged_bytes_max: int
+    ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         self._directory = directory
+        self._logged_bytes_max = logged_bytes_max
         self._room = Room(directory, 4 * write_buffer_bytes)
         self._disk, self.db = open_directory(
             directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
@@ -123,8 +131,11 @@ class Store:
         if self._unsynced:
             self.db.flush_wal(True)
             self._unsynced = False
-        write(self.db, lambda: writing(records))
+        logged = batch.bytes <= self._logged_bytes_max
+        write(self.db, lambda: writing(records), logged=logged)
         batch.meet(fault, "after")
+        if not logged:
+            self.db.flush(True)
         self._sync()
         following.snapshot = self.db.snapshot()
         return following
