@@ -137,6 +137,25 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any],
             raise ValidationException(constraints.message(chain((first,), found)))
 
 
+def known(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    """A request without the members that the API does not know, for an operation that stores it. `check`
+    has passed it. Unknown members have no meaning, any size and any depth."""
+    kept: dict[str, Any] = _known(OPERATIONS[operation], request)
+    return kept
+
+
+def _known(shape: Shape, value: Any) -> Any:
+    match shape:
+        case Structure():
+            members = shape.members
+            return {name: _known(members[name], one) for name, one in value.items() if name in members}
+        case List():
+            return [_known(shape.member, one) for one in value]
+        case Map():
+            return {name: _known(shape.value, one) for name, one in value.items()}
+    return value
+
+
 def _drop_nulls(shape: Shape, value: Any) -> None:
     match shape:
         case Structure():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hashrange import shapes
 from hashrange.errors import (
     IdempotentParameterMismatchException,
     ResourceInUseException,
@@ -50,7 +51,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
     name = table_name(request["TableName"], context.scope)
     now, caller, token = context.now, context.caller, request.get("ClientToken")
     id_ = f"{int(now * _MILLIS):014}-{context.new_id()[:_ID_CHARS]}"
-    kept = {member: value for member, value in request.items() if member != "ClientToken"}
+    kept = shapes.known("StartBulkPutItems", request)
+    kept.pop("ClientToken", None)
 
     def body(txn: Transaction) -> Answer:
         table = catalog.open_any(txn, name, context.scope, caller.region)

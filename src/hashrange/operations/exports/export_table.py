@@ -13,6 +13,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from hashrange import shapes
 from hashrange.errors import (
     INVALID,
     AccessDeniedException,
@@ -79,7 +80,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         raise ValidationException(_NO_BUCKETS)
     now, caller, token = context.now, context.caller, request.get("ClientToken")
     id_ = f"{int(now * _MILLIS):014}-{context.new_id()[:_ID_CHARS]}"
-    kept = {member: value for member, value in request.items() if member != "ClientToken"}
+    kept = shapes.known("ExportTableToPointInTime", request)
+    kept.pop("ClientToken", None)
 
     def body(txn: Transaction) -> Answer:
         table = catalog.find(txn, name, context.scope)

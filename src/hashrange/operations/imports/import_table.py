@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hashrange import shapes
 from hashrange.errors import (
     ImportConflictException,
     LimitExceededException,
@@ -58,13 +59,15 @@ def prepare(request: Request, context: Context) -> WriteBody:
     token = request.get("ClientToken")
     table = build(lambda: 0)
     now, caller = context.now, context.caller
+    kept = shapes.known("ImportTable", request)
+    kept.pop("ClientToken", None)
     job = Import(
         id=f"{int(now * _MILLIS):014}-{context.new_id()[:_ID_CHARS]}",
         scope=context.scope,
         region=caller.region,
         account_id=caller.account_id,
         token=token,
-        request={name: value for name, value in request.items() if name != "ClientToken"},
+        request=kept,
         table_name=table.name,
         table_id=table.id,
         started=now,

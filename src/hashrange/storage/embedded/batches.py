@@ -19,7 +19,8 @@ _PAUSE_SECONDS: Final = 0.002
 def _write_options(logged: bool) -> WriteOptions:
     options = WriteOptions()
     options.sync = False
-    options.disable_wal = not logged
+    # It is a property, which the type stubs of rocksdict take for a method.
+    options.disable_wal = not logged  # type: ignore[method-assign, assignment]
     # A stall inside RocksDB would hold the GIL; ours releases it.
     options.no_slowdown = True
     return options
