@@ -45,11 +45,12 @@ def built(interpreted: bool) -> Server:
 
 
 _SMALL_CACHES = """
-from functools import partial
 from hashrange.cli import main
 from hashrange.storage import embedded
 sizes = dict(cache_bytes=8 << 20, write_buffer_bytes=8 << 20, recent_bytes=4 << 20)
-embedded.EmbeddedEngine = partial(embedded.EmbeddedEngine, **sizes)
+whole = embedded.EmbeddedEngine
+# In this order: `serve` gives a size of the cache itself.
+embedded.EmbeddedEngine = lambda *given, **named: whole(*given, **{**named, **sizes})
 main()
 """
 
