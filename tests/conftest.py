@@ -59,6 +59,14 @@ def pytest_unconfigure() -> None:
         postgres.end_run()
 
 
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """The umask of each test: some commands, which tests run in this process, close it for good."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> str:
     """The connection string of a PostgreSQL whose schemas belong to the tests."""

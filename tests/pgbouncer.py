@@ -50,6 +50,8 @@ logfile = {self.directory}/log
 server_login_retry = 0.1
 """
         )
+        for path in self.directory.iterdir():
+            path.chmod(0o644)  # whatever the umask: another user reads them
         postgres.own(self.directory)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
