@@ -127,6 +127,7 @@ class TableSamples:
 
 _COUNTED: Final = {
     "fetches": "Statements that fetched records.",
+    "direct_reads": "Reads in a transaction of their own: of many records, or in several rounds.",
     "commits": "Statements that committed or verified a group of requests.",
     "lost_commits": "Commits that ran again, because another server had changed what they read.",
     "bodies_alone": "Requests and background work that ran under the exclusive lock of the store.",

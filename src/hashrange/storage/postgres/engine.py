@@ -145,6 +145,7 @@ class PostgresEngine:
         commits, writer = self._commits, self._writer
         return {
             "fetches": self._fetching.statements_sent,
+            "direct_reads": self._reads.direct_reads,
             "commits": writer.statements_sent,
             "lost_commits": commits.losses,
             "bodies_alone": writer.bodies_alone,

@@ -154,6 +154,7 @@ class Reads:
         self._statements = statements
         self._catalog = catalog
         self._fetching = fetching
+        self.direct_reads = 0
 
     def attempt(self, body: Callable[[Reader], Any]) -> Attempt:
         return Attempt(body, self._catalog)
@@ -172,6 +173,7 @@ class Reads:
 
     def directly(self, body: Callable[[Reader], T]) -> T:
         """Run a body in a transaction of one moment, on this thread."""
+        self.direct_reads += 1
 
         def work(connection: Connection) -> T:
             call(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
