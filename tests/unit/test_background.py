@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
 from hashrange.clock import ManualClock
 from hashrange.database import Background, Database, Settings
-from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import bites, expiry, lag, units
+from hashrange.tables.background import bites, expiry, lag, sweeps, units
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.background.units import Unit
 from hashrange.tables.data import items
@@ -391,3 +391,54 @@ def test_what_a_bite_of_a_queue_reads_is_bounded_by_bytes(world: World) -> None:
 def test_the_size_of_a_bite_follows_its_time(seconds: float, items: int) -> None:
     assert units._next_items(200, seconds, 1_000) == items
     assert units._next_items(200, seconds, 3) == 3
+
+
+def test_tables_are_looked_through_in_pages_and_once_for_many_bites(world: World) -> None:
+    """Otherwise requests wait for the interpreter while ten thousand definitions are read, again and
+    again."""
+    for number in range(250):
+        world.create(f"table{number:03d}", stream=True)
+    for number in range(3000):
+        world.put("table000", number)
+    world.index("table000")
+    pauses: list[int] = []
+    engine = CountingEngine(world.engine)
+    found = sweeps.definitions(cast(Engine, engine), lambda: pauses.append(1))
+    assert [name for name, _ in found] == [f"table{number:03d}" for number in range(250)]
+    assert engine.records == [100, 100, 50, 0]
+    assert len(pauses) == 3
+
+    world.background.pause = lambda: pauses.append(1)
+    pauses.clear()
+    assert world.database.sweep() == 0.0
+    assert len(pauses) > 6  # the tables, their streams, and the parts of the bite
+    pauses.clear()
+    assert world.database.sweep() == 0.0
+    assert len(pauses) < 6
+    world.database.settle()
+    assert world.count("table000", "by-g") == 3000
+
+
+class CountingEngine:
+    """An engine that counts the records which each of its read bodies scans."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self.records: list[int] = []
+
+    def read(self, body: Callable[[Reader], T]) -> T:
+        self.records.append(0)
+        return self._engine.read(lambda reader: body(cast(Reader, CountingReader(reader, self.records))))
+
+
+class CountingReader:
+    """A reader that adds the records of its scans to the last of `counts`."""
+
+    def __init__(self, reader: Reader, counts: list[int]) -> None:
+        self._reader = reader
+        self._counts = counts
+
+    def scan(self, *arguments: Any, **options: Any) -> Iterator[tuple[bytes, bytes]]:
+        for record in self._reader.scan(*arguments, **options):
+            self._counts[-1] += 1
+            yield record

@@ -12,13 +12,14 @@ from typing import Generic, Protocol, TypeVar
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.tables.background.units import Unit
+from hashrange.tables.definitions.table import Table
 
 
 class Runs(Protocol):
     """Who does the work."""
 
-    def units(self) -> Iterator[Unit]:
-        """The work that may be due."""
+    def units(self, tables: list[Table]) -> Iterator[Unit]:
+        """The work that may be due in a store with these tables."""
 
     def forget(self) -> None:
         """Forget how far the work is, and close what is open."""
@@ -48,10 +49,10 @@ class OnDemand(ABC, Generic[R]):
             self._runner = self._make()
         return self._runner
 
-    def units(self) -> Iterator[Unit]:
-        """The work that may be due."""
+    def units(self, tables: list[Table]) -> Iterator[Unit]:
+        """The work that may be due in a store with these tables."""
         if self._is_any():
-            yield from self.runner.units()
+            yield from self.runner.units(tables)
 
     def forget(self) -> None:
         """Forget how far the work is: the store holds something else from now on, or is closed."""

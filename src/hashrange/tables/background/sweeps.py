@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
+from typing import TypeVar
 
 import msgspec
 
@@ -26,7 +27,15 @@ from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
 from hashrange.tables.history import recording
 from hashrange.tables.history.spans import History
 from hashrange.tables.inspection import overview
+from hashrange.tables.spaces import CATALOG_SPACE
 from hashrange.tables.streams import logs
+
+Definition = tuple[str, Table | Exception]
+
+T = TypeVar("T")
+
+# The records of the catalog are read so many at a time.
+_PAGE_RECORDS = 100
 
 # The most items of a transaction.
 BITE_ITEMS = 1_000
@@ -43,42 +52,77 @@ _PROGRESS_STEPS = 10
 _log = logging.getLogger("hashrange")
 
 
+def definitions(engine: Engine, pause: Callable[[], None]) -> list[Definition]:
+    """The names and definitions of all tables; an error for a definition that cannot be decoded."""
+    catalog.decoded.age()
+    return list(_every(engine, pause, catalog.TABLE, catalog.read_definition))
+
+
 def sweep(
     engine: Engine,
     occasion: Occasion,
     background: Background,
-    *more: Callable[[], Iterator[Unit]],
+    definitions: list[Definition] | None,
+    *more: Callable[[list[Table]], Iterator[Unit]],
 ) -> float:
     """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due.
 
-    `more` are the units of those who keep more than the store does, as imports keep open objects.
+    Without `definitions`, only the units that had more to do go on. `more` are the units of those who keep
+    more than the store does, as imports keep open objects.
     """
     settings = occasion.settings
     wait = settings.sweep_seconds
-    if background.run(lambda: chain(units(engine), *(one() for one in more)), occasion, BITE_ITEMS):
+    listed: Callable[[], Iterator[Unit]] | None = None
+    if definitions is not None:
+        tables = [table for _, table in definitions if isinstance(table, Table)]
+        own = partial(units, engine, background.pause, definitions, tables)
+        listed = lambda: chain(own(), *(one(tables) for one in more))  # noqa: E731
+    if background.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)
     return max(wait, _WAIT_SECONDS_MIN)
 
 
-def units(engine: Engine) -> Iterator[Unit]:
+def _every(
+    engine: Engine,
+    pause: Callable[[], None],
+    partition: bytes,
+    read: Callable[[bytes, bytes], T],
+) -> Iterator[T]:
+    """What `read` makes of each record in a partition of the catalog.
+
+    It takes them in pages, and pauses after each: there may be tens of thousands of tables, and requests
+    must not wait for all of them.
+    """
+    low = b""
+    while page := engine.read(partial(_page, partition=partition, low=low)):
+        for place, stored in page:
+            yield read(place, stored)
+        low = page[-1][0] + b"\x00"
+        pause()
+
+
+def _page(reader: Reader, partition: bytes, low: bytes) -> list[tuple[bytes, bytes]]:
+    return list(islice(reader.scan(CATALOG_SPACE, partition, low, likely=_PAGE_RECORDS), _PAGE_RECORDS))
+
+
+def units(
+    engine: Engine, pause: Callable[[], None], definitions: list[Definition], tables: list[Table]
+) -> Iterator[Unit]:
     """All background work that may be due; a unit that fails does not stop the others."""
-    definitions = engine.read(lambda reader: list(catalog.every_definition(reader)))
-    tables: list[Table] = []
     for name, table in definitions:
         if isinstance(table, Table):
-            tables.append(table)
             yield from _units_of(engine, table)
         else:
             yield failing(f"table {name}", table)
-    for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
+    for name, stream in _every(engine, pause, logs.STREAM, logs.read_stream):
         unit = f"stream {name}"
         if isinstance(stream, logs.Stream):
             yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
         else:
             yield failing(unit, stream)
-    for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
+    for name, gone in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
         if isinstance(gone, dropped.Dropped):
             yield Unit(unit, partial(_tend_dropped, engine, gone))

@@ -24,6 +24,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.jobs import UNDER_WAY, Job, JobRecords, Status
 from hashrange.tables.background.units import Bite, Unit, failing
+from hashrange.tables.definitions.table import Table
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
 """How long a job that has ended is shown."""
@@ -76,7 +77,7 @@ class TransferRunner(ABC, Generic[J, O]):
             for id_ in list(self._opened):
                 self._close(id_)
 
-    def units(self) -> Iterator[Unit]:
+    def units(self, tables: list[Table]) -> Iterator[Unit]:
         """The work that may be due."""
         found = self._engine.read(lambda reader: list(self._records.every(reader)))
         for job in found:

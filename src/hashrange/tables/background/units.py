@@ -40,6 +40,8 @@ BITE_SECONDS: Final = 0.003
 
 _SHARE: Final = "share of the background work"
 
+_PAUSE_EVERY_SECONDS: Final = 0.0005
+
 _ITEMS_FIRST: Final = 100
 _ITEMS_MIN: Final = 10
 _DAMAGES_LOGGED_MAX: Final = 100
@@ -128,6 +130,7 @@ class Background:
         self._items: dict[str, int] = {}
         self._unfinished: dict[str, Unit] = {}
         self._listed_at: float | None = None
+        self._paused_at = 0.0
         self._guarded: set[str] = set()
 
     @property
@@ -135,26 +138,30 @@ class Background:
         """The names of the units that fail at present, with their errors."""
         return {name: failure.error for name, failure in list(self._failing.items())}
 
-    def run(self, units: Callable[[], Iterable[Unit]], occasion: Occasion, items_max: int) -> bool:
+    def is_list_due(self, list_seconds: float) -> bool:
+        """Whether the next `run` needs the whole list: no unit has more to do, or the list is `list_seconds`
+        old."""
+        if not self._unfinished or self._listed_at is None:
+            return True
+        return self.steady() - self._listed_at >= list_seconds
+
+    def run(self, units: Callable[[], Iterable[Unit]] | None, occasion: Occasion, items_max: int) -> bool:
         """Do one bite of each unit that is due; returns whether more is due.
 
-        While some units have more to do, only these run; `units` is called for the whole list only as often
-        as sweeps are due anyway.
+        `units` lists all units; without it, only those run that had more to do after the last bite.
         """
         self._occasion, self._items_max = occasion, items_max
         self._take_part()
-        list_seconds = occasion.settings.sweep_seconds
-        now = self.steady()
-        whole = False
-        if not self._unfinished or self._listed_at is None or now - self._listed_at >= list_seconds:
+        if units is not None:
+            now = self.steady()
             listed = self._attempt(Unit("the list of tables", lambda _: self._list(units)))
             self._listed_at = now if listed is not None else None
-            whole = True
         for unit in list(self._unfinished.values()):
+            self._pause_now_and_then()
             if not self._owns(unit) or not self._attempt(unit):
                 self._unfinished.pop(unit.name, None)
         # A unit that did not run this time may have become due.
-        return bool(self._unfinished) or not whole
+        return bool(self._unfinished) or units is None
 
     def forget(self) -> None:
         """Forget all units: the store holds something else from now on."""
@@ -183,6 +190,12 @@ class Background:
         if self.sharing is not None:
             with suppress(StorageError):
                 self.sharing.leave()
+
+    def _pause_now_and_then(self) -> None:
+        """Let other threads run: ten thousand units that find nothing to do take a while as well."""
+        if self.steady() - self._paused_at >= _PAUSE_EVERY_SECONDS:
+            self.pause()
+            self._paused_at = self.steady()
 
     def _take_part(self) -> None:
         """Renew the lease of this server, where servers share the work."""

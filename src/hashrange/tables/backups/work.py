@@ -68,11 +68,11 @@ class Runner:
         with self._lock:
             self._keep_open(set(), set())
 
-    def units(self) -> Iterator[Unit]:
-        """The work that may be due."""
+    def units(self, tables: list[Table]) -> Iterator[Unit]:
+        """The work that may be due in a store with these tables."""
         engine = self._engine
         backups = engine.read(lambda reader: list(stored.every(reader)))
-        tables = engine.read(lambda reader: [one for one in catalog.definitions(reader) if _is_read(one)])
+        tables = [one for one in tables if _is_read(one)]
         with self._lock:
             creating = {one.id for one in backups if one.status == "CREATING"}
             self._keep_open(creating, {table.id for table in tables})

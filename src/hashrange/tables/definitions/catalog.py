@@ -154,13 +154,18 @@ def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Tab
     """As `definitions`, with the full names that they are stored under. A definition that cannot be decoded
     comes as the error."""
     low = _place(after) + b"\x00" if after else b""
-    for sort, stored in reader.scan(CATALOG_SPACE, TABLE, low):
+    for record in reader.scan(CATALOG_SPACE, TABLE, low):
         pace.point()
-        full_name = _full_name(sort)
-        try:
-            yield full_name, decoded.get(stored)
-        except (msgspec.MsgspecError, ValueError) as error:
-            yield full_name, error
+        yield read_definition(*record)
+
+
+def read_definition(place: bytes, stored: bytes) -> tuple[str, Table | Exception]:
+    """The full name and the definition of a record of TABLE; an error if it cannot be decoded."""
+    full_name = _full_name(place)
+    try:
+        return full_name, decoded.get(stored)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return full_name, error
 
 
 def _full_name(place: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.encoding import successor
 from hashrange.storage.api import Reader, Transaction
@@ -103,12 +104,18 @@ def every(reader: Reader, scope: str | None = None) -> Iterator[tuple[str, Dropp
     decoded comes as the error."""
     prefix = b"" if scope is None else f"{scope}/".encode()
     high = successor(prefix) if prefix else None
-    for sort, stored in reader.scan(CATALOG_SPACE, DROPPED, prefix, high):
-        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
-        try:
-            yield name, _DECODE.decode(stored)
-        except (msgspec.MsgspecError, ValueError) as error:
-            yield name, error
+    for record in reader.scan(CATALOG_SPACE, DROPPED, prefix, high):
+        pace.point()
+        yield read_dropped(*record)
+
+
+def read_dropped(place: bytes, stored: bytes) -> tuple[str, Dropped | Exception]:
+    """The name and the table of a record of DROPPED; an error if it cannot be decoded."""
+    name = place.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
+    try:
+        return name, _DECODE.decode(stored)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return name, error
 
 
 def read_by(txn: Transaction, dropped: Dropped, name: str) -> None:

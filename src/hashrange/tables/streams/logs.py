@@ -256,13 +256,18 @@ def every_stream(
 ) -> Iterator[tuple[str, Stream | Exception]]:
     """As `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
     the error."""
-    for sort, stored in reader.scan(CATALOG_SPACE, STREAM, low, high):
+    for record in reader.scan(CATALOG_SPACE, STREAM, low, high):
         pace.point()
-        name = sort.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
-        try:
-            yield name, _DECODE.decode(stored)
-        except (msgspec.MsgspecError, ValueError) as error:
-            yield name, error
+        yield read_stream(*record)
+
+
+def read_stream(place: bytes, stored: bytes) -> tuple[str, Stream | Exception]:
+    """The name and the stream of a record of STREAM; an error if it cannot be decoded."""
+    name = place.replace(b"\x00", b"/").decode(errors="backslashreplace").removeprefix("/")
+    try:
+        return name, _DECODE.decode(stored)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return name, error
 
 
 def read(reader: Reader, stream: Stream, shard: str, after: int, limit: int) -> Iterator[tuple[int, Change]]:
