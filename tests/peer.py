@@ -10,7 +10,7 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.pace import Task
+from hashrange.pace import Abandoned, Task
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
@@ -74,8 +74,9 @@ class FakeTransport(asyncio.Transport):
 
 
 class FakeDatabase:
-    """Answers `Now` at once, `Fail` with an error, `Break` by raising; keeps the rest for later, `Long` as a
-    task of a thread. The threads' work is in `aside`, for the test to do."""
+    """Answers `Now` at once, `Fail` with an error, `Break` by raising; ends `Leave` as the work of a client
+    that left; keeps the rest for later, `Long` as a task of a thread. The threads' work is in `aside`, for
+    the test to do."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any], Caller]] = []
@@ -93,6 +94,8 @@ class FakeDatabase:
             done(None, errors.ResourceNotFoundException("Requested resource not found"))
         elif operation == "Break":
             raise ZeroDivisionError
+        elif operation == "Leave":
+            raise Abandoned
         else:
             self.unfinished.append(
                 lambda answer, error: done(encode(answer) if error is None else None, error)

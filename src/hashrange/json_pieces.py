@@ -230,6 +230,20 @@ def loads(text: bytes | bytearray) -> Any:
     if text[position : position + 1] not in (_OPEN_LIST, _OPEN_MAP):
         raise ValueError("neither an array nor an object")
     stack: list[_Container] = []
+    try:
+        return _read(source, position, stack)
+    except BaseException:
+        pace.finish()
+        for container in stack:
+            if container.content is not None:
+                discard(container.content)
+        raise
+
+
+def _read(source: _Source, position: int, stack: list[_Container]) -> Any:
+    """The value of the array or object that begins at `position`. `stack` gets what is not read to its
+    end."""
+    text = source.text
     windows, pause, commas = 0, 0, 0
     while True:
         match = _NEXT.match(text, position, position + WINDOW_BYTES)
@@ -262,15 +276,16 @@ def loads(text: bytes | bytearray) -> Any:
         elif sign in _CLOSING:
             if not stack or stack[-1].sign != _CLOSING[sign]:
                 raise ValueError("a closing sign that closes nothing")
-            top = stack.pop()
-            if not stack:
+            top = stack[-1]
+            if len(stack) == 1:
                 top.take(source, place, last=True)
                 if source.past_space(place + 1) < len(text):
                     raise ValueError("something stands behind the value")
                 return top.content
             if top.content is not None:
                 top.take(source, place, last=True)
-                stack[-1].join(source, top.begin, place + 1, top.content)
+                stack[-2].join(source, top.begin, place + 1, top.content)
+            stack.pop()
         else:
             if len(stack) == DEPTH_MAX:
                 raise ValueError("nested too deep")
@@ -285,7 +300,7 @@ def _pass_comma(stack: list[_Container], source: _Source, place: int) -> None:
     top.comma = place
 
 
-def discard(value: dict[str, Any]) -> None:
+def discard(value: dict[str, Any] | list[Any]) -> None:
     """Free the value that a large text was decoded to, when it is no longer needed.
 
     It is freed in pieces: millions of objects that are freed in one step would hold up all other threads.

@@ -237,6 +237,13 @@ def begin_task(task: Task) -> None:
     _watch.tasks += 1
 
 
+def finish() -> None:
+    """Do what follows to its end, although the task of this thread was abandoned: the work cleans up."""
+    current = _turns.get(get_ident())
+    if current is not None and current.task is not None:
+        current.task = Task()
+
+
 def end_task() -> None:
     """End the task of this worker thread."""
     turn().task = None

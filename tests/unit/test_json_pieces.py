@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import sys
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange import json_pieces
+from hashrange import json_pieces, pace
 
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
 SCALARS = st.dictionaries(st.sampled_from(["S", "N", "NULL"]), st.text(max_size=3), min_size=1, max_size=1)
@@ -217,6 +219,50 @@ def test_what_is_discarded_is_freed_but_for_what_others_hold(
     json_pieces.discard(value)
     assert value == {}
     assert [orjson.dumps(one) for one in held] == texts
+
+
+class Points:
+    """Takes the place of `pace`: counts how many objects were freed between a hundred points at the most. The
+    work is abandoned at point `end`."""
+
+    def __init__(self, end: int | None) -> None:
+        self.end = end
+        self.freed = 0
+        self.points = 0
+        self.objects = 0
+
+    def point(self) -> None:
+        self.points += 1
+        if self.points % 100 == 0:  # it takes long to count
+            self.count()
+        if self.points == self.end:
+            raise pace.Abandoned
+
+    def count(self) -> None:
+        objects = sys.getallocatedblocks()
+        self.freed = max(self.freed, self.objects - objects)
+        self.objects = objects
+
+    def finish(self) -> None:
+        self.end = None
+
+
+@pytest.mark.parametrize("end", [None, 30], ids=["is no JSON", "is abandoned"])
+def test_a_text_that_is_not_read_to_its_end_is_freed_in_pieces(
+    end: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b'{"a":[' + b'{"b":[1,{}]},' * 60_000 + b'{"b":[' + b'{"S":"x"},' * 60_000
+    points = Points(end)
+    monkeypatch.setattr(json_pieces, "pace", points)
+    gc.disable()
+    try:
+        with pytest.raises((ValueError, pace.Abandoned)):
+            json_pieces.loads(text)
+        points.count()
+    finally:
+        gc.enable()
+    assert points.points > 1000
+    assert 0 < points.freed < 40_000
 
 
 def walk(value: Any) -> list[Any]:

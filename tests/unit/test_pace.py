@@ -282,6 +282,28 @@ def test_a_walk_over_the_attributes_of_an_item_can_be_stopped(
 # -- Workers ----------------------------------------------------------------------------------------------
 
 
+def test_abandoned_work_that_cleans_up_goes_on() -> None:
+    workers = Workers()
+    began, outcome = Event(), []
+
+    def work() -> None:
+        began.set()
+        try:
+            while True:
+                look()
+        except pace.Abandoned:
+            pace.finish()
+            look()
+            outcome.append("cleaned up")
+            raise
+
+    task = workers.start(work)
+    assert began.wait(30)
+    task.abandon()
+    workers.close()
+    assert outcome == ["cleaned up"]
+
+
 def test_abandoned_work_ends(engine: Engine) -> None:
     workers = Workers()
     began, outcome = Event(), []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from hashrange import pace
 from hashrange.database import Caller
+from hashrange.server import trace
 from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, PORTION_BYTES, Connection
 from peer import SIGNED, FakeTransport, Peer, request
 
@@ -359,6 +362,24 @@ def test_a_large_request_is_read_on_a_thread() -> None:
     broken.database.aside.pop()()
     broken.run_soon()
     assert broken.statuses() == [400]
+
+
+def test_a_large_request_is_freed_in_pieces_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    """To free the millions of objects of a request in one step would hold up all other threads."""
+    body = b'{"TableName":"t","a":[%b{}]}' % (b"{}," * LARGE_BODY_BYTES)
+    for operation in ("Now", "Fail", "Leave"):
+        for level in (logging.INFO, logging.DEBUG):  # DEBUG: each request is logged
+            caplog.set_level(level, trace.LOGGER)
+            peer = Peer().send(request(operation, body))
+            with pytest.raises(pace.Abandoned) if operation == "Leave" else contextlib.nullcontext():
+                peer.database.aside.pop()()
+            [(_, given, _)] = peer.database.calls
+            assert given == {}
+    lines = [record.fields for record in caplog.records if record.name == trace.LOGGER]  # type: ignore[attr-defined]
+    assert [(line["operation"], line["table"], line["status"]) for line in lines] == [
+        ("Now", "t", 200),
+        ("Fail", "t", 400),
+    ]
 
 
 @pytest.mark.parametrize("leave", [lambda peer: peer.connection.connection_lost(None), Peer.half_close])

@@ -16,7 +16,7 @@ from hashrange import json_pieces, pace, protocol
 from hashrange.database import Caller
 from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
-from hashrange.pace import Task
+from hashrange.pace import Abandoned, Task
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
@@ -170,8 +170,8 @@ class Plane:
 
 
 class Exchange:
-    """One request and its answer. `call` is set until it is started, and longer if its log line needs it;
-    `task` while the request runs on a thread. `large` is a large request that is not read yet.
+    """One request and its answer. `call` is set until it is started, `task` while the request runs on a
+    thread, and `noted` if the request is logged. `large` is a large request that is not read yet.
 
     `operation` and `form` are those of the call. `answer` is the bytes to be written, without the `pieces` of
     the body, which are written after it.
@@ -185,6 +185,7 @@ class Exchange:
         "form",
         "large",
         "linger",
+        "noted",
         "operation",
         "pieces",
         "started",
@@ -197,6 +198,7 @@ class Exchange:
         self.linger = False
         self.started = 0.0
         self.call: Call | None = None
+        self.noted: trace.Noted | None = None
         self.operation = ""
         self.form: Form | None = None
         self.large: Large | None = None
@@ -229,7 +231,9 @@ class Exchange:
         database has performed before it is durable, is freed while it is still in the processor's cache."""
         self.operation = call.operation
         self.form = call.form
-        self.call = call if self.connection.plane.log_requests else None
+        self.call = None
+        if self.connection.plane.log_requests:
+            self.noted = trace.note(call)
 
     def read_large(self) -> None:
         """Read and run a large request; on a thread."""
@@ -244,12 +248,19 @@ class Exchange:
             database.deliver(lambda: self.done(None, failure))
             return
         if type(outcome) is Call:
-            self.take(outcome)
-            database.run_aside(
-                outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
-            )
-            if not plane.log_requests:  # whose line tells the request's tables
-                json_pieces.discard(outcome.request)
+            request = outcome.request
+            try:
+                self.take(outcome)
+                database.run_aside(
+                    outcome.operation, request, outcome.caller, self.done, protocol.encode_result
+                )
+            except Abandoned as abandoned:
+                # The frames of the traceback refer to parts of the request.
+                abandoned.__traceback__ = None
+                pace.finish()
+                json_pieces.discard(request)
+                raise
+            json_pieces.discard(request)
         else:
             assert isinstance(outcome, Response)
             response = outcome
@@ -278,9 +289,8 @@ class Exchange:
         if self.operation:
             seconds = latency_now() - self.started
             plane.metrics.answered(self.operation, seconds, error)
-            call, self.call = self.call, None
-            if call is not None:
-                trace.request(call, body, error, seconds, self.answer)
+            if self.noted is not None:
+                trace.request(self.noted, body, error, seconds, self.answer)
         self.end()
 
     def respond(self, response: Response) -> None:

@@ -16,10 +16,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import orjson
 
+from hashrange import pace
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
@@ -27,6 +29,10 @@ from hashrange.protocol import Call, Response
 LOGGER: Final = "hashrange.requests"
 
 _log = logging.getLogger(LOGGER)
+
+# A valid request names a hundred tables at most, each with at most 255 characters.
+_TABLES_MAX: Final = 100
+_TABLES_CHARS_MAX: Final = 100 * 256
 
 _REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
 
@@ -36,8 +42,24 @@ def wanted() -> bool:
     return _log.isEnabledFor(logging.DEBUG)
 
 
+class Noted(NamedTuple):
+    """The parts of a call that its line tells."""
+
+    operation: str
+    tables: str
+    asks_for_units: bool
+
+
+def note(call: Call) -> Noted:
+    """Note the parts of a call that its line tells: large requests are freed before they are answered."""
+    request = call.request
+    names = sorted(set(islice(_tables(request), _TABLES_MAX)))
+    asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
+    return Noted(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units)
+
+
 def request(
-    call: Call, body: bytes | Pieces | None, error: Exception | None, seconds: float, answer: bytes
+    noted: Noted, body: bytes | Pieces | None, error: Exception | None, seconds: float, answer: bytes
 ) -> None:
     """Log a call that ended. `body` is the body of its answer, `answer` are all bytes that the client
     gets."""
@@ -46,12 +68,12 @@ def request(
         told = error if isinstance(error, ServiceError) else InternalServerError("")
         status, code = told.status, told.code
     units = None
-    if body is not None and call.request.get("ReturnConsumedCapacity") not in (None, "NONE"):
+    if body is not None and noted.asks_for_units:
         known = body.beside if isinstance(body, Pieces) else body
         units = _units(orjson.loads(known).get("ConsumedCapacity"))
     _line(
-        operation=call.operation,
-        table=",".join(sorted(set(_tables(call.request)))),
+        operation=noted.operation,
+        table=noted.tables,
         status=status,
         error=code,
         ms=round(seconds * 1e3, 3),
@@ -89,6 +111,7 @@ def _tables(request: dict[str, Any]) -> Iterator[str]:
     if isinstance(items := request.get("RequestItems"), dict):
         yield from items
     for item in _list(request.get("TransactItems")):
+        pace.step()
         for action in item.values() if isinstance(item, dict) else ():
             if isinstance(action, dict) and isinstance(name := action.get("TableName"), str):
                 yield name
