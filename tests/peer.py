@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -133,11 +134,20 @@ class Peer:
             self.soon.append,
         )
         self.plane.turn_seconds = float("inf")  # the machine may be slow
+        self.time = 0.0
+        self.plane.sweep(self.time)
+        self._connect()
+
+    def _connect(self) -> None:
         self.transport = FakeTransport()
         self.connection = Connection(self.plane)
         self.connection.connection_made(self.transport)
-        self.time = 0.0
-        self.plane.sweep(self.time)
+
+    def another(self) -> Peer:
+        """Another client of the server."""
+        peer = copy(self)
+        peer._connect()
+        return peer
 
     def send(self, data: bytes) -> Peer:
         self.connection.data_received(data)
@@ -146,6 +156,13 @@ class Peer:
     def half_close(self) -> None:
         if not self.connection.eof_received():
             self.connection.connection_lost(None)
+
+    def run_round(self) -> None:
+        """Run one round of the event loop."""
+        callbacks = self.soon[:]
+        self.soon.clear()
+        for callback in callbacks:
+            callback()
 
     def run_soon(self) -> None:
         while self.soon:

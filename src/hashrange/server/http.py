@@ -50,6 +50,9 @@ PORTION_BYTES: Final = 512 * 1024
 LINGER_SECONDS_MAX: Final = 2.0
 """How long the server still reads from a client whose connection it has refused."""
 
+LARGE_READ_BYTES: Final = 128 * 1024
+"""A client that sends so many bytes of a body at once is read on when other clients had their turn."""
+
 LARGE_BODY_BYTES: Final = 64 * 1024
 """A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
 
@@ -138,6 +141,14 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
+        self._take(data)
+        if len(data) >= LARGE_READ_BYTES and self._phase is Phase.BODY and not self._reading_paused:
+            # Otherwise the event loop would take many megabytes from this client before it looks at others.
+            self._pause_reading()
+            self.plane.read_on_soon(self)
+
+    def _take(self, data: bytes) -> None:
+        """Parse what has come, and start the requests in it."""
         if self._last or self._parser is None:
             return
         if pace.hurry():
@@ -514,6 +525,14 @@ class Connection(asyncio.Protocol):
         if not self._reading_paused and self._transport is not None and self._phase is not Phase.ENDING:
             self._reading_paused = True
             self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Take the next part of a large body, unless reading has to pause for another reason."""
+        since = self._since
+        if self._reading_paused:
+            self.take_turn()
+        if self._phase is Phase.BODY:
+            self._since = since  # the time between two parts counts: the body as a whole has to come in time
 
     def _resume_reading(self) -> None:
         self._reading_paused = False

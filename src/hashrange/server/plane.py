@@ -9,6 +9,7 @@ Refuses to know: sockets, HTTP's syntax, what the requests mean.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -34,6 +35,8 @@ DEAR_SECONDS: Final = 0.0005
 """A request is dear if it took more than this, and so is its connection then. Dear requests have
 `pace.ROUND_SECONDS` in one round of the event loop; those of other connections get short turns after that."""
 
+_READING_MAX: Final = 4
+"""How many clients may send parts of large bodies in one round of the event loop."""
 _SWEEP_SECONDS_MAX: Final = 1.0
 """The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
 
@@ -66,6 +69,7 @@ class Plane:
 
     __slots__ = (
         "_call_soon",
+        "_reading",
         "_ready",
         "_round_ends",
         "_swept",
@@ -108,6 +112,7 @@ class Plane:
         self._swept: float | None = None
         self._call_soon = call_soon
         self._ready: list[Connection] = []
+        self._reading: deque[Connection] = deque()
         self._round_ends = False  # the event loop was asked to call `_end_round`
 
     def advance_soon(self, connection: Connection) -> None:
@@ -116,6 +121,18 @@ class Plane:
         if not self._ready:
             self._call_soon(self._advance_ready)
         self._ready.append(connection)
+
+    def read_on_soon(self, connection: Connection) -> None:
+        """Let `connection` take the next part of a large body when those before it have taken theirs."""
+        if not self._reading:
+            self._call_soon(self._read_on)
+        self._reading.append(connection)
+
+    def _read_on(self) -> None:
+        for _ in range(min(len(self._reading), _READING_MAX)):
+            self._reading.popleft().read_on()
+        if self._reading:
+            self._call_soon(self._read_on)
 
     def _advance_ready(self) -> None:
         ready, self._ready = self._ready, []
