@@ -18,6 +18,11 @@ for the end of the round (`calm`).
 
 On a thread without a turn (a test, a program that uses the database in process) work is never stopped.
 
+A thread that commits needs the lock several times for a commit, and a busy event loop takes it back each
+time before that thread is awake: so could a commit take half a second. The thread tells that a commit is due
+(`ask_for_way`), and when it has taken long, the event loop and the worker threads sleep for a moment now and
+then (`give_way`), until the commit has ended (`end_way`).
+
 `point` costs about 100 ns, most of it for reading the clock, and does more only once in `LOOK_SECONDS`.
 `step` is for pieces of work of a few microseconds: it calls `point` once in `STEPS` times, and costs a tenth
 of it otherwise. Compiled code keeps the interpreter's lock until it releases the lock itself, so on a worker
@@ -45,6 +50,11 @@ _HAND_OVER_SECONDS: Final = 0.0001
 HURRY_SECONDS_MAX: Final = 0.005
 """How long worker threads wait for the end of a round; then they run for as long, whatever the loop does."""
 _HURRY_PAUSE_SECONDS: Final = 0.0001
+WAY_SECONDS: Final = 0.008
+"""How long a commit may take before the event loop gives way to it; most take a tenth of this."""
+WORKERS_WAY_SECONDS: Final = 0.002
+"""The same for worker threads."""
+_WAY_PAUSE_SECONDS: Final = 0.002
 LOOK_SECONDS: Final = 0.0005
 LOCK_SECONDS_MAX: Final = 0.01
 STEPS: Final = 16
@@ -127,18 +137,21 @@ class Turn:
 
 class _Watch:
     """The time at which `point` looks next, and how many times `step` returns before it calls `point` next;
-    how many worker threads are at work, and until when they wait for the event loop's round.
+    how many worker threads are at work, and until when they wait for the event loop's round; since when a
+    commit is due (0: none is), and when other threads give way to it next.
 
     All threads share it, because only one of them runs at a time.
     """
 
-    __slots__ = ("due", "hurry_until", "steps", "tasks")
+    __slots__ = ("due", "hurry_until", "steps", "tasks", "way_due", "way_since")
 
     def __init__(self) -> None:
         self.due: float = 0.0
         self.steps: int = STEPS
         self.tasks: int = 0
         self.hurry_until: float = 0.0
+        self.way_since: float = 0.0
+        self.way_due: float = 0.0
 
 
 class _Baton:
@@ -195,10 +208,34 @@ def _look() -> None:
     if task is not None:
         if task.abandoned:
             raise Abandoned
+        if _watch.way_since:
+            _give_way(now, WORKERS_WAY_SECONDS)
         sleep(0)
         if _watch.hurry_until:
             _wait_for_calm(current)
         _take_turns(current, now)
+
+
+def ask_for_way() -> None:
+    """Tell that a commit is due, on whatever thread."""
+    _watch.way_since = perf_counter()
+
+
+def end_way() -> None:
+    """Tell that the commit has ended."""
+    _watch.way_since = 0.0
+
+
+def give_way(now: float) -> None:
+    """On the event loop: let a commit that has taken long go on. `now` is the time of `perf_counter`."""
+    if _watch.way_since:
+        _give_way(now, WAY_SECONDS)
+
+
+def _give_way(now: float, seconds: float) -> None:
+    if now - _watch.way_since >= seconds and now >= _watch.way_due:
+        _watch.way_due = now + _WAY_PAUSE_SECONDS
+        sleep(_HAND_OVER_SECONDS)
 
 
 def hurry() -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Lock, Thread
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -17,7 +19,7 @@ from hashrange.operations.context import Context
 from hashrange.operations.writes import batch_write_item, transact_write_items
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import Engine, Reader, Totals, Transaction
+from hashrange.storage.api import CommitFailed, Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.values import Item
@@ -564,3 +566,49 @@ def test_a_round_that_does_not_end_keeps_no_worker_waiting() -> None:
 def test_without_work_aside_the_event_loop_asks_for_nothing() -> None:
     assert not pace.hurry()
     assert not pace._watch.tasks
+
+
+def test_the_event_loop_gives_way_to_a_commit_that_takes_long() -> None:
+    """Otherwise the thread that commits hardly gets the interpreter's lock while the loop is never idle."""
+    pace.end_way()
+    now = perf_counter() + 3600.0
+    pace.give_way(now)
+    assert pace._watch.way_due < now  # no commit is due
+    pace.ask_for_way()
+    began = pace._watch.way_since
+    pace.give_way(began + pace.WAY_SECONDS / 2)
+    assert pace._watch.way_due < now
+    try:
+        pace.give_way(now)
+        due = pace._watch.way_due
+        assert due > now
+        pace.give_way((now + due) / 2)  # not at every request
+        assert pace._watch.way_due == due
+        pace.give_way(due)
+        assert pace._watch.way_due > due
+        pace.end_way()
+        pace.give_way(now * 2)
+        assert pace._watch.way_due < now * 2
+    finally:
+        pace.end_way()
+        pace._watch.way_due = 0.0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_commit_asks_for_way_until_it_ends(fails: bool, tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def fault(moment: str) -> None:
+        seen.append(pace._watch.way_since > 0)
+        if fails:
+            raise OSError("no")
+
+    engine = EmbeddedEngine(tmp_path / "data")
+    engine.commit_fault = fault
+    with pytest.raises(CommitFailed) if fails else contextlib.nullcontext():
+        engine.write(lambda txn: txn.put(7, P, b"", b"value"))
+    engine.commit_fault = None
+    engine.close()
+    assert seen
+    assert all(seen)
+    assert pace._watch.way_since == 0.0

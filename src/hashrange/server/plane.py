@@ -237,7 +237,9 @@ class Exchange:
                 self.task = plane.database.start_aside(self.read_large)
         except Exception as error:
             self.done(None, error)
-        seconds = latency_now() - self.started
+        now = latency_now()
+        pace.give_way(now)
+        seconds = now - self.started
         is_dear = seconds > DEAR_SECONDS
         self.connection.dear = is_dear
         if is_dear:

@@ -11,6 +11,7 @@ Work that grows with the number of tables is done in pages, because it runs on t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange import __version__, form
+from hashrange import __version__, form, pace
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
@@ -69,6 +70,7 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
     while page := subject.database.overview(after, TABLES_PER_PAGE):
         yield page
         after = page[-1]["name"]
+        pace.give_way(time.perf_counter())
         await asyncio.sleep(0)
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import Any, Final
 
+from hashrange import pace
 from hashrange.storage.api import CommitFault, Done, StoreClosed, Transaction
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
 from hashrange.storage.embedded.gathering import Gathering
@@ -183,6 +184,8 @@ class Commits:
         """Let the commit thread take the collecting batch."""
         if self.collecting.bodies:
             self._released = True
+            if self.committing is None:
+                pace.ask_for_way()
             self._work.notify()
 
     # Commits: one at a time. These methods are called without the lock, unless they say otherwise.
@@ -225,18 +228,22 @@ class Commits:
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable and visible, and deliver its outcomes; or fail it."""
+        pace.ask_for_way()
         if self.queued:
             self._hand_over(self._run_queued)
         assert self.view is not None
         try:
             view = self._store.commit(batch, self.view, self._sequence, self.fault)
         except BaseException as error:
+            pace.end_way()
             self._fail(batch, str(error))
             if not isinstance(error, Exception):
                 raise
             return
         self._publish(batch, view)
         self._settle(batch, batch.unknown)
+        if not self._released:
+            pace.end_way()
 
     def _publish(self, batch: Batch, view: View) -> None:
         """Make a durable batch visible. The batch counts as committed even if an error occurs here."""
