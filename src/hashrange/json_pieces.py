@@ -325,6 +325,14 @@ def discard(value: dict[str, Any] | list[Any]) -> None:
                 stack.append(member)
 
 
+def discard_unheld(values: list[dict[str, Any]]) -> None:
+    """`discard` the values that no other code refers to, and empty the list."""
+    while values:
+        value = values.pop()
+        if sys.getrefcount(value) == _OWN_REFERENCES - 1:  # no list has it any more
+            discard(value)
+
+
 def _is_scalar(value: Any) -> bool:
     """Whether a decoded container is an attribute value like {"N": "1"}, which is freed fast."""
     if type(value) is list or len(value) != 1:

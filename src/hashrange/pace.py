@@ -73,12 +73,16 @@ class Abandoned(BaseException):
 
 
 class Task:
-    """A piece of work on a worker thread. The code that started the work may abandon it."""
+    """A piece of work on a worker thread. The code that started the work may abandon it.
 
-    __slots__ = ("abandoned",)
+    `remains` are large values that the thread frees, in pieces, when the work has ended.
+    """
+
+    __slots__ = ("abandoned", "remains")
 
     def __init__(self) -> None:
         self.abandoned = False
+        self.remains: list[Any] = []
 
     def abandon(self) -> None:
         """End the work at its next `point`, if it has not ended by then."""
@@ -279,6 +283,14 @@ def finish() -> None:
     current = _turns.get(get_ident())
     if current is not None and current.task is not None:
         current.task = Task()
+
+
+def free_later(value: Any) -> None:
+    """On a worker thread: free a large value in pieces when the task has ended, unless other code refers to
+    the value then."""
+    current = _turns.get(get_ident())
+    if current is not None and current.task is not None:
+        current.task.remains.append(value)
 
 
 def end_task() -> None:

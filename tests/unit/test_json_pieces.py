@@ -221,6 +221,15 @@ def test_what_is_discarded_is_freed_but_for_what_others_hold(
     assert [orjson.dumps(one) for one in held] == texts
 
 
+def test_what_others_hold_is_not_discarded_at_the_end() -> None:
+    held: dict[str, Any] = {"a": [[1]]}
+    part = held["a"]
+    values: list[dict[str, Any]] = [held, {"b": part, "c": [{}]}, {"b": [part]}]
+    json_pieces.discard_unheld(values)
+    assert values == []
+    assert held == {"a": [[1]]}
+
+
 class Points:
     """Takes the place of `pace`: counts how many objects were freed between a hundred points at the most. The
     work is abandoned at point `end`."""

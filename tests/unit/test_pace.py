@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -22,6 +23,7 @@ from hashrange.storage import drafts
 from hashrange.storage.api import CommitFailed, Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables.data import records
 from hashrange.values import Item
 from hashrange.workers import Workers
 
@@ -612,3 +614,30 @@ def test_a_commit_asks_for_way_until_it_ends(fails: bool, tmp_path: Path) -> Non
     assert seen
     assert all(seen)
     assert pace._watch.way_since == 0.0
+
+
+def test_large_items_of_a_write_are_freed_in_pieces_when_it_has_ended() -> None:
+    workers = Workers()
+    freed: list[bool] = []
+    ended = Event()
+    record = records.pack({"p": {"S": "x"}, "l": {"L": [{"M": {}}] * 30_000}}, 100_000)
+
+    class Mark:
+        def __del__(self) -> None:
+            freed.append(held() is None)
+
+    def work() -> None:
+        item = records.item_to_change(record)
+        item["l"]["L"].append(Mark())
+        del item
+        assert not freed
+        ended.set()
+
+    held = weakref.ref(work)
+    workers.start(work)
+    del work
+    assert ended.wait(30)
+    workers.close()
+    assert freed == [True]
+    records.item_to_change(record)["l"]["L"].append(Mark())
+    assert freed == [True, True]  # not on a worker thread

@@ -50,6 +50,15 @@ def item_of(record: bytes) -> Item:
     return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
 
 
+def item_to_change(record: bytes) -> Item:
+    """As `item_of`, for a body that writes. Nothing tells when it needs the item no more: an item of very
+    many values is freed, in pieces, when the task of this worker thread has ended."""
+    item = item_of(record)
+    if len(record) > _LARGE_BYTES:
+        pace.free_later(item)
+    return item
+
+
 def fragment_of(record: bytes) -> orjson.Fragment:
     """The item of a stored record, to be spliced into an answer."""
     return orjson.Fragment(record[HEADER_BYTES:])
