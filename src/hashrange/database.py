@@ -68,9 +68,6 @@ from hashrange.tables.background.units import Background
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
-from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.definitions import states
-from hashrange.tables.definitions.table import Table
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
@@ -132,7 +129,6 @@ class Database:
         self.bulk = Bulker(engine, settings, bulk_put)
         self._jobs = self.imports, self.exports, self.backups, self.bulk
         self._next_sweep = 0.0
-        self._states_due = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._turn = pace.turn()
@@ -407,23 +403,8 @@ class Database:
 
         Returns the seconds until it is to be called again; 0 while more is due.
         """
-        wait = seconds_max = self.settings.sweep_seconds
-        definitions: list[sweeps.Definition] | None = None
-        states_are_due = has_come(self._states_due, self.clock.now(), seconds_max)
-        if states_are_due or self.background.is_list_due(seconds_max):
-            definitions = sweeps.definitions(self.engine, self.background.pause)
-        # Read the clock after the definitions, as `states.end` demands.
-        occasion = Occasion(self.clock.now(), self.settings)
-        if definitions is not None:
-            tables = [table for _, table in definitions if isinstance(table, Table)]
-            wait = self.background.guard(
-                "states of tables",
-                lambda: states.end(self.engine, tables, occasion.now, self.settings),
-                seconds_max,
-            )
-            self._states_due = occasion.now + wait
         units = [jobs.units for jobs in self._jobs]
-        return min(wait, sweeps.sweep(self.engine, occasion, self.background, definitions, *units))
+        return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background, *units)
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -445,7 +426,6 @@ class Database:
         for jobs in self._jobs:
             jobs.forget()
         self._next_sweep = 0.0
-        self._states_due = 0.0
 
     def _rewinding(self) -> Rewinding:
         engine = self.engine

@@ -105,7 +105,7 @@ def test_health_names_the_background_work_that_fails(
     def fail(bite: Bite) -> bool:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(sweeps, "units", lambda engine: [Unit("luck", fail)])
+    monkeypatch.setattr(sweeps, "units", lambda *_: [Unit("luck", fail)])
     monkeypatch.setattr(units, "RETRY_SECONDS_MIN", 1_000.0)
     database.sweep()
     database.background.report("other", Damage(b"p", b"s", "spoiled"))

@@ -16,13 +16,15 @@ from typing import TypeVar
 
 import msgspec
 
+from hashrange.clock import has_come
+from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Unit, failing
 from hashrange.tables.data import holds, items, records, tokens
 from hashrange.tables.data.item_change import ItemChange, Occasion
-from hashrange.tables.definitions import catalog, dropped
+from hashrange.tables.definitions import catalog, dropped, states
 from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
 from hashrange.tables.history import recording
 from hashrange.tables.history.spans import History
@@ -52,36 +54,44 @@ _PROGRESS_STEPS = 10
 _log = logging.getLogger("hashrange")
 
 
-def definitions(engine: Engine, pause: Callable[[], None]) -> list[Definition]:
-    """The names and definitions of all tables; an error for a definition that cannot be decoded."""
-    catalog.decoded.age()
-    return list(_every(engine, pause, catalog.TABLE, catalog.read_definition))
-
-
 def sweep(
     engine: Engine,
-    occasion: Occasion,
+    clock: Callable[[], float],
+    settings: Settings,
     background: Background,
-    definitions: list[Definition] | None,
     *more: Callable[[list[Table]], Iterator[Unit]],
 ) -> float:
-    """Do one bite of each unit that is due. Returns the seconds until the next sweep, 0 while more is due.
+    """End the states of tables that are due, and do one bite of each unit that is. Returns the seconds until
+    the next sweep, 0 while more is due.
 
-    Without `definitions`, only the units that had more to do go on. `more` are the units of those who keep
-    more than the store does, as imports keep open objects.
+    While some units have more to do, only these run, and the tables are looked through only now and then.
+    `more` are the units of those who keep more than the store does, as imports keep open objects.
     """
-    settings = occasion.settings
     wait = settings.sweep_seconds
     listed: Callable[[], Iterator[Unit]] | None = None
-    if definitions is not None:
-        tables = [table for _, table in definitions if isinstance(table, Table)]
-        own = partial(units, engine, background.pause, definitions, tables)
+    found: list[Definition] | None = None
+    if has_come(background.states_due, clock(), wait) or background.is_list_due(wait):
+        found = definitions(engine, background.pause)
+    # The clock is read after the definitions, as `states.end` demands.
+    occasion = Occasion(clock(), settings)
+    if found is not None:
+        tables = [table for _, table in found if isinstance(table, Table)]
+        end = partial(states.end, engine, tables, occasion.now, settings)
+        wait = background.guard("states of tables", end, wait)
+        background.states_due = occasion.now + wait
+        own = partial(units, engine, background.pause, found, tables)
         listed = lambda: chain(own(), *(one(tables) for one in more))  # noqa: E731
     if background.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)
     return max(wait, _WAIT_SECONDS_MIN)
+
+
+def definitions(engine: Engine, pause: Callable[[], None]) -> list[Definition]:
+    """The names and definitions of all tables; an error for a definition that cannot be decoded."""
+    catalog.decoded.age()
+    return list(_every(engine, pause, catalog.TABLE, catalog.read_definition))
 
 
 def _every(

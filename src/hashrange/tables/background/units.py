@@ -111,6 +111,7 @@ class Background:
     """The state of the background work of one database.
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
+    `states_due` is when the next state of a table ends, by the database's clock (epoch seconds).
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Background:
         self._unfinished: dict[str, Unit] = {}
         self._listed_at: float | None = None
         self._paused_at = 0.0
+        self.states_due = 0.0
         self._guarded: set[str] = set()
 
     @property
@@ -169,6 +171,7 @@ class Background:
         self._items.clear()
         self._unfinished.clear()
         self._listed_at = None
+        self.states_due = 0.0
 
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
         """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
