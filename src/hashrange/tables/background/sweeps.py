@@ -77,7 +77,7 @@ def sweep(
     if found is not None:
         tables = [table for _, table in found if isinstance(table, Table)]
         end = partial(states.end, engine, tables, occasion.now, settings)
-        wait = background.guard("states of tables", end, wait)
+        wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
         own = partial(units, engine, background.pause, found, tables)
         listed = lambda: chain(own(), *(one(tables) for one in more))  # noqa: E731
