@@ -96,7 +96,7 @@ class FakeDatabase:
         elif operation == "Break":
             raise ZeroDivisionError
         elif operation == "Leave":
-            raise Abandoned
+            self.refuse(request)
         else:
             self.unfinished.append(
                 lambda answer, error: done(encode(answer) if error is None else None, error)
@@ -105,6 +105,16 @@ class FakeDatabase:
                 self.tasks.append(Task())
                 return self.tasks[-1]
         return None
+
+    @staticmethod
+    def refuse(request: dict[str, Any]) -> None:
+        """Refuse a request, and abandon its work while the error is handled."""
+        for part in request.values():  # the frame refers to `part`, and the traceback to the frame
+            try:
+                raise ValueError
+            except ValueError:
+                assert part
+                raise Abandoned  # noqa: B904
 
     def start_aside(self, work: Callable[[], None]) -> Task:
         self.tasks.append(Task())

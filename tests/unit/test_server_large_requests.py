@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 
 import pytest
 
-from hashrange import pace
+from hashrange import json_pieces, pace
 from hashrange.server import trace
 from hashrange.server.http import LARGE_BODY_BYTES, LARGE_READ_BYTES
 from peer import Peer, request
@@ -79,3 +80,13 @@ def test_a_large_request_is_freed_in_pieces_whatever_becomes_of_it(caplog: pytes
         ("Now", "t", 200),
         ("Fail", "t", 400),
     ]
+
+
+def test_no_traceback_holds_parts_of_an_abandoned_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be freed in one step, when the traceback is."""
+    references: list[int] = []
+    monkeypatch.setattr(json_pieces, "discard", lambda value: references.append(sys.getrefcount(value["a"])))
+    peer = Peer().send(request("Leave", b'{"a":[%b{}]}' % (b"{}," * LARGE_BODY_BYTES)))
+    with pytest.raises(pace.Abandoned):
+        peer.database.aside.pop()()
+    assert references == [2]  # that of the request, and that of the function that counts

@@ -274,8 +274,11 @@ class Exchange:
                     outcome.operation, request, outcome.caller, self.done, protocol.encode_result
                 )
             except Abandoned as abandoned:
-                # The frames of the traceback refer to parts of the request.
-                abandoned.__traceback__ = None
+                # The frames of the tracebacks refer to parts of the request.
+                one: BaseException | None = abandoned
+                while one is not None:
+                    one.__traceback__ = None
+                    one = one.__context__
                 pace.finish()
                 json_pieces.discard(request)
                 raise
