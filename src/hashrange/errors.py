@@ -314,8 +314,13 @@ def bare(error: Exception) -> Exception:
     cycle, which only the garbage collector could free.
     """
     if isinstance(error, ServiceError):
-        one: BaseException | None = error
-        while one is not None:
-            one.__traceback__ = None
-            one = one.__context__
+        drop_tracebacks(error)
     return error
+
+
+def drop_tracebacks(error: BaseException) -> None:
+    """Take the tracebacks from an error and those that led to it: their frames refer to other objects."""
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__ = None
+        one = one.__context__

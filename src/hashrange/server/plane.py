@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hashrange import json_pieces, pace, protocol
 from hashrange.database import Caller
-from hashrange.errors import AnswerLost
+from hashrange.errors import AnswerLost, drop_tracebacks
 from hashrange.long_answers import Pieces
 from hashrange.pace import Abandoned, Task
 from hashrange.protocol import Call, Form, Response, Wire
@@ -274,11 +274,7 @@ class Exchange:
                     outcome.operation, request, outcome.caller, self.done, protocol.encode_result
                 )
             except Abandoned as abandoned:
-                # The frames of the tracebacks refer to parts of the request.
-                one: BaseException | None = abandoned
-                while one is not None:
-                    one.__traceback__ = None
-                    one = one.__context__
+                drop_tracebacks(abandoned)  # they refer to parts of the request
                 pace.finish()
                 json_pieces.discard(request)
                 raise
