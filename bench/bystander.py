@@ -4,10 +4,11 @@ One client sends the requests of a shape (bench/worst), another sends a GetItem 
 connection of its own, a third an UpdateItem of another item. Printed are, for each shape and way of sending,
 how long the shape's own requests took, and the worst and the 99th-percentile wait of the two bystanders.
 
-Both bystanders are processes of their own, so that the sender's work in Python does not count. Their waits
+The bystanders are processes of their own, so that the sender's work in Python does not count. Their waits
 are corrected for requests that they could not send: a wait of 1 s counts as the waits of all requests that
-would have been sent in this time. The first row has no sender: it shows the waits that the machine itself
-causes.
+would have been sent in this time. A third bystander asks a peer: a process that does nothing but answer. Its
+worst wait ("peer") is that of the machine, whose cores the sender, the servers and the bystanders share. The
+first row has no sender.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import multiprocessing
+import socket
 import sys
 import tempfile
 import threading
@@ -22,14 +24,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from statistics import median
 
 from bench import report
-from bench.connection import Closed, Connection
+from bench.connection import RECEIVED_BYTES, Closed, Connection
 from bench.servers import Running, ServerError, hashrange, running
-from bench.wire import CallError
+from bench.wire import HOST, CallError
 from bench.worst import SHAPES, WAYS, Shape, Stage
 
 TABLE = "bystander"
@@ -73,6 +76,7 @@ class Row:
     sent: Sent
     get: Waits
     update: Waits
+    peer: Waits
     note: str = ""
 
     @property
@@ -115,6 +119,30 @@ def _watch(port: int, request: bytes, interval_seconds: float, cap_seconds: floa
         waits.append(time.perf_counter() - start)
         time.sleep(max(0.0, interval_seconds - waits[-1]))
     pipe.send((waits, failed))
+
+
+def _answer_all(pipe: Pipe) -> None:
+    """The peer, in a process of its own: sends its port, and then answers whatever comes."""
+    with socket.create_server((HOST, 0)) as listener:
+        pipe.send(listener.getsockname()[1])
+        while True:
+            connection, _ = listener.accept()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with connection, contextlib.suppress(OSError):
+                while connection.recv(RECEIVED_BYTES):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+@contextlib.contextmanager
+def peer() -> Iterator[int]:
+    """The port of a peer that runs until the block ends."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=_answer_all, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        process.kill()
 
 
 @contextlib.contextmanager
@@ -217,10 +245,11 @@ _SENDERS: dict[str, tuple[Sender, int]] = {
 
 
 class Bench:
-    """A server with the bystanders' table, and the stage on which the shapes play."""
+    """A server with the bystanders' table, the stage on which the shapes play, and the port of a peer."""
 
-    def __init__(self, started: Running, seconds: float, cap_seconds: float) -> None:
+    def __init__(self, started: Running, peer_port: int, seconds: float, cap_seconds: float) -> None:
         self.started = started
+        self.peer_port = peer_port
         self.seconds = seconds
         self.cap_seconds = cap_seconds
         self.stage = Stage(started.port)
@@ -253,7 +282,8 @@ class Bench:
         try:
             requests = shape.requests(self.stage)
         except (CallError, OSError, ValueError, LookupError) as error:
-            return Row(shape.name, way, sent, Waits(0, 0), Waits(0, 0), f"could not be set up: {error}")
+            none = Waits(0, 0)
+            return Row(shape.name, way, sent, none, none, none, f"could not be set up: {error}")
         port = self.stage.admin_port if shape.to_admin_plane else self.started.port
         send, count = _SENDERS[way]
 
@@ -272,18 +302,21 @@ class Bench:
     def _measure(self, name: str, way: str, sent: Sent, attack: Callable[[], None]) -> Row:
         found: dict[str, Waits] = {}
         port, cap = self.started.port, self.cap_seconds
-        with (
-            watching(port, self.get, GET_INTERVAL_SECONDS, cap, lambda waits: found.update(get=waits)),
-            watching(
-                port, self.update, UPDATE_INTERVAL_SECONDS, cap, lambda waits: found.update(update=waits)
-            ),
-        ):
+        bystanders = [
+            ("get", port, self.get, GET_INTERVAL_SECONDS),
+            ("update", port, self.update, UPDATE_INTERVAL_SECONDS),
+            ("peer", self.peer_port, self.get, GET_INTERVAL_SECONDS),
+        ]
+        with contextlib.ExitStack() as stack:
+            for of, at, request, interval in bystanders:
+                stack.enter_context(watching(at, request, interval, cap, partial(found.__setitem__, of)))
             time.sleep(0.1)
             attack()
             well = self.is_well()
         missing = Waits(cap * 1e3, cap * 1e3, 1)
         note = "" if well else f"not well again {cap:.0f} s later"
-        return Row(name, way, sent, found.get("get", missing), found.get("update", missing), note)
+        get, update, peer_waits = (found.get(of, missing) for of, *_ in bystanders)
+        return Row(name, way, sent, get, update, peer_waits, note)
 
     def is_well(self) -> bool:
         """Whether GetItems are answered in the goal's time again before the cap."""
@@ -310,11 +343,11 @@ def render(rows: Sequence[Row]) -> str:
         )
         outcomes = ", ".join(f"{name}: {count}" for name, count in row.sent.outcomes.most_common(3))
         failed = row.get.failed + row.update.failed
-        waits = [row.get.worst_ms, row.get.p99_ms, row.update.worst_ms, row.update.p99_ms]
+        waits = [row.get.worst_ms, row.get.p99_ms, row.update.worst_ms, row.update.p99_ms, row.peer.worst_ms]
         note = row.note + (f" {failed} bystanders failed" if failed else "")
         cells.append([row.shape, row.way, *own, *(f"{wait:,.0f}" for wait in waits), outcomes, note.strip()])
     heads = ["shape", "way", "own median s", "own worst s", "get worst ms", "get p99", "update worst ms"]
-    lines = report.table([*heads, "update p99", "answers", "note"], cells)
+    lines = report.table([*heads, "update p99", "peer worst ms", "answers", "note"], cells)
     return "\n".join([*lines, "", verdict(rows)])
 
 
@@ -343,8 +376,9 @@ def play_all(
         with (
             tempfile.TemporaryDirectory(prefix="hashrange-bystander-") as directory,
             running(server, Path(directory)) as started,
+            peer() as peer_port,
         ):
-            bench = Bench(started, options.seconds, options.cap)
+            bench = Bench(started, peer_port, options.seconds, options.cap)
             if not rows:
                 rows.append(bench.quiet())
                 note(_line(rows[-1]))
@@ -363,6 +397,7 @@ def _line(row: Row) -> str:
     )
     outcomes = ", ".join(f"{name}: {count}" for name, count in row.sent.outcomes.most_common(3))
     mark = "ok    " if is_met(row) else "MISSED"
+    waits += f"  peer {row.peer.worst_ms:6,.1f} ms"
     return f"{row.shape:26} {row.way:11} {mark} own {own}  {waits}  {outcomes} {row.note}"
 
 

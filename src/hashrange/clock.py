@@ -20,6 +20,9 @@ MOMENT_MIN: Final = 0.0
 MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
 _MILLIS: Final = 1_000
 
+REAL_CLOCKS: Final = {"machine": "the machine's clock", "postgresql": "PostgreSQL's clock"}
+"""The sources of the time that the admin plane tells, but for "virtual", and what people are told of them."""
+
 BEHIND_SECONDS_MAX: Final = 60.0
 """A request or a sweep reads the clock once, when it begins, so its time may be this far behind the clock.
 It may then meet stored times that are later than its own. Only a stored time that is further ahead than this

@@ -6,11 +6,12 @@ or object ends, and decodes the pieces one by one, so that other threads can run
 longer than a piece is decoded in pieces of its own. Every match of a pattern looks at `WINDOW_BYTES` at most,
 because a match keeps the lock as well. Texts up to `WHOLE_BYTES` are decoded at once.
 
-It returns the values that `orjson.loads` returns, and refuses the texts that `orjson.loads` refuses, with two
-exceptions, which no valid request meets: of a string longer than `STRING_CHARS_MAX` it keeps about so many
-characters, since to make a string of 15 MB takes 15 ms at least; and it refuses a large text that is neither
-an array nor an object, or has a number of more than a megabyte. It is not compiled on purpose, because the
-interpreter lets other threads run between any two steps.
+It returns the values that `orjson.loads` returns, and refuses the texts that `orjson.loads` refuses, with
+three exceptions, which no valid request meets: of a string longer than `STRING_CHARS_MAX` it keeps about so
+many characters, since to make a string of 15 MB takes 15 ms at least; of an array or object with more members
+than `MEMBERS_MAX` it keeps about so many, since a dict of a million grows in a step of 25 ms; and it refuses
+a large text that is neither an array nor an object, or has a number of more than a megabyte. It is not
+compiled on purpose, because the interpreter lets other threads run between any two steps.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ WINDOW_BYTES: Final = 64 * 1024
 """How many bytes of a text a pattern looks at in one match, which takes a millisecond at most."""
 STRING_CHARS_MAX: Final = 2 * 1024 * 1024
 """Longer strings are cut. The longest that a valid request has is a binary value of 546,136 characters."""
+MEMBERS_MAX: Final = 256 * 1024
+"""Of arrays and objects with more members, the first are kept. So many are too large for any item: each takes
+two bytes at least."""
 DEPTH_MAX: Final = 1024
 """The depth of nesting that `orjson` accepts."""
 
@@ -46,9 +50,13 @@ _NEXT: Final = re.compile(
 )
 _STRUCTURE, _QUOTE = 1, 2  # the groups
 
-# Matches many members like `{"N": "1"},` or `"name": {"N": "1"},` behind a comma. Large items mostly consist
-# of them, and to match each of their structural characters takes five times as long.
-_MEMBERS: Final = re.compile(rb'(?>(?> ?"[^"\\]*+":)?+ ?\{"[^"\\]*+": ?"[^"\\]*+"\},){1,1000}+')
+# Matches many members like `{"N": "1"},` or `"name": {"N": "1"},`, `{},` or `"name": 1,` behind a comma.
+# Large requests mostly consist of them, and to match each of their structural characters takes five times as
+# long or longer.
+_MEMBERS: Final = re.compile(
+    rb'(?>(?> ?"[^"\\]*+":)?+ ?'
+    rb'(?>\{(?>"[^"\\]*+": ?"[^"\\]*+")?+\}|\[\]|"[^"\\]*+"|[-+.0-9A-Za-z]++),){1,1000}+'
+)
 _MEMBERS_PAUSE_MAX: Final = 255
 
 # Matches the inside of a string up to its end, or up to an escape that does not end in the window. The two
@@ -175,10 +183,12 @@ class _Container:
             return
         if self.sign == _OPEN_LIST:
             members = orjson.loads(b"[" + piece + b"]")
-            self.content += members
+            if len(self.content) < MEMBERS_MAX:
+                self.content += members
         else:
             members = orjson.loads(b"{" + piece + b"}")
-            self.content.update(members)
+            if len(self.content) < MEMBERS_MAX:
+                self.content.update(members)
         if not members and not (last and self.comma == self.begin):
             raise ValueError("a comma without a member")
 
@@ -233,7 +243,6 @@ def loads(text: bytes | bytearray) -> Any:
     try:
         return _read(source, position, stack)
     except BaseException:
-        pace.finish()
         for container in stack:
             if container.content is not None:
                 discard(container.content)
@@ -304,11 +313,11 @@ def discard(value: dict[str, Any] | list[Any]) -> None:
     """Free the value that a large text was decoded to, when it is no longer needed.
 
     It is freed in pieces: millions of objects that are freed in one step would hold up all other threads.
-    Objects that other code still refers to stay.
+    Objects that other code still refers to stay. It goes on to its end also where the work is abandoned.
     """
     stack: list[Any] = [value]
     while stack:
-        pace.point()
+        pace.pause()
         top = stack[-1]
         if not top:
             stack.pop()

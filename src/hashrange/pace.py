@@ -185,7 +185,13 @@ def turn() -> Turn:
 def point() -> None:
     """Let other threads run, if it is time to. Raises `TurnOver` or `Abandoned` to end the work."""
     if perf_counter() >= _watch.due:
-        _look()
+        _look(ends=True)
+
+
+def pause() -> None:
+    """As `point`, for work that cleans up: let other threads run, but do not end the work."""
+    if perf_counter() >= _watch.due:
+        _look(ends=False)
 
 
 def step() -> None:
@@ -196,13 +202,14 @@ def step() -> None:
         point()
 
 
-def _look() -> None:
+def _look(*, ends: bool) -> None:
+    """`ends`: end the work if its turn is over, or it was abandoned."""
     now = perf_counter()
     _watch.due = now + LOOK_SECONDS
     current = _turns.get(get_ident())
     if current is None:
         return
-    if current.left != WITHOUT_END:
+    if ends and current.left != WITHOUT_END:
         used = thread_time()
         if not current.since:
             current.since = used
@@ -210,7 +217,7 @@ def _look() -> None:
             raise TurnOver
     task = current.task
     if task is not None:
-        if task.abandoned:
+        if ends and task.abandoned:
             raise Abandoned
         if _watch.way_since:
             _give_way(now, WORKERS_WAY_SECONDS)
@@ -276,13 +283,6 @@ def begin_task(task: Task) -> None:
     """Begin a task on this worker thread."""
     turn().task = task
     _watch.tasks += 1
-
-
-def finish() -> None:
-    """Do what follows to its end, although the task of this thread was abandoned: the work cleans up."""
-    current = _turns.get(get_ident())
-    if current is not None and current.task is not None:
-        current.task = Task()
 
 
 def free_later(value: Any) -> None:

@@ -66,9 +66,7 @@ class Workers:
         except Exception:
             _log.exception("work on a worker thread failed")
         finally:
-            if task.remains:
-                pace.finish()
-                json_pieces.discard_unheld(task.remains)
+            json_pieces.discard_unheld(task.remains)
             pace.end_task()
             self._tasks.discard(task)
 

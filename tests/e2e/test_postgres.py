@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import orjson
 import pytest
+from click.testing import CliRunner
 
 import postgres
 from endpoints import connection
+from hashrange.cli import main
 from serving import Server, serving
 
 if TYPE_CHECKING:
@@ -103,12 +105,15 @@ def test_servers_whose_clocks_are_wrong_agree_on_the_time(postgres_url: str, sch
             stack.enter_context(serving(*options(postgres_url, schema), ahead_seconds=seconds))
             for seconds in (-600, 600)
         ]
-        clocks = [
-            orjson.loads(urllib.request.urlopen(f"{server.admin}/clock").read())["epoch_seconds"]
-            for server in servers
-        ]
+        clocks = [orjson.loads(urllib.request.urlopen(f"{server.admin}/clock").read()) for server in servers]
         now = time.time()
-        assert all(abs(clock - now) < 60 for clock in clocks)
+        assert all(abs(clock["epoch_seconds"] - now) < 60 for clock in clocks)
+        assert all(clock["source"] == "postgresql" for clock in clocks)
+        shown = CliRunner().invoke(main, ["clock", "show", "--admin-url", servers[0].admin])
+        assert shown.stdout.endswith("Z  PostgreSQL's clock\n")
+        refused = CliRunner().invoke(main, ["clock", "freeze", "--admin-url", servers[0].admin])
+        assert refused.exit_code == 1
+        assert "runs on PostgreSQL's clock" in refused.stderr
         one, other = (boto3.client("dynamodb", **connection(server.endpoint)) for server in servers)
         streams = boto3.client("dynamodbstreams", **connection(servers[0].endpoint))
         for client in (one, other, streams):

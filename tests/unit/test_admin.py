@@ -123,6 +123,7 @@ def test_health_names_the_background_work_that_fails(
 
 def test_the_clock(url: str) -> None:
     frozen = {
+        "source": "virtual",
         "virtual": True,
         "frozen": True,
         "time": "2026-01-01T00:00:00.000Z",
@@ -177,6 +178,7 @@ def test_the_machines_clock_cannot_be_changed() -> None:
         url = listening.url
         status, shown = ask(url, "/clock")
         assert (status, shown["virtual"], shown["frozen"], shown["ahead_seconds"]) == (200, False, False, 0.0)
+        assert shown["source"] == "machine"
         status, shown = ask(url, "/clock", {"frozen": True})
         assert status == 409
         assert "--virtual-clock" in shown["error"]

@@ -28,9 +28,9 @@ def test_a_long_wait_counts_for_the_requests_that_could_not_be_sent_in_it() -> N
 
 def test_the_worst_row_is_first_and_the_verdict_counts_those_that_miss_the_goal() -> None:
     rows = [
-        Row("calm", "single", Sent([0.5, 0.1]), QUIET, QUIET),
-        Row("bad-update", "single", Sent(), QUIET, Waits(600, 5)),
-        Row("bad-get", "leaving", Sent(), Waits(500, 5), QUIET),
+        Row("calm", "single", Sent([0.5, 0.1]), QUIET, QUIET, QUIET),
+        Row("bad-update", "single", Sent(), QUIET, Waits(600, 5), QUIET),
+        Row("bad-get", "leaving", Sent(), Waits(500, 5), QUIET, QUIET),
     ]
     assert [is_met(row) for row in rows] == [True, False, False]
     lines = render(rows).splitlines()
@@ -43,8 +43,8 @@ def test_the_worst_row_is_first_and_the_verdict_counts_those_that_miss_the_goal(
 @pytest.mark.parametrize(
     "row",
     [
-        Row("x", "single", Sent(), Waits(1, 1, failed=1), QUIET),
-        Row("x", "single", Sent(), QUIET, QUIET, "could not be set up"),
+        Row("x", "single", Sent(), Waits(1, 1, failed=1), QUIET, QUIET),
+        Row("x", "single", Sent(), QUIET, QUIET, QUIET, "could not be set up"),
     ],
 )
 def test_what_could_not_be_measured_does_not_meet_the_goal(row: Row) -> None:

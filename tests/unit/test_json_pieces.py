@@ -152,7 +152,8 @@ def test_awkward_texts(text: bytes) -> None:
             check(text, piece_bytes, window_bytes)
 
 
-def test_a_long_string_is_passed_at_once() -> None:
+def test_a_long_string_is_passed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_pieces, "MEMBERS_MAX", 500_000)
     text = b'{"a":"' + b'\\"x' * 400_000 + b'","b":[' + b"{}," * 400_000 + b"{}]}"
     assert json_pieces.loads(text) == orjson.loads(text)
 
@@ -198,6 +199,7 @@ def test_no_step_takes_more_than_a_small_part_of_a_text(text: bytes, monkeypatch
         monkeypatch.setattr(json_pieces, name, Pattern(getattr(json_pieces, name)))
     monkeypatch.setattr(json_pieces, "orjson", type("Orjson", (), {"loads": staticmethod(loads)}))
     monkeypatch.setattr(json_pieces, "STRING_CHARS_MAX", 2 * MEGABYTES_3)
+    monkeypatch.setattr(json_pieces, "MEMBERS_MAX", MEGABYTES_3)
     assert outcome(json_pieces.loads, text) == outcome(original, text)
     assert max(steps) <= 3 * json_pieces.WINDOW_BYTES
 
@@ -208,6 +210,18 @@ def test_a_string_that_nothing_accepts_is_cut(sign: str) -> None:
     found = json_pieces.loads(text)
     assert found == {"a": sign * len(found["a"]), "b": [1]}
     assert 0 <= len(found["a"]) - json_pieces.STRING_CHARS_MAX < json_pieces.WINDOW_BYTES
+
+
+def test_what_no_item_can_hold_is_cut() -> None:
+    """A dict of a million members grows in one step of 25 ms."""
+    numbers = list(range(json_pieces.MEMBERS_MAX + 100_000))
+    names = {f"{number}": number for number in numbers}
+    found = json_pieces.loads(orjson.dumps({"a": names, "b": numbers, "c": [1]}))
+    assert found["c"] == [1]
+    assert found["b"] == numbers[: len(found["b"])]
+    assert found["a"].items() <= names.items()
+    for kept in (found["a"], found["b"]):
+        assert 0 <= len(kept) - json_pieces.MEMBERS_MAX < json_pieces.PIECE_BYTES
 
 
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=6), st.data())
@@ -247,13 +261,14 @@ class Points:
         if self.points == self.end:
             raise pace.Abandoned
 
+    def pause(self) -> None:
+        self.end = None
+        self.point()
+
     def count(self) -> None:
         objects = sys.getallocatedblocks()
         self.freed = max(self.freed, self.objects - objects)
         self.objects = objects
-
-    def finish(self) -> None:
-        self.end = None
 
 
 @pytest.mark.parametrize("end", [None, 30], ids=["is no JSON", "is abandoned"])

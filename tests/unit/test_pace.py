@@ -13,6 +13,7 @@ import pytest
 
 from hashrange import pace, values
 from hashrange.database import Caller, Database
+from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
 from hashrange.operations.writes import batch_write_item, transact_write_items
 from hashrange.settings import Settings
@@ -401,6 +402,34 @@ def test_requests_whose_turn_is_over_are_answered_all_the_same(engine: Engine) -
         assert (answer, repr(raised)) == expected
     assert tasks
     hurried.close()
+
+
+KEYS: list[Item] = [{"p": {"S": "a"}}, {"p": {"S": "b"}}]
+SELECTS = [{"Statement": f"SELECT * FROM \"table\" WHERE p = '{name}'"} for name in "ab"]
+BATCHES: list[tuple[str, dict[str, Any]]] = [
+    ("BatchGetItem", {"RequestItems": {"table": {"Keys": KEYS}}}),
+    ("TransactGetItems", {"TransactItems": [{"Get": {"TableName": "table", "Key": key}} for key in KEYS]}),
+    ("BatchExecuteStatement", {"Statements": SELECTS}),
+    ("ExecuteTransaction", {"TransactStatements": SELECTS}),
+    ("BatchWriteItem", {"RequestItems": {"table": [{"PutRequest": {"Item": key}} for key in KEYS]}}),
+    ("TransactWriteItems", {"TransactItems": [{"Put": {"TableName": "table", "Item": key}} for key in KEYS]}),
+]
+
+
+@pytest.mark.parametrize(("operation", "request_"), BATCHES)
+def test_a_batch_can_be_stopped_between_its_items(
+    engine: Engine, no_time: pace.Turn, operation: str, request_: dict[str, Any]
+) -> None:
+    """25 items of 400 KB take 40 ms to read."""
+    no_time.end()
+    Database(engine).execute("CreateTable", dict(CREATE), CALLER)
+    entry = REGISTRY[operation]
+    body = entry.prepare(request_, Context(CALLER, 0.0, Settings(), str))
+    run = engine.write if entry.is_write(request_) else engine.read
+    no_time.begin(-1.0)
+    pace._watch.due = 0.0
+    with pytest.raises(pace.TurnOver):
+        run(body)
 
 
 def shown(answer: dict[str, Any]) -> str:

@@ -237,6 +237,36 @@ def test_a_signal_ends_the_process_in_good_order(number: signal.Signals) -> None
         assert child.stderr.read() == b""
 
 
+def test_the_collector_looks_once_at_what_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at a million objects again and again stalls all clients each time."""
+    done: list[str] = []
+
+    class Collector:
+        rounds = 1_000
+
+        def get_count(self) -> tuple[int, int, int]:
+            return 0, 0, self.rounds
+
+        def collect(self) -> None:
+            done.append("collect")
+
+        def freeze(self) -> None:
+            done.append("freeze")
+
+    loop = asyncio.new_event_loop()
+    database = Database(MemoryEngine())
+    server = run.Server(database, ServerSettings(), Wire(region="r", account_id="0"), loop)
+    collector = Collector()
+    monkeypatch.setattr(run, "gc", collector)
+    server._loop = Later([])  # type: ignore[assignment]
+    server._tick()
+    assert done == ["collect", "freeze"]
+    collector.rounds = 0
+    server._tick()
+    assert done == ["collect", "freeze"]
+    loop.close()
+
+
 def test_an_error_in_a_periodic_check_does_not_end_the_checks(caplog: pytest.LogCaptureFixture) -> None:
     ticks: list[float] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -183,6 +184,33 @@ def test_submitted_bodies_that_lose_run_again(open_engine: Opener) -> None:
         assert sorted(outcomes.results) == sorted(expected)
     # After two losses the records are contended, and locked before their bodies run.
     assert one.counts()["lost_commits"] == 2
+
+
+def test_bodies_that_come_while_others_wait_for_locks_share_their_commit(
+    open_engine: Opener, postgres_url: str, name: str
+) -> None:
+    engine = open_engine()
+    put(engine, 7, P, b"n", b"0")
+    engine._commits._contention.keys[7, P, b"n"] = math.inf
+
+    def add(txn: Transaction) -> int:
+        value = int(txn.get(7, P, b"n") or b"0") + 1
+        txn.put(7, P, b"n", b"%d" % value)
+        return value
+
+    outcomes = Outcomes(21)
+    with psycopg.connect(postgres_url) as holder, psycopg.connect(postgres_url, autocommit=True) as watcher:
+        holder.execute(f"SELECT 1 FROM {name}.records WHERE space = 7 FOR UPDATE")
+        engine.submit(add, outcomes)
+        blocked = "SELECT 1 FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+        while watcher.execute(blocked, (holder.info.backend_pid,)).fetchone() is None:
+            pass
+        commits = engine.counts()["commits"]
+        for _ in range(20):
+            engine.submit(add, outcomes)
+    outcomes.wait()
+    assert outcomes.results == list(range(1, 22))
+    assert engine.counts()["commits"] == commits
 
 
 def test_an_absent_record_stays_absent_for_who_read_it(open_engine: Opener) -> None:

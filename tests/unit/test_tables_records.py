@@ -52,6 +52,20 @@ def test_an_item_of_very_many_values_is_not_decoded_on_the_event_loop() -> None:
         turn.end()
 
 
+def test_work_can_be_stopped_between_the_large_items_of_an_answer() -> None:
+    """The copies of a batch of 16 MB take 20 ms."""
+    record = records.pack(LONG, 1)
+    turn = pace.turn()
+    turn.begin(-1.0)
+    pace._watch.due = 0.0
+    try:
+        with pytest.raises(pace.TurnOver):
+            records.fragment_of(record)
+    finally:
+        turn.end()
+    assert orjson.loads(orjson.dumps(records.fragment_of(record))) == LONG
+
+
 def test_a_worker_decodes_such_an_item_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[int] = []
 

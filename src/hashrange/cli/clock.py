@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.asking import admin_url_option, ask
+from hashrange.clock import REAL_CLOCKS
 
 _EPILOG: Final = """\b
 Examples, with a server that was started with --virtual-clock:
@@ -73,5 +74,5 @@ def _ask(admin_url: str, **change: str | bool) -> dict[str, Any]:
 
 
 def _tell(clock: dict[str, Any]) -> None:
-    state = "frozen" if clock["frozen"] else "running" if clock["virtual"] else "the machine's clock"
+    state = REAL_CLOCKS.get(clock["source"]) or ("frozen" if clock["frozen"] else "running")
     click.echo(f"{clock['time']}  {state}")

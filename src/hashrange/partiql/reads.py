@@ -310,12 +310,8 @@ def shown(found: list[bytes], project: Projection | None) -> list[Any]:
     """The results of a SELECT for the records that it found."""
     if project is None:
         return records.fragments_of(found)
-    columns = []
     show = partial(columns_of, project=project)
-    for record in found:
-        pace.point()
-        columns.append(records.shown(record, show))
-    return columns
+    return [records.shown(record, show) for record in found]
 
 
 def columns_of(item: Item, project: Projection) -> Item:

@@ -275,10 +275,9 @@ class Exchange:
                 )
             except Abandoned as abandoned:
                 drop_tracebacks(abandoned)  # they refer to parts of the request
-                pace.finish()
-                json_pieces.discard(request)
                 raise
-            json_pieces.discard(request)
+            finally:
+                json_pieces.discard(request)
         else:
             assert isinstance(outcome, Response)
             response = outcome

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 
-from hashrange import pace
 from hashrange.errors import DUPLICATE_KEYS, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
@@ -112,9 +111,4 @@ def _within(budget: int, found: list[bytes | None], *, consistent: bool) -> tupl
 def _shown(found: list[bytes | None], project: Projection | None) -> list[Any]:
     if project is None:
         return [records.fragment_of(record) for record in found if record is not None]
-    shown = []
-    for record in found:
-        pace.point()
-        if record is not None:
-            shown.append(records.shown(record, project.apply))
-    return shown
+    return [records.shown(record, project.apply) for record in found if record is not None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hashrange import pace
 from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.reading import Reading
@@ -66,11 +65,7 @@ def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes
 def _shown(found: list[bytes], project: Callable[[Item], Item] | None) -> list[Any]:
     if project is None:
         return records.fragments_of(found)
-    shown = []
-    for record in found:
-        pace.point()
-        shown.append(records.shown(record, project))
-    return shown
+    return [records.shown(record, project) for record in found]
 
 
 def _needs_fetch(source: Source, reading: Reading) -> bool:

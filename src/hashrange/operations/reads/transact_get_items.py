@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hashrange import pace
 from hashrange.errors import TransactionCanceledException, TransactionConflictException, ValidationException
 from hashrange.expressions import Projection
 from hashrange.limits import TRANSACT_BYTES_MAX
@@ -92,7 +91,6 @@ def _addresses(
 
 
 def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
-    pace.point()
     if record is None:
         return {}
     if project is None:

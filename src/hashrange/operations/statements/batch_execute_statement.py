@@ -60,6 +60,14 @@ class _Refused(NamedTuple):
     table_name: str | None
 
 
+class _Read(NamedTuple):
+    """A read that is ready to be performed."""
+
+    bound: Bound
+    address: tuple[int, bytes, bytes]
+    consistent: bool
+
+
 class _Ready(NamedTuple):
     """A write that is ready to be performed."""
 
@@ -132,28 +140,34 @@ def _failure(error: ServiceError, table_name: str | None = None) -> Answer:
 def _reads(
     reader: Reader, members: Sequence[_Member], occasion: Occasion, totals: _Totals, scope: str
 ) -> list[Answer]:
+    found: list[_Read | ServiceError] = [_prepare_read(reader, member, scope) for member in members]
+    addresses = [one.address for one in found if isinstance(one, _Read)]
+    if len(set(addresses)) < len(addresses):
+        raise ValidationException(DUPLICATE_KEYS)
+    stored = iter(reader.get_many(addresses))
     answers: list[Answer] = []
-    seen: set[tuple[int, bytes, bytes]] = set()
-    for member in members:
-        try:
-            bound = _ready(member)
-            name = bound.prepared.statement.table
-            address = _address(catalog.open_active(reader, name, scope), bound)
-        except ServiceError as error:
-            answers.append(_failure(error))
+    for one in found:
+        if not isinstance(one, _Read):
+            answers.append(_failure(one))
             continue
-        if address in seen:
-            raise ValidationException(DUPLICATE_KEYS)
-        seen.add(address)
-        record = reader.get(*address)
-        consistent = member.request.get("ConsistentRead") is True
+        record = next(stored)
+        name = one.bound.prepared.statement.table
         size = records.size_of(record) if record is not None else 0
-        totals.shown.of(name).add(capacity.read_units(size, consistent=consistent))
+        totals.shown.of(name).add(capacity.read_units(size, consistent=one.consistent))
         answer: Answer = {"TableName": name}
         if record is not None:
-            answer["Item"] = reads.shown_single(record, bound.prepared.projection)
+            answer["Item"] = reads.shown_single(record, one.bound.prepared.projection)
         answers.append(answer)
     return answers
+
+
+def _prepare_read(reader: Reader, member: _Member, scope: str) -> _Read | ServiceError:
+    try:
+        bound = _ready(member)
+        table = catalog.open_active(reader, bound.prepared.statement.table, scope)
+        return _Read(bound, _address(table, bound), member.request.get("ConsistentRead") is True)
+    except ServiceError as error:
+        return error
 
 
 def _ready(member: _Member) -> Bound:

@@ -13,12 +13,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange.clock import VirtualClock, parse_duration, parse_moment, show_moment
+from hashrange.clock import (
+    REAL_CLOCKS,
+    StoreClock,
+    VirtualClock,
+    parse_duration,
+    parse_moment,
+    show_moment,
+)
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 
 _NOT_VIRTUAL: Final = (
-    "the server runs on the machine's clock, which cannot be changed here; start it with --virtual-clock"
+    "the server runs on {}, which cannot be changed here; start it with --virtual-clock"
 )
 
 
@@ -49,6 +56,7 @@ def _clock(subject: Subject) -> dict[str, Any]:
     virtual = clock if isinstance(clock, VirtualClock) else None
     now = clock.now()
     return {
+        "source": _source(subject),
         "virtual": virtual is not None,
         "frozen": virtual is not None and virtual.frozen,
         "time": show_moment(now),
@@ -57,12 +65,23 @@ def _clock(subject: Subject) -> dict[str, Any]:
     }
 
 
+def _source(subject: Subject) -> str:
+    """Where the time comes from: "virtual", "machine", or the name of the engine whose store tells it."""
+    match subject.database.clock:
+        case VirtualClock():
+            return "virtual"
+        case StoreClock():
+            return subject.database.engine.name
+        case _:
+            return "machine"
+
+
 async def _change_clock(request: Request) -> None:
     subject = subject_of(request)
     clock = subject.database.clock
     change = await read_json(request, ClockChange)
     if not isinstance(clock, VirtualClock):
-        raise HTTPException(409, _NOT_VIRTUAL)
+        raise HTTPException(409, _NOT_VIRTUAL.format(REAL_CLOCKS[_source(subject)]))
     try:
         moment = parse_moment(change.set) if isinstance(change.set, str) else change.set
         advance = parse_duration(change.advance) if isinstance(change.advance, str) else change.advance

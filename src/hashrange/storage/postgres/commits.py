@@ -29,7 +29,7 @@ from hashrange.storage.api import CommitError, CommitFault, StoreClosed
 from hashrange.storage.postgres.bodies import GroupTransaction, Missing, NeedsAlone
 from hashrange.storage.postgres.cache import Cache, Catalog, Key
 from hashrange.storage.postgres.connections import Lost, Refused, Retry
-from hashrange.storage.postgres.contended import Contention, Locked, LockedRecords, run_locked
+from hashrange.storage.postgres.contended import Contention, Locked, LockedRecords, covered_by, run_locked
 from hashrange.storage.postgres.fetching import Fetched
 from hashrange.storage.postgres.groups import Group
 from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
@@ -46,8 +46,9 @@ from hashrange.storage.postgres.writer import Changed, Doubt, Undone, Writer
 _log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
-# A commit waits for more bodies while each round of the event loop brings some.
-_GATHERED_BODIES_MAX: Final = 64
+# A commit waits for more bodies while each round of the event loop brings some, but not for all: so the
+# server has something to do while PostgreSQL commits.
+_GATHERED_BODIES_MAX: Final = 16
 _GATHERED_ROUNDS_MAX: Final = 8
 DOUBT_SECONDS_MAX: Final = 20.0
 """How long the callers of a commit wait to hear what became of it when its connection was lost."""
@@ -349,20 +350,22 @@ class Commits:
         self._send(group, members, lambda: self.writer.commit_locked(group, keys, run, self.fault))
 
     def _run_locked(self, group: Group, members: list[Member], fetched: Fetched) -> None:
-        """Run bodies over records that are locked; leave those in `members` that have ended."""
+        """Run bodies over records that are locked, also those that came meanwhile and need no other locks;
+        leave those in `members` that have ended."""
         records = LockedRecords(fetched.records, self.cache)
+        with self.lock:
+            covered, self._waiting_for_locks = covered_by(records.locked, self._waiting_for_locks)
+        members += covered
         ran: dict[Locked, list[Member]] = {outcome: [] for outcome in Locked}
         for member in members:
             limited = member.done is not None and self._loop.is_limited
             with self.lock:
                 txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
                 ran[run_locked(group, txn, member, limited)].append(member)
+        members[:], others = ran[Locked.ENDED], ran[Locked.OTHERWISE]
         with self.lock:
             self._waiting_for_locks += ran[Locked.WAITS]
-        others = ran[Locked.OTHERWISE]
-        members[:] = ran[Locked.ENDED]
-        stopped = [member for member in others if member.stopped is not None]
-        self._settle(stopped, None)
+        self._settle([member for member in others if member.stopped is not None], None)
         self._run_again([member for member in others if member.stopped is None])
 
     def _send(self, group: Group, members: list[Member], send: Callable[[], None]) -> None:
@@ -408,7 +411,8 @@ class Commits:
         waits = any(member.done is None for member in self.members)
         if not (told and self._loop.is_limited) or waits or self.full:
             self._release()
-        self._work.notify()
+        if self._has_turn():  # a thread that wakes for nothing takes the interpreter's lock from the loop
+            self._work.notify()
 
     def _lose(self, members: list[Member], keys: list[Key]) -> None:
         """Run the bodies of a group again, and those that ran over its writes."""
@@ -527,10 +531,7 @@ class Commits:
         """Tell the callers the outcomes of bodies. `on_loop`: this is the event loop's thread."""
         outcomes = outcomes_of(members, error)
         if outcomes:
-            if on_loop:
-                self._loop.run(outcomes)
-            else:
-                self._loop.post(outcomes)
+            (self._loop.run if on_loop else self._loop.post)(outcomes)
             self.settled(len(outcomes))
 
     def settled(self, bodies: int) -> None:
@@ -556,7 +557,7 @@ class Commits:
                     self._idle.wait()
                 if self.broken is not None:
                     raise commit_failed(self.broken)
-                place = self.committing = Group(self.writer.next_version())
+                self.committing = place = Group(self.writer.next_version())
                 return place
             finally:
                 self._alone_waiting -= 1

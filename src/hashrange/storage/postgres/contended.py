@@ -9,7 +9,7 @@ waits again. So one hot record neither starves nor slows the other bodies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from time import monotonic
 from typing import Final
@@ -63,6 +63,18 @@ class LockedRecords:
     def get(self, key: Key) -> Known | None:
         known = self.locked.get(key)
         return known if known is not None else self._cache.get(key)
+
+
+def covered_by(locked: Mapping[Key, Known], waiting: Sequence[Member]) -> tuple[list[Member], list[Member]]:
+    """Those of the bodies that wait for no other locks than these, and the others.
+
+    Another engine may have kept the locks for as long as its commit took, and many bodies have come since.
+    """
+    covered: list[Member] = []
+    others: list[Member] = []
+    for member in waiting:
+        (covered if member.locks.keys() <= locked.keys() else others).append(member)
+    return covered, others
 
 
 class Locked(Enum):

@@ -60,7 +60,12 @@ def item_to_change(record: bytes) -> Item:
 
 
 def fragment_of(record: bytes) -> orjson.Fragment:
-    """The item of a stored record, to be spliced into an answer."""
+    """The item of a stored record, to be spliced into an answer.
+
+    Calls `pace.point` if the record is large: to copy those of a batch of 16 MB takes 20 ms.
+    """
+    if len(record) > _LARGE_BYTES:
+        pace.point()
     return orjson.Fragment(record[HEADER_BYTES:])
 
 
@@ -75,7 +80,8 @@ def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
 
 
 def shown(record: bytes, show: Callable[[Item], Item]) -> Item:
-    """What `show` takes from the item of a record, such as a projection."""
+    """What `show` takes from the item of a record, such as a projection. Calls `pace.point`."""
+    pace.point()
     item = item_of(record)
     result = show(item)
     let_go(record, item)
