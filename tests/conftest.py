@@ -6,6 +6,7 @@ started for the session, durable, on a free port.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -65,6 +66,17 @@ def umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture(autouse=True)
+def unfrozen() -> Iterator[None]:
+    """No test leaves objects frozen: `hashrange.local` could not find the clients among them."""
+    before = gc.get_freeze_count()
+    yield
+    frozen = gc.get_freeze_count() - before
+    if frozen > 0:
+        gc.unfreeze()
+    assert frozen <= 0, f"{frozen} objects were left frozen by gc.freeze()"
 
 
 @pytest.fixture(scope="session")

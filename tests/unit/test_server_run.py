@@ -19,7 +19,7 @@ import pytest
 
 from hashrange.database import Database
 from hashrange.protocol import Wire
-from hashrange.server import ServerSettings, run, running
+from hashrange.server import ServerSettings, garbage, run, running
 from hashrange.storage.memory import MemoryEngine
 
 HEADERS = {
@@ -237,34 +237,61 @@ def test_a_signal_ends_the_process_in_good_order(number: signal.Signals) -> None
         assert child.stderr.read() == b""
 
 
-def test_the_collector_looks_once_at_what_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
+class Collector:
+    """Stands for the module `gc`, and notes what it is told to do."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.rounds = 1_000
+
+    def get_count(self) -> tuple[int, int, int]:
+        return 0, 0, self.rounds
+
+    def collect(self) -> None:
+        self.done.append("collect")
+
+    def freeze(self) -> None:
+        self.done.append("freeze")
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
+    stands_in = Collector()
+    monkeypatch.setattr(garbage, "gc", stands_in)
+    return stands_in
+
+
+def test_the_collector_looks_once_at_what_lives_long(collector: Collector) -> None:
     """To look at a million objects again and again stalls all clients each time."""
-    done: list[str] = []
-
-    class Collector:
-        rounds = 1_000
-
-        def get_count(self) -> tuple[int, int, int]:
-            return 0, 0, self.rounds
-
-        def collect(self) -> None:
-            done.append("collect")
-
-        def freeze(self) -> None:
-            done.append("freeze")
-
     loop = asyncio.new_event_loop()
-    database = Database(MemoryEngine())
-    server = run.Server(database, ServerSettings(), Wire(region="r", account_id="0"), loop)
-    collector = Collector()
-    monkeypatch.setattr(run, "gc", collector)
+    database, wire = Database(MemoryEngine()), Wire(region="r", account_id="0")
+    server = run.Server(database, ServerSettings(), wire, loop, owns_process=True)
     server._loop = Later([])  # type: ignore[assignment]
     server._tick()
-    assert done == ["collect", "freeze"]
+    assert collector.done == ["collect", "freeze"]
     collector.rounds = 0
     server._tick()
-    assert done == ["collect", "freeze"]
+    assert collector.done == ["collect", "freeze"]
     loop.close()
+
+
+def test_a_server_in_somebodys_process_leaves_the_collector_alone(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Objects of the program must not be frozen: `hashrange.local` finds clients through the collector."""
+    ticked = threading.Semaphore(0)
+    tick = run.Server._tick
+
+    def count(server: run.Server) -> None:
+        tick(server)
+        ticked.release()
+
+    monkeypatch.setattr(run.Server, "_tick", count)
+    monkeypatch.setattr(run, "_TICK_SECONDS", 0.0)
+    with running(Database(MemoryEngine())):
+        for _ in range(3):
+            assert ticked.acquire(timeout=10)
+    assert collector.done == []
 
 
 def test_an_error_in_a_periodic_check_does_not_end_the_checks(caplog: pytest.LogCaptureFixture) -> None:

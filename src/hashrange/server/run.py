@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 import sys
@@ -28,6 +27,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Wire
+from hashrange.server import garbage
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
@@ -51,16 +51,6 @@ _SWEEP_SECONDS_MAX: Final = 60.0
 _SWEEP_RETRY_SECONDS: Final = 5.0
 _DRAIN_POLL_SECONDS: Final = 0.01
 
-# The garbage collector stops everything while it looks. Looking at all objects takes a fifth of a second
-# while a request of 15 MB has made two million, and requests make hardly any cycles: so the collector looks
-# at the young ones only, in portions of some 15,000 (which takes some milliseconds), and at all of them when
-# no large request is at work. Those that are left then are frozen: they live long, and to look at all of
-# them again took up to a tenth of a second.
-_YOUNG_OBJECTS: Final = 5_000
-_YOUNG_ROUNDS: Final = 2
-_NEVER: Final = 2**30
-_ROUNDS_BEFORE_ALL: Final = 30
-
 _log = logging.getLogger(__name__)
 
 
@@ -77,7 +67,10 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class Server:
-    """One listening server on an event loop: `start`, then `stop`, both on that loop."""
+    """One listening server on an event loop: `start`, then `stop`, both on that loop.
+
+    `owns_process`: the process does nothing else, so the server says when the garbage collector looks.
+    """
 
     def __init__(
         self,
@@ -86,12 +79,15 @@ class Server:
         wire: Wire,
         loop: asyncio.AbstractEventLoop,
         admin: Admin | None = None,
+        *,
+        owns_process: bool = False,
     ) -> None:
         operations.load()
         connections_max = descriptors.connections_max(settings.connections_max)
         settings = replace(settings, connections_max=connections_max)
         self._loop = loop
         self._database = database
+        self._owns_process = owns_process
         self._settings = settings
         # The Date header shows the machine's time, also if the database has another clock, because clients
         # compare it with their own clock to correct the time in their signatures.
@@ -185,9 +181,8 @@ class Server:
         try:
             self._frames.tick(self._clock.now())
             self._plane.sweep(self._loop.time())
-            if gc.get_count()[2] > _ROUNDS_BEFORE_ALL and not self._database.works_aside():
-                gc.collect()
-                gc.freeze()
+            if self._owns_process and not self._database.works_aside():
+                garbage.look_if_due()
         except Exception:
             self._plane.metrics.internal_errors += 1
             _log.exception("a periodic check failed")
@@ -253,6 +248,7 @@ def serve(
             Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
             loop,
             admin,
+            owns_process=True,
         )
         runner.run(_serve(server, host, port, started, stopping))
 
@@ -277,11 +273,7 @@ async def _serve(
         _on_signal(loop, number, on_signal)
     try:
         endpoint_url = await server.start(host, port)
-        # Objects that exist now live as long as the process, so the garbage collector need not look at them
-        # again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_ROUNDS, _NEVER)
+        garbage.arrange()
         # The event loop waits at most this long for a thread to release the interpreter's lock.
         sys.setswitchinterval(_SWITCH_SECONDS)
         if started is not None:
