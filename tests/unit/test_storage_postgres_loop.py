@@ -164,3 +164,92 @@ def test_a_commit_of_an_epoch_that_is_over_does_not_come_to_pass(
         write(lambda txn: txn.put(7, P, b"a", b"after"))
         assert get(engine, 7, P, b"a") == b"after"
         assert engine.counts()["reconnections"] == reconnections
+
+
+class Pair:
+    """A read body that gets two records, and counts its runs. `between` is done once, between the two."""
+
+    def __init__(self, between: Callable[[], object] = lambda: None) -> None:
+        self.runs = 0
+        self._between: Callable[[], object] | None = between
+
+    def __call__(self, reader: Reader) -> tuple[bytes | None, bytes | None]:
+        self.runs += 1
+        first = reader.get(7, P, b"a")
+        between, self._between = self._between, None
+        if between is not None:
+            between()
+        return first, reader.get(7, P, b"b")
+
+
+def write_pair(engine: PostgresEngine, value: bytes | None, space: int = 7) -> None:
+    def body(txn: Transaction) -> None:
+        for sort in (b"a", b"b"):
+            if value is None:
+                txn.delete(space, P, sort)
+            else:
+                txn.put(space, P, sort, value)
+
+    engine.write(body)
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_read_of_what_is_known_runs_once_and_is_verified(open_engine: Opener, submitted: bool) -> None:
+    one, other = open_engine(), open_engine()
+
+    def read() -> tuple[Any, int, int]:
+        """What is read, how many times the body runs, and how many statements that takes."""
+        pair, before = Pair(), one.counts()["fetches"]
+        found = on_loop(one, one.submit_read, pair) if submitted else one.read(pair)
+        return found, pair.runs, one.counts()["fetches"] - before
+
+    write_pair(one, b"1")
+    assert read() == ((b"1", b"1"), 1, 1)
+    write_pair(other, b"2")
+    assert read() == ((b"2", b"2"), 2, 1)
+    assert read() == ((b"2", b"2"), 1, 1), "what has changed is known from then on"
+    write_pair(other, None)
+    assert read() == ((None, None), 2, 1)
+    assert read() == ((None, None), 1, 1), "also that there is no record"
+    put(other, 7, P, b"b", b"3")
+    assert read() == ((None, b"3"), 2, 1)
+    assert read() == ((None, b"3"), 1, 1)
+
+
+@pytest.mark.parametrize("cached", [(b"a", b"b"), (b"a",), (b"b",), ()], ids=repr)
+@pytest.mark.parametrize("after", [b"2", None], ids=repr)
+def test_a_read_sees_one_moment_whatever_is_known(
+    open_engine: Opener, cached: tuple[bytes, ...], after: bytes | None
+) -> None:
+    one, other = open_engine(), open_engine()
+    write_pair(other, b"1")
+    for sort in cached:
+        get(one, 7, P, sort)
+    pair = Pair(lambda: write_pair(other, after))
+    assert one.read(pair) == (after, after)
+    assert pair.runs <= 4
+    assert one.counts()["direct_reads"] == 0
+
+
+def test_a_space_that_another_engine_deletes_is_gone_for_a_read_under_way(open_engine: Opener) -> None:
+    one, other = open_engine(), open_engine()
+    write_pair(one, b"1")
+    pair = Pair(lambda: other.write(lambda txn: txn.delete_space(7)))
+    assert one.read(pair) == (None, None)
+    assert pair.runs == 2
+
+
+def test_an_error_over_what_has_changed_is_none(open_engine: Opener) -> None:
+    one, other = open_engine(), open_engine()
+    put(one, 7, P, b"a", b"bad")
+
+    def body(reader: Reader) -> bytes | None:
+        value = reader.get(7, P, b"a")
+        if value == b"bad":
+            raise ValueError(value)
+        return value
+
+    with pytest.raises(ValueError, match="bad"):
+        one.read(body)
+    put(other, 7, P, b"a", b"good")
+    assert one.read(body) == b"good"

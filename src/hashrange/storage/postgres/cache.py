@@ -51,6 +51,11 @@ class Cache:
                 self.put(key, found)
         return found
 
+    def peek(self, key: Key) -> Known | None:
+        """As `get`, but it does not count as a use of the record. Needs no lock."""
+        found = self._young.get(key)
+        return found if found is not None else self._old.get(key)
+
     def put(self, key: Key, known: Known) -> None:
         self._young[key] = known
         self._bytes += _OVERHEAD_BYTES + len(key[2]) + (len(known[0]) if known[0] is not None else 0)
@@ -61,6 +66,19 @@ class Cache:
         """Records as a commit has written them."""
         for key, value in records.items():
             self.put(key, (value, version) if value is not None else (None, 0))
+
+    def learn(self, records: dict[Key, Known], known: dict[Key, Known]) -> None:
+        """Records as they were fetched, unless something else was added since; `known` are those that were in
+        the cache when they were asked for."""
+        for key, one in records.items():
+            if key[0] == CATALOG_SPACE:
+                continue
+            held = self.get(key)
+            if held is not None and held[1] == one[1]:
+                continue
+            before = known.get(key)
+            if held is None or (before is not None and before[1] == held[1]):
+                self.put(key, one)
 
     def forget(self, keys: Iterable[Key]) -> None:
         for key in keys:

@@ -573,10 +573,7 @@ class Commits:
     def learn(self, fetched: Fetched) -> None:
         """Keep what was fetched, unless something newer is known."""
         with self.lock:
-            cache = self.cache
-            for key, known in fetched.records.items():
-                if key[0] and cache.get(key) is None:
-                    cache.put(key, known)
+            self.cache.learn(fetched.records, fetched.known)
 
     # The end.
 

@@ -10,14 +10,14 @@ Refuses to know: groups, caches, threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import STAMP_BYTES, Address, Totals
 from hashrange.storage.merging import merged
 from hashrange.storage.postgres.bodies import check_address
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place, Range
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known, Place, Range
 from hashrange.storage.postgres.connections import Bytes, Connection, Numbers, call
 
 Found = tuple[Place, bytes]
@@ -25,6 +25,7 @@ Found = tuple[Place, bytes]
 CHUNK_ROWS_MAX: Final = 10_000
 CHUNK_BYTES_MAX: Final = 1024 * 1024
 _FEW_ROWS: Final = 64
+_UNKNOWN: Final = -1  # in the place of a record's version
 RANGE_BYTES_MAX: Final = 64 * 1024
 """A range that is fetched together with records ends after about so many bytes."""
 
@@ -36,9 +37,9 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
-        self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s)"
+        self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s, %s)"
         self.fetch_ranges = (
-            f"SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea FROM {schema}.fetch(%s, %s, %s) f "
+            f"SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea FROM {schema}.fetch(%s, %s, %s, %s) f "
             "UNION ALL SELECT -k.n, s.version, s.value, s.partition, s.sort "
             "FROM unnest(%s, %s, %s, %s, %s, %s, %s) WITH ORDINALITY "
             "AS k(space, low_partition, low_sort, high_partition, high_sort, reverse, rows, n) "
@@ -64,6 +65,15 @@ def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
         partitions.append(partition)
         sorts.append(sort)
     return spaces, partitions, sorts
+
+
+def versions_of(keys: Iterable[Key], known: Mapping[Key, Known]) -> Numbers:
+    """What is known of the versions of records, as `fetch` of `schema.sql` takes it."""
+    versions = Numbers()
+    for key in keys:
+        found = known.get(key)
+        versions.append(found[1] if found is not None else _UNKNOWN)
+    return versions
 
 
 def arrays_of_ranges(ranges: Sequence[Range]) -> list[Any]:
@@ -99,7 +109,8 @@ class DirectReader:
                 return [self._state.records[place]]
         pace.point()
         found: list[bytes | None] = [None] * len(wanted)
-        for n, version, value in call(self._connection, self._statements.fetch, arrays_of(wanted)):
+        arguments = (*arrays_of(wanted), Numbers([_UNKNOWN] * len(wanted)))
+        for n, version, value in call(self._connection, self._statements.fetch, arguments):
             if n:
                 found[n - 1] = value
             else:

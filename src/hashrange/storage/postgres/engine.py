@@ -115,7 +115,7 @@ class PostgresEngine:
             run_queued=self._run_queued,
         )
         self._alone = Alone(self._commits)
-        self._reads = Reads(self._pool, statements, catalog, self._fetching)
+        self._reads = Reads(self._pool, statements, catalog, self._commits.cache, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
         self.clock = StoreClock(self._upkeep.ask_time)
         self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Condition, Thread
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hashrange.storage.api import StorageError
 from hashrange.storage.postgres.cache import (
@@ -23,41 +23,50 @@ from hashrange.storage.postgres.cache import (
     Records,
 )
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
-from hashrange.storage.postgres.direct import Statements, arrays_of, arrays_of_ranges
+from hashrange.storage.postgres.direct import Statements, arrays_of, arrays_of_ranges, versions_of
 from hashrange.storage.postgres.lines import Line, numbered, rows_of
 from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
 
+_NOTHING: Final[dict[Key, Known]] = {}
+_ABSENT: Final[Known] = (None, 0)
+
+
+class Wanted(NamedTuple):
+    """What is fetched by one statement: records, of which those that are `known` come only if they have
+    changed, and ranges."""
+
+    keys: Sequence[Key]
+    ranges: Sequence[Range] = ()
+    known: dict[Key, Known] = _NOTHING
+
+    def statement(self, statements: Statements) -> tuple[str, list[Any]]:
+        records = [*arrays_of(self.keys), versions_of(self.keys, self.known)]
+        if not self.ranges:
+            return statements.fetch, records
+        return statements.fetch_ranges, [*records, *arrays_of_ranges(self.ranges)]
+
 
 class Fetched(NamedTuple):
-    """Records of one moment: those that were asked for, and the catalog as it was then."""
+    """Records of one moment: those that were asked for, and the catalog as it was then. `known` is what was
+    known of them before."""
 
     records: dict[Key, Known]
     state: CatalogState
     ranges: dict[Range, Records]
-
-
-class Wanted(NamedTuple):
-    """What is fetched by one statement."""
-
-    keys: Sequence[Key]
-    ranges: Sequence[Range] = ()
-
-    def statement(self, statements: Statements) -> tuple[str, list[Any]]:
-        if not self.ranges:
-            return statements.fetch, [*arrays_of(self.keys)]
-        return statements.fetch_ranges, [*arrays_of(self.keys), *arrays_of_ranges(self.ranges)]
+    known: dict[Key, Known]
 
 
 def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog) -> Fetched:
     """What the rows of `fetch` and `lock_records` of `schema.sql` say, and those of ranges, which have
     negative numbers. Raises StorageError."""
-    records: dict[Key, Known] = dict.fromkeys(wanted.keys, (None, 0))
+    records: dict[Key, Known] = dict.fromkeys(wanted.keys, _ABSENT)
+    records.update(wanted.known)
     found: list[Records] = [([], False) for _ in wanted.ranges]
     state: CatalogState | None = None
     for row in rows:
         n, version, value = row[0], row[1], row[2]
         if n > 0:
-            records[wanted.keys[n - 1]] = (value, version)
+            records[wanted.keys[n - 1]] = (value, version) if version is not None else _ABSENT
         elif n == 0:
             state = catalog.note(version, value)
         elif row[3] is not None:
@@ -69,7 +78,7 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
     for key, (value, _) in records.items():
         if key[0] == CATALOG_SPACE:
             state.records[key[1:]] = value
-    return Fetched(records, state, dict(zip(wanted.ranges, found, strict=True)))
+    return Fetched(records, state, dict(zip(wanted.ranges, found, strict=True)), wanted.known)
 
 
 Then = Callable[["Fetched | StorageError"], None]
@@ -82,7 +91,10 @@ def all_of(requests: Sequence[_Request]) -> Wanted:
     """What several bodies wait for."""
     keys = dict.fromkeys([key for wanted, _ in requests for key in wanted.keys])
     ranges = dict.fromkeys([one for wanted, _ in requests for one in wanted.ranges])
-    return Wanted(list(keys), list(ranges))
+    known: dict[Key, Known] = {}
+    for wanted, _ in requests:
+        known.update(wanted.known)
+    return Wanted(list(keys), list(ranges), known)
 
 
 class Fetching:

@@ -1,10 +1,11 @@
 """Runs read bodies. Each of them sees one moment, and nothing that was out of date when it was asked for.
 
-Most bodies get records, or the first records of a range of one partition. Such a body runs first over the
-catalog that the engine knows, to find out what it needs; then all that it needs is fetched in one statement,
-which also tells the version of the catalog, and it runs again over that. If it then needs more, all of it is
-fetched anew, so that all is of one moment. A body that needs several rounds, or more of a range, reads in a
-transaction of REPEATABLE READ on a thread.
+Most bodies get records, or the first records of a range of one partition. Such a body runs first over what
+the engine knows: the catalog, and the records that were used last. Then one statement fetches what it lacks,
+and tells which of the others have changed, and whether the catalog has. If nothing has changed and nothing
+was lacking, all that it read was of that moment, and its result holds. Else it runs again over what was
+fetched. If it then needs more, one statement fetches and verifies all of it, so that all is of one moment. A
+body that needs several rounds, or more of a range, reads in a transaction of REPEATABLE READ on a thread.
 
 Refuses to know: writes.
 """
@@ -16,7 +17,16 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from hashrange.storage.api import Reader
 from hashrange.storage.postgres.bodies import Missing, OnlyRecords
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known, Range, Records
+from hashrange.storage.postgres.cache import (
+    CATALOG_SPACE,
+    Cache,
+    Catalog,
+    CatalogState,
+    Key,
+    Known,
+    Range,
+    Records,
+)
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
 from hashrange.storage.postgres.direct import DirectReader, Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
@@ -27,6 +37,7 @@ ROUNDS_MAX: Final = 3
 _UNKNOWN: Final = object()
 _NOTHING: Final[dict[Key, Known]] = {}
 _NO_RANGES: Final[dict[Range, Records]] = {}
+_NO_RECORDS: Final = Wanted(())
 ROWS_MAX: Final = 128
 """A range of more records than this is read directly."""
 
@@ -36,15 +47,23 @@ class NeedsDirect(BaseException):
 
 
 class KnownReader(OnlyRecords):
-    """A `Reader` of records and ranges that were fetched, and of the catalog. `used`: whether it was asked at
-    all."""
+    """A `Reader` of records and ranges that were fetched, of the catalog, and of the cache: `cached` are the
+    records that came from there. `used`: whether it was asked at all."""
 
-    __slots__ = ("_known", "_ranges", "state", "used")
+    __slots__ = ("_cache", "_fetched", "_ranges", "cached", "state", "used")
 
-    def __init__(self, known: dict[Key, Known], ranges: dict[Range, Records], state: CatalogState) -> None:
-        self._known = known
+    def __init__(
+        self,
+        fetched: dict[Key, Known],
+        ranges: dict[Range, Records],
+        state: CatalogState,
+        cache: Cache,
+    ) -> None:
+        self._fetched = fetched
         self._ranges = ranges
         self.state = state
+        self._cache = cache
+        self.cached: dict[Key, Known] = {}
         self.used = False
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
@@ -56,9 +75,15 @@ class KnownReader(OnlyRecords):
             return value  # type: ignore[return-value]
         if space in self.state.cleared:
             return None
-        known = self._known.get((space, partition, sort))
+        key = (space, partition, sort)
+        known = self._fetched.get(key)
         if known is None:
-            raise Missing([(space, partition, sort)])
+            known = self.cached.get(key)  # what was read once stays as it is
+        if known is None:
+            known = self._cache.peek(key)
+            if known is None:
+                raise Missing([key])
+            self.cached[key] = known
         return known[0]
 
     def scan(
@@ -105,25 +130,43 @@ class Attempt:
     else `wanted` is to be fetched, or `direct` says that the body has to run by `Reads.directly`.
     """
 
-    __slots__ = ("_catalog", "_keys", "_ranges", "_rounds", "body", "direct", "raised", "result", "wanted")
+    __slots__ = (
+        "_cache",
+        "_catalog",
+        "_known",
+        "_missing",
+        "_ranges",
+        "_rounds",
+        "_unverified",
+        "body",
+        "direct",
+        "raised",
+        "result",
+        "wanted",
+    )
 
-    def __init__(self, body: Callable[[Reader], Any], catalog: Catalog) -> None:
+    def __init__(self, body: Callable[[Reader], Any], catalog: Catalog, cache: Cache) -> None:
         self.body = body
         self._catalog = catalog
+        self._cache = cache
         self._rounds = 0
-        self._keys: dict[Key, None] = {}
+        self._missing: dict[Key, None] = {}
+        self._known: dict[Key, Known] = {}
         self._ranges: dict[Range, None] = {}
-        self.wanted = Wanted(())
+        self._unverified: KnownReader | None = None  # the body has ended over it
+        self.wanted = _NO_RECORDS
         self.direct = False
         self.result: Any = None
         self.raised: Exception | None = None
 
     def run(self, fetched: Fetched | None) -> bool:
         """Raises what the body raises that is no `Exception`."""
-        state = fetched.state if fetched is not None else self._catalog.state
-        reader = KnownReader(_NOTHING, _NO_RANGES, state)
-        if fetched is not None:
-            reader = KnownReader(fetched.records, fetched.ranges, state)
+        if fetched is None:
+            reader = KnownReader(_NOTHING, _NO_RANGES, self._catalog.state, self._cache)
+        elif self._stands(fetched):
+            return True
+        else:
+            reader = KnownReader(fetched.records, fetched.ranges, fetched.state, self._cache)
         self._rounds += 1
         self.result = self.raised = None
         try:
@@ -131,33 +174,55 @@ class Attempt:
         except Exception as error:
             self.raised = error
         except Missing as missing:
-            self._keys.update(dict.fromkeys(missing.keys))
+            self._missing.update(dict.fromkeys(missing.keys))
             self._ranges.update(dict.fromkeys(missing.ranges))
-            self.direct = self._rounds > ROUNDS_MAX
-            self.wanted = Wanted(list(self._keys), list(self._ranges))
+            self._want(reader, fetched)
             return False
         except NeedsDirect:
             self.direct = True
             return False
-        if fetched is not None or not reader.used:
-            return True
-        # It read the catalog only; whether that is still so is to be found out.
-        self.wanted = Wanted(())
-        return False
+        if fetched is None and reader.used:
+            self._unverified = reader
+            self.wanted = Wanted(list(reader.cached), (), reader.cached)
+            return False
+        if reader.cached:
+            self._want(reader, fetched)
+            return False
+        return True
+
+    def _stands(self, fetched: Fetched) -> bool:
+        """Whether the body has ended over what has not changed since."""
+        reader, self._unverified = self._unverified, None
+        if reader is None or fetched.state is not reader.state:
+            return False
+        records = fetched.records
+        return all(records[key][1] == known[1] for key, known in reader.cached.items())
+
+    def _want(self, reader: KnownReader, fetched: Fetched | None) -> None:
+        """Ask for all that the body has read and for what it misses, so that all is of one moment."""
+        self.direct = self._rounds > ROUNDS_MAX
+        if fetched is not None:
+            self._known.update(fetched.records)
+        self._known.update(reader.cached)
+        keys = {**self._missing, **dict.fromkeys(self._known)}
+        self.wanted = Wanted(list(keys), list(self._ranges), self._known)
 
 
 class Reads:
     """The read bodies of an engine."""
 
-    def __init__(self, pool: Pool, statements: Statements, catalog: Catalog, fetching: Fetching) -> None:
+    def __init__(
+        self, pool: Pool, statements: Statements, catalog: Catalog, cache: Cache, fetching: Fetching
+    ) -> None:
         self._pool = pool
         self._statements = statements
         self._catalog = catalog
+        self._cache = cache
         self._fetching = fetching
         self.direct_reads = 0
 
     def attempt(self, body: Callable[[Reader], Any]) -> Attempt:
-        return Attempt(body, self._catalog)
+        return Attempt(body, self._catalog, self._cache)
 
     def read(self, body: Callable[[Reader], T]) -> T:
         """Run a body on this thread."""

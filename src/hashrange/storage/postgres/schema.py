@@ -24,11 +24,13 @@ from hashrange.storage.postgres.connections import (
     unreachable,
 )
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
+    2: "",
 }
-"""By format: the statements that make the tables of the next format of it."""
+"""By format: the statements that make the tables of the next format of it. The functions are always made
+anew; a format that differs by a function keeps servers of older versions off the store."""
 
 _FUNCTIONS: Final = "-- Functions.\n"
 """Where the functions begin in `schema.sql`."""

@@ -80,8 +80,10 @@ BEGIN
 END
 $$;
 
--- The records at some addresses, all from one moment. Row 0 has the catalog's version, and the cleared spaces.
-CREATE FUNCTION {schema}.fetch(in_space bigint[], in_partition bytea[], in_sort bytea[])
+-- The records at some addresses, all from one moment, without those that are what the engine knows: `in_seen` is
+-- the version that it knows, 0 where it knows that there is no record, -1 where it knows nothing. A record that
+-- is no longer there has no version. Row 0 has the catalog's version, and the cleared spaces.
+CREATE FUNCTION {schema}.fetch(in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[])
 RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql STABLE
 SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -95,8 +97,9 @@ BEGIN
     SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s
     UNION ALL
     SELECT k.n, r.version, r.value
-    FROM unnest(in_space, in_partition, in_sort) WITH ORDINALITY AS k(space, partition, sort, n)
-    JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort;
+    FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
+    LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+    WHERE coalesce(r.version, 0) <> k.seen AND (r.version IS NOT NULL OR k.seen > 0);
 END
 $$;
 
