@@ -11,11 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
+import pgbouncer
 import postgres
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put
-from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres import PostgresEngine, connections
 
 
 @pytest.fixture
@@ -164,6 +165,35 @@ def test_a_commit_of_an_epoch_that_is_over_does_not_come_to_pass(
         write(lambda txn: txn.put(7, P, b"a", b"after"))
         assert get(engine, 7, P, b"a") == b"after"
         assert engine.counts()["reconnections"] == reconnections
+
+
+def test_statements_are_prepared_where_no_pooler_is_between(
+    postgres_url: str, pooler: pgbouncer.Pooler
+) -> None:
+    for url, direct in ((postgres_url, True), (pooler.url, False)):
+        connection = connections.connect(url)
+        assert connections.is_direct(connection) == direct
+        connection.close()
+
+
+def test_an_engine_whose_prepared_statements_are_gone_goes_on(open_engine: Opener) -> None:
+    engine = open_engine()
+
+    def add(txn: Transaction) -> None:
+        txn.put(7, P, b"n", (txn.get(7, P, b"n") or b"") + b"1")
+
+    def read(reader: Reader) -> bytes | None:
+        return reader.get(7, P, b"n")
+
+    on_loop(engine, engine.submit, add)
+    assert on_loop(engine, engine.submit_read, read) == b"1"
+    for connection in (engine._writer._connection, engine._fetching._connection):
+        assert connection is not None
+        assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (2,)
+        connection.execute("DEALLOCATE ALL")
+    on_loop(engine, engine.submit, add)
+    assert on_loop(engine, engine.submit_read, read) == b"11"
+    assert engine.counts()["reconnections"] == 1
 
 
 class Pair:

@@ -43,8 +43,11 @@ _READ_ONLY_TEXT: Final = (
     "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
     "set default_transaction_read_only to off"
 )
-# The server ends the connection, or the connection was lost: whether a commit came to pass is not known.
-_ENDS: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01"})
+# The server ends the connection, or the connection was lost: whether a commit came to pass is not known. The
+# last one says that it is not the connection that it was: its prepared statements are gone.
+_ENDS: Final = frozenset(
+    {"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01", "26000"}
+)
 
 
 class Bytes(list[bytes | None]):
@@ -144,6 +147,16 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
     for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
         connection.adapters.register_dumper(array, dumper)
     return connection
+
+
+def is_direct(connection: Connection) -> bool:
+    """Whether PostgreSQL itself is at the other end, and no pooler, which may give each transaction another
+    connection of its own. Raises `Lost`, `Retry`, `Refused`.
+
+    A pooler says at the start that the process has some number, for requests to cancel statements.
+    """
+    [(process,)] = call(connection, "SELECT pg_backend_pid()")
+    return bool(process == connection.info.backend_pid)
 
 
 def place_of(connection: Connection, schema: str) -> str:

@@ -104,7 +104,9 @@ class PostgresEngine:
         except (Lost, Refused) as error:
             raise unreachable(str(error)) from None
         self._pool = Pool(url, CONNECTIONS_MAX)
-        self._fetching = Fetching(self._pool, statements, catalog, self._loop, self._learn)
+        self._fetching = Fetching(
+            self._pool, statements, catalog, self._loop, self._learn, self._settled_by_fetch
+        )
         self._commits = Commits(
             self._writer,
             catalog,
@@ -125,6 +127,9 @@ class PostgresEngine:
 
     def _told(self) -> None:
         self._commits.told()
+
+    def _settled_by_fetch(self, bodies: int) -> None:
+        self._commits.settled(bodies)
 
     def _learn(self, fetched: Fetched) -> None:
         self._commits.learn(fetched)
@@ -163,36 +168,37 @@ class PostgresEngine:
         if self._commits.closed:
             done(None, StoreClosed())
             return
-        attempt = self._reads.attempt(body)
+        attempt = self._reads.attempt(body, done)
         if attempt.run(None):
             done(attempt.result, attempt.raised)
             return
         self._begun()
-        self._go_on_reading(attempt, done)
+        self._go_on_reading(attempt)
 
-    def _go_on_reading(self, attempt: Attempt, done: Done) -> None:
+    def _go_on_reading(self, attempt: Attempt) -> None:
         if attempt.direct:
-            self._threads.submit(self._aside, partial(self._reads.directly, attempt.body), done)
+            self._threads.submit(self._aside, partial(self._reads.directly, attempt.body), attempt.done)
         else:
-            self._fetching.later(attempt.wanted, partial(self._fetched_for_read, attempt, done))
+            then = partial(self._fetched_for_read, attempt)
+            self._fetching.later(attempt.wanted, then, attempt.verify)
 
-    def _fetched_for_read(self, attempt: Attempt, done: Done, found: Fetched | StorageError) -> None:
+    def _fetched_for_read(self, attempt: Attempt, found: Fetched | StorageError) -> None:
         """Run a read body again, as a task of the loop."""
         if isinstance(found, StorageError):
-            self._settled(done, None, found)
+            self._settled(attempt.done, None, found)
             return
         turn = self._begin_turn()
         try:
             ended = attempt.run(found)
         except BaseException as error:  # it belongs to this body; the others go on
-            self._settled(done, None, _stopped(error))
+            self._settled(attempt.done, None, _stopped(error))
             return
         finally:
             turn.end()
         if ended:
-            self._settled(done, attempt.result, attempt.raised)
+            self._settled(attempt.done, attempt.result, attempt.raised)
         else:
-            self._go_on_reading(attempt, done)
+            self._go_on_reading(attempt)
 
     # Writes.
 

@@ -22,10 +22,10 @@ from hashrange.storage.postgres.cache import (
     Range,
     Records,
 )
-from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
+from hashrange.storage.postgres.connections import Connection, Numbers, Pool, Trouble, call, close
 from hashrange.storage.postgres.direct import Statements, arrays_of, arrays_of_ranges, versions_of
 from hashrange.storage.postgres.lines import Line, numbered, rows_of
-from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop
+from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop, Outcome, Task
 
 _NOTHING: Final[dict[Key, Known]] = {}
 _ABSENT: Final[Known] = (None, 0)
@@ -84,21 +84,25 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
 Then = Callable[["Fetched | StorageError"], None]
 """Called on the loop with what was fetched, or the error."""
 
-_Request = tuple[Wanted, Then]
+Verify = Callable[[Fetched], "Outcome | None"]
+"""The outcome of a body that has ended already, if it holds for what was fetched."""
+
+_Request = tuple[Wanted, Then, Verify | None]
 
 
 def all_of(requests: Sequence[_Request]) -> Wanted:
     """What several bodies wait for."""
-    keys = dict.fromkeys([key for wanted, _ in requests for key in wanted.keys])
-    ranges = dict.fromkeys([one for wanted, _ in requests for one in wanted.ranges])
+    keys = dict.fromkeys([key for wanted, _, _ in requests for key in wanted.keys])
+    ranges = dict.fromkeys([one for wanted, _, _ in requests for one in wanted.ranges])
     known: dict[Key, Known] = {}
-    for wanted, _ in requests:
+    for wanted, _, _ in requests:
         known.update(wanted.known)
     return Wanted(list(keys), list(ranges), known)
 
 
 class Fetching:
-    """Fetches for the bodies of one engine. `learn` is told all that was fetched."""
+    """Fetches for the bodies of one engine. `learn` is told all that was fetched, `settled` how many bodies
+    have their outcome by that."""
 
     def __init__(
         self,
@@ -107,12 +111,14 @@ class Fetching:
         catalog: Catalog,
         loop: Loop,
         learn: Callable[[Fetched], None],
+        settled: Callable[[int], None],
     ) -> None:
         self._pool = pool
         self._statements = statements
         self._catalog = catalog
         self._loop = loop
         self._learn = learn
+        self._settled = settled
         self._work = Condition()
         self._waiting: list[_Request] = []
         self._released = False
@@ -123,7 +129,10 @@ class Fetching:
         self._sent: list[_Request] | None = None
         self._sent_wanted = Wanted(())
         self._stalled = False  # not all of it could be sent at once: the thread sees to it
-        self._numbered: dict[str, bytes] = {}
+        records = [*arrays_of(()), Numbers()]
+        ranges = [*records, *arrays_of_ranges(())]
+        self._numbered = {text: numbered(text) for text in (statements.fetch, statements.fetch_ranges)}
+        self._often = list(zip(self._numbered.values(), (records, ranges), strict=True))
         self.statements_sent = 0
         self._worker = Thread(target=self._run, name="hashrange-fetch", daemon=True)
         self._worker.start()
@@ -140,11 +149,13 @@ class Fetching:
         self._learn(fetched)
         return fetched
 
-    def later(self, wanted: Wanted, then: Then, *, at_once: bool = False) -> None:
-        """Fetch, and have `then` called on the loop. `at_once` says that this is not the loop's thread, so
-        that its round cannot be waited for."""
+    def later(
+        self, wanted: Wanted, then: Then, verify: Verify | None = None, *, at_once: bool = False
+    ) -> None:
+        """Fetch, and have `then` called on the loop, unless `verify` has an outcome. `at_once` says that this
+        is not the loop's thread, so that its round cannot be waited for."""
         with self._work:
-            self._waiting.append((wanted, then))
+            self._waiting.append((wanted, then, verify))
             defer = self._loop.defer if self._loop.is_limited and not at_once else None
             if defer is None or self._released:
                 self._released = True
@@ -181,10 +192,7 @@ class Fetching:
             self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
             text, values = self._sent_wanted.statement(self._statements)
-            statement = self._numbered.get(text)
-            if statement is None:
-                statement = self._numbered[text] = numbered(text)
-            if not self._line.send(statement, values, watch, self._answered):
+            if not self._line.send(self._numbered[text], values, watch, self._answered):
                 self._stalled = True
                 self._work.notify()
 
@@ -200,7 +208,7 @@ class Fetching:
             found, sent = ended
             self._learn(found)
             self._send()
-            self._loop.run(tasks=[partial(then, found) for _, then in sent])
+            self._loop.run(*self._told(found, sent))
 
     def _end(self) -> tuple[Fetched, list[_Request]] | None:
         """What was fetched on the line, and who waits for it. Needs the lock."""
@@ -215,6 +223,20 @@ class Fetching:
         self._sent = None
         return found, sent
 
+    def _told(self, found: Fetched, sent: list[_Request]) -> tuple[list[Outcome], list[Task]]:
+        """What the loop is to deliver, and to run, now that this was fetched."""
+        outcomes: list[Outcome] = []
+        tasks: list[Task] = []
+        for _, then, verify in sent:
+            outcome = verify(found) if verify is not None else None
+            if outcome is not None:
+                outcomes.append(outcome)
+            else:
+                tasks.append(partial(then, found))
+        if outcomes:
+            self._settled(len(outcomes))
+        return outcomes, tasks
+
     # On the thread.
 
     def _finish(self) -> None:
@@ -228,7 +250,8 @@ class Fetching:
         if ended is not None:
             found, sent = ended
             self._learn(found)
-            self._loop.post(tasks=[*[partial(then, found) for _, then in sent], self._send])
+            outcomes, tasks = self._told(found, sent)
+            self._loop.post(outcomes, [*tasks, self._send])
 
     def _take_back(self) -> None:
         """Have the thread fetch what was sent, on another connection. Needs the lock."""
@@ -259,8 +282,13 @@ class Fetching:
             connection = self._pool.separate()
         except Trouble:
             return  # bodies are told by the statements that they wait for
+        try:
+            line = Line(connection, self._loop, self._often)
+        except Trouble:
+            close(connection)
+            return
         with self._work:
-            self._connection, self._line = connection, Line(connection, self._loop)
+            self._connection, self._line = connection, line
 
     def _take(self) -> Callable[[], None] | None:
         """Wait for something to do; None: the end."""
@@ -281,12 +309,12 @@ class Fetching:
             work()
 
     def _fetch(self, waiting: list[_Request]) -> None:
-        found: Fetched | StorageError
         try:
             found = self.now(all_of(waiting))
         except StorageError as error:
-            found = error
-        self._loop.post(tasks=[partial(then, found) for _, then in waiting])
+            self._loop.post(tasks=[partial(then, error) for _, then, _ in waiting])
+        else:
+            self._loop.post(*self._told(found, waiting))
         self._make_line()
 
     def close(self) -> None:

@@ -19,7 +19,15 @@ import psycopg
 from psycopg import errors, pq
 
 from hashrange.storage.api import LoopWatch
-from hashrange.storage.postgres.connections import Connection, Lost, Trouble, encode, trouble_of
+from hashrange.storage.postgres.connections import (
+    Connection,
+    Lost,
+    Trouble,
+    encode,
+    is_direct,
+    translated,
+    trouble_of,
+)
 from hashrange.storage.postgres.loops import Loop
 
 Answer = pq.abc.PGresult
@@ -60,15 +68,26 @@ def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
     return rows
 
 
+Prepared = Sequence[tuple[bytes, Sequence[Any]]]
+"""Statements that are sent often, each with values of the types that it takes."""
+
+
 class Line:
     """A line has sent a statement and `waits` for its answer, or has it, or does neither.
 
     Only one thread at a time may use a line and its connection.
     """
 
-    __slots__ = ("_answer", "_connection", "_failed", "_loop", "_socket", "_watched_by", "waits")
+    __slots__ = ("_answer", "_connection", "_failed", "_loop", "_names", "_socket", "_watched_by", "waits")
 
-    def __init__(self, connection: Connection, loop: Loop) -> None:
+    def __init__(self, connection: Connection, loop: Loop, often: Prepared = ()) -> None:
+        """Prepares the statements that are sent often, if it can: parsing and planning one takes as long as
+        looking up a few records. Raises Lost, Retry, Refused."""
+        self._names: dict[bytes, bytes] = {}
+        if is_direct(connection):
+            for statement, values in often:
+                name = self._names[statement] = b"hashrange_%d" % len(self._names)
+                _prepare(connection, name, statement, values)
         self._connection = connection
         self._loop = loop
         self._answer: Answer | None = None
@@ -95,14 +114,15 @@ class Line:
         parameters = [encode(value) for value in values]
         pgconn = self._connection.pgconn
         self.clear()
+        contents = [one[0] for one in parameters]
+        formats = [one[2] for one in parameters]
+        name = self._names.get(statement)
         try:
-            pgconn.send_query_params(
-                statement,
-                [one[0] for one in parameters],
-                param_types=[one[1] for one in parameters],
-                param_formats=[one[2] for one in parameters],
-                result_format=pq.Format.BINARY,
-            )
+            if name is not None:
+                pgconn.send_query_prepared(name, contents, formats, pq.Format.BINARY)
+            else:
+                types = [one[1] for one in parameters]
+                pgconn.send_query_params(statement, contents, types, formats, pq.Format.BINARY)
             self.waits = True
             if pgconn.flush():
                 return False
@@ -173,3 +193,10 @@ class Line:
             self.unwatch()
         with suppress(OSError):
             os.close(self._socket)
+
+
+def _prepare(connection: Connection, name: bytes, statement: bytes, values: Sequence[Any]) -> None:
+    with translated(connection):
+        answer = connection.pgconn.prepare(name, statement, [encode(value)[1] for value in values])
+        if answer.status not in _GOOD:
+            raise errors.error_from_result(answer)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
-from hashrange.storage.api import Reader
+from hashrange.storage.api import Done, Reader
 from hashrange.storage.postgres.bodies import Missing, OnlyRecords
 from hashrange.storage.postgres.cache import (
     CATALOG_SPACE,
@@ -30,6 +30,7 @@ from hashrange.storage.postgres.cache import (
 from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
 from hashrange.storage.postgres.direct import DirectReader, Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
+from hashrange.storage.postgres.loops import Outcome
 
 T = TypeVar("T")
 
@@ -127,7 +128,8 @@ class Attempt:
     """The rounds of one read body.
 
     `run` runs it over what was fetched last. It returns True when `result` or `raised` is the outcome;
-    else `wanted` is to be fetched, or `direct` says that the body has to run by `Reads.directly`.
+    else `wanted` is to be fetched, or `direct` says that the body has to run by `Reads.directly`. A body that
+    has ended over what was known may have its outcome from `verify` without another run.
     """
 
     __slots__ = (
@@ -140,13 +142,15 @@ class Attempt:
         "_unverified",
         "body",
         "direct",
+        "done",
         "raised",
         "result",
         "wanted",
     )
 
-    def __init__(self, body: Callable[[Reader], Any], catalog: Catalog, cache: Cache) -> None:
+    def __init__(self, body: Callable[[Reader], Any], done: Done, catalog: Catalog, cache: Cache) -> None:
         self.body = body
+        self.done = done
         self._catalog = catalog
         self._cache = cache
         self._rounds = 0
@@ -163,8 +167,6 @@ class Attempt:
         """Raises what the body raises that is no `Exception`."""
         if fetched is None:
             reader = KnownReader(_NOTHING, _NO_RANGES, self._catalog.state, self._cache)
-        elif self._stands(fetched):
-            return True
         else:
             reader = KnownReader(fetched.records, fetched.ranges, fetched.state, self._cache)
         self._rounds += 1
@@ -190,13 +192,16 @@ class Attempt:
             return False
         return True
 
-    def _stands(self, fetched: Fetched) -> bool:
-        """Whether the body has ended over what has not changed since."""
+    def verify(self, fetched: Fetched) -> Outcome | None:
+        """The outcome of the body, if it has ended over what has not changed since."""
         reader, self._unverified = self._unverified, None
         if reader is None or fetched.state is not reader.state:
-            return False
+            return None
         records = fetched.records
-        return all(records[key][1] == known[1] for key, known in reader.cached.items())
+        for key, known in reader.cached.items():
+            if records[key][1] != known[1]:
+                return None
+        return self.done, self.result, self.raised
 
     def _want(self, reader: KnownReader, fetched: Fetched | None) -> None:
         """Ask for all that the body has read and for what it misses, so that all is of one moment."""
@@ -206,6 +211,10 @@ class Attempt:
         self._known.update(reader.cached)
         keys = {**self._missing, **dict.fromkeys(self._known)}
         self.wanted = Wanted(list(keys), list(self._ranges), self._known)
+
+
+def _nobody(result: Any, error: Exception | None) -> None:
+    """The receiver of an outcome that a thread takes itself."""
 
 
 class Reads:
@@ -221,17 +230,19 @@ class Reads:
         self._fetching = fetching
         self.direct_reads = 0
 
-    def attempt(self, body: Callable[[Reader], Any]) -> Attempt:
-        return Attempt(body, self._catalog, self._cache)
+    def attempt(self, body: Callable[[Reader], Any], done: Done) -> Attempt:
+        return Attempt(body, done, self._catalog, self._cache)
 
     def read(self, body: Callable[[Reader], T]) -> T:
         """Run a body on this thread."""
-        attempt = self.attempt(body)
+        attempt = self.attempt(body, _nobody)
         fetched: Fetched | None = None
         while not attempt.run(fetched):
             if attempt.direct:
                 return self.directly(body)
             fetched = self._fetching.now(attempt.wanted)
+            if attempt.verify(fetched) is not None:
+                break
         if attempt.raised is not None:
             raise attempt.raised
         return attempt.result  # type: ignore[no-any-return]

@@ -87,6 +87,11 @@ class Writer:
         self._connection: Connection | None = None
         self._line: Line | None = None
         self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
+        empty = Group(0)
+        self._often = [
+            (self._sent_commit, empty.values(0, 0, 0)[0]),
+            (self._sent_verify, empty.read_arrays()[0]),
+        ]
         self._sent_keys: list[Key] = []
         self._server = 0
         self._epoch = 0
@@ -117,6 +122,7 @@ class Writer:
         connection = connect(self._url, name=self._name)
         try:
             known = self._take_row(connection)
+            line = Line(connection, self._loop, self._often)
         except BaseException:
             close(connection)
             raise
@@ -126,7 +132,7 @@ class Writer:
             _log.warning("connected to %s, no longer to %s", place, self.connected_to)
         self.connected_to = place
         self._connection = connection
-        self._line = Line(connection, self._loop)
+        self._line = line
         return known
 
     def _take_row(self, connection: Connection) -> int | None:
