@@ -68,7 +68,7 @@ class EmbeddedEngine:
         write_buffer_bytes: int = 32 * _MIB,
         batch_bodies_max: int = 4_096,
         recent_bytes: int = 32 * _MIB,
-        logged_bytes_max: int = 16 * _MIB,
+        logged_bytes_max: int = 2 * _MIB,
     ) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         if cache_bytes is None:

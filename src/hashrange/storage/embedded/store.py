@@ -5,8 +5,8 @@ A batch goes to RocksDB in one call, and its log is made durable in another. roc
 during the first (memory and page cache) and releases it during the second (the fsync): a write with `sync`
 would hold every other thread up for as long as the disk takes.
 
-A very large batch, as a transaction on a table with many indexes makes one, does not go through the log, as
-this takes three times as long as memory alone. A flush of its memory to an SST file makes it durable, in
+A large batch, as a transaction of 4 MB makes one, does not go through the log, as this takes three times as
+long as memory alone. A flush of its memory to an SST file makes it durable, in
 place of the sync. If the process dies before, nothing of the batch is there, because the MANIFEST gets the
 file as a whole. The logs that come before are read until then, and are not needed afterwards.
 
