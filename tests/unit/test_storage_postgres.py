@@ -54,13 +54,14 @@ def open_engine(postgres_url: str, name: str) -> Iterator[Callable[[], PostgresE
 Opener = Callable[[], PostgresEngine]
 
 
-def cut_connections(url: str, *, writers: bool = True) -> None:
-    """Cut the connections of all engines, as an administrator does."""
+def cut_connections(url: str, schema: str) -> None:
+    """Cut the connections on which the engines of a test commit, as an administrator does; not those of other
+    tests, which use the same PostgreSQL at the same time."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
             "AND backend_type = 'client backend' AND query LIKE %s",
-            ("%commit_group%" if writers else "%fetch%",),
+            (f"%{schema}.commit_group%",),
         )
 
 
@@ -285,7 +286,7 @@ def test_histories_are_strictly_serializable(open_engine: Opener, lists: int) ->
 
 
 def test_histories_with_cut_connections(
-    open_engine: Opener, postgres_url: str, caplog: pytest.LogCaptureFixture
+    open_engine: Opener, postgres_url: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Connections are cut while commits are under way; each outcome is found out, and nothing is lost."""
     caplog.set_level(logging.CRITICAL)
@@ -295,7 +296,7 @@ def test_histories_with_cut_connections(
 
     def meanwhile() -> None:
         while len(run.history) < 300 and not run.surprises:
-            cut_connections(postgres_url)
+            cut_connections(postgres_url, name)
 
     run.run(threads_per_engine=3, meanwhile=meanwhile)
     final = run.final(engines[0])
@@ -306,7 +307,9 @@ def test_histories_with_cut_connections(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_connection_cut_around_a_commit(open_engine: Opener, postgres_url: str, moment: Any) -> None:
+def test_a_connection_cut_around_a_commit(
+    open_engine: Opener, postgres_url: str, name: str, moment: Any
+) -> None:
     """What became of the commit is found out; the body is not applied twice."""
     engine = open_engine()
 
@@ -322,7 +325,7 @@ def test_a_connection_cut_around_a_commit(open_engine: Opener, postgres_url: str
     def cut() -> None:
         if not cuts:
             cuts.append(None)
-            cut_connections(postgres_url)
+            cut_connections(postgres_url, name)
 
     with faults.at(engine, moment, cut):
         assert engine.write(add) == 2
@@ -419,7 +422,7 @@ def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
     def stand_still() -> None:
         if not cuts:
             cuts.append(None)
-            cut_connections(postgres_url)
+            cut_connections(postgres_url, name)
             with psycopg.connect(postgres_url) as connection:
                 connection.execute(f"DELETE FROM {name}.server")
 
