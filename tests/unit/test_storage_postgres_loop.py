@@ -212,13 +212,13 @@ class Pair:
         return first, reader.get(7, P, b"b")
 
 
-def write_pair(engine: PostgresEngine, value: bytes | None, space: int = 7) -> None:
+def write_pair(engine: PostgresEngine, value: bytes | None) -> None:
     def body(txn: Transaction) -> None:
         for sort in (b"a", b"b"):
             if value is None:
-                txn.delete(space, P, sort)
+                txn.delete(7, P, sort)
             else:
-                txn.put(space, P, sort, value)
+                txn.put(7, P, sort, value)
 
     engine.write(body)
 

@@ -67,13 +67,13 @@ def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
     return spaces, partitions, sorts
 
 
-def versions_of(keys: Iterable[Key], known: Mapping[Key, Known]) -> Numbers:
-    """What is known of the versions of records, as `fetch` of `schema.sql` takes it."""
+def arrays_to_fetch(keys: Sequence[Key], known: Mapping[Key, Known]) -> list[Any]:
+    """Addresses, and what is known of the versions of their records, as `Statements.fetch` takes them."""
     versions = Numbers()
     for key in keys:
         found = known.get(key)
         versions.append(found[1] if found is not None else _UNKNOWN)
-    return versions
+    return [*arrays_of(keys), versions]
 
 
 def arrays_of_ranges(ranges: Sequence[Range]) -> list[Any]:
@@ -109,8 +109,8 @@ class DirectReader:
                 return [self._state.records[place]]
         pace.point()
         found: list[bytes | None] = [None] * len(wanted)
-        arguments = (*arrays_of(wanted), Numbers([_UNKNOWN] * len(wanted)))
-        for n, version, value in call(self._connection, self._statements.fetch, arguments):
+        arrays = arrays_to_fetch(wanted, {})
+        for n, version, value in call(self._connection, self._statements.fetch, arrays):
             if n:
                 found[n - 1] = value
             else:

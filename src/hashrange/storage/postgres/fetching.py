@@ -22,8 +22,8 @@ from hashrange.storage.postgres.cache import (
     Range,
     Records,
 )
-from hashrange.storage.postgres.connections import Connection, Numbers, Pool, Trouble, call, close
-from hashrange.storage.postgres.direct import Statements, arrays_of, arrays_of_ranges, versions_of
+from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
+from hashrange.storage.postgres.direct import Statements, arrays_of_ranges, arrays_to_fetch
 from hashrange.storage.postgres.lines import Line, numbered, rows_of
 from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop, Outcome, Task
 
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     known: dict[Key, Known] = _NOTHING
 
     def statement(self, statements: Statements) -> tuple[str, list[Any]]:
-        records = [*arrays_of(self.keys), versions_of(self.keys, self.known)]
+        records = arrays_to_fetch(self.keys, self.known)
         if not self.ranges:
             return statements.fetch, records
         return statements.fetch_ranges, [*records, *arrays_of_ranges(self.ranges)]
@@ -129,7 +129,7 @@ class Fetching:
         self._sent: list[_Request] | None = None
         self._sent_wanted = Wanted(())
         self._stalled = False  # not all of it could be sent at once: the thread sees to it
-        records = [*arrays_of(()), Numbers()]
+        records = arrays_to_fetch((), _NOTHING)
         ranges = [*records, *arrays_of_ranges(())]
         self._numbered = {text: numbered(text) for text in (statements.fetch, statements.fetch_ranges)}
         self._often = list(zip(self._numbered.values(), (records, ranges), strict=True))

@@ -80,7 +80,7 @@ class Line:
 
     __slots__ = ("_answer", "_connection", "_failed", "_loop", "_names", "_socket", "_watched_by", "waits")
 
-    def __init__(self, connection: Connection, loop: Loop, often: Prepared = ()) -> None:
+    def __init__(self, connection: Connection, loop: Loop, often: Prepared) -> None:
         """Prepares the statements that are sent often, if it can: parsing and planning one takes as long as
         looking up a few records. Raises Lost, Retry, Refused."""
         self._names: dict[bytes, bytes] = {}
