@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange.patterns import Index, Table
+from hashrange_patterns import Index, Table
 
 ONE_ATTEMPT = Config(retries={"total_max_attempts": 1})  # the patterns repeat where that is safe
 

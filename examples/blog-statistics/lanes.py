@@ -16,7 +16,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hashrange.patterns import Counters, Event, Table, TableEvents, Worker
+from hashrange_patterns import Counters, Event, Table, TableEvents, Worker
 
 TABLE = Table("blog-statistics")
 URL = "myblog.com/article1"

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from hashrange.patterns import InvalidCursor
+from hashrange_patterns import InvalidCursor
 
 HERE = Path(__file__).parent
 TEXT_MAX = 280

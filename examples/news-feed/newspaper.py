@@ -7,7 +7,7 @@ import secrets
 import threading
 from typing import Any
 
-from hashrange.patterns import Feeds, Table
+from hashrange_patterns import Feeds, Table
 
 TABLE = Table("news-feed")
 PULL_ABOVE = 8  # an author with more followers than this is read, not written: few, so that one sees both

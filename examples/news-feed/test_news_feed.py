@@ -15,7 +15,7 @@ from units import consumed, documented
 
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange.patterns import Feeds
+from hashrange_patterns import Feeds
 
 HERE = Path(__file__).parent
 

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from views import PAGES, TABLE, Views, Workers
 
-from hashrange.patterns import QueueFull
+from hashrange_patterns import QueueFull
 
 HERE = Path(__file__).parent
 VIEWS_MAX = 1_000

@@ -16,7 +16,7 @@ from views import PAGES, TABLE, Page, Views
 
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange.patterns import QueueFull, TableEvents
+from hashrange_patterns import QueueFull, TableEvents
 
 HERE = Path(__file__).parent
 

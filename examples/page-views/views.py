@@ -7,7 +7,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hashrange.patterns import (
+from hashrange_patterns import (
     Counters,
     Entities,
     Entity,

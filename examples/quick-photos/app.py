@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from hashrange.patterns.entities import Missing, Refused
+from hashrange_patterns.entities import Missing, Refused
 
 HERE = Path(__file__).parent
 

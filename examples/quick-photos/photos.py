@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from hashrange.patterns import Entities, Entity, Index, Table
-from hashrange.patterns.entities import AlreadyExists, add, create, delete
+from hashrange_patterns import Entities, Entity, Index, Table
+from hashrange_patterns.entities import AlreadyExists, add, create, delete
 
 TABLE = Table("quick-photos")
 INVERTED = Index("inverted", "SK", "PK")

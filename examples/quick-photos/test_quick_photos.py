@@ -16,7 +16,7 @@ from units import consumed, documented
 
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange.patterns.entities import AlreadyExists, Missing, NotUnique
+from hashrange_patterns.entities import AlreadyExists, Missing, NotUnique
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Counting from a stream, as the guide in docs/patterns has it: exact, though batches come again."""
+"""Counting from a stream, as the guide in packages/patterns/docs has it: exact, though batches come again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hashrange import triggers
-from hashrange.patterns import Counters, Event, Table
+from hashrange_patterns import Counters, Event, Table
 from triggers.world import World
 
 

@@ -1,4 +1,4 @@
-"""`hashrange.patterns` with a real aiobotocore client, in an environment without Hashrange.
+"""`hashrange_patterns` with a real aiobotocore client, in an environment without Hashrange.
 
 python patterns.py TABLE
 """
@@ -16,7 +16,7 @@ import aioboto3
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "src"))
 
-from hashrange.patterns import (
+from hashrange_patterns import (
     AsyncCounters,
     AsyncEntities,
     AsyncFeeds,

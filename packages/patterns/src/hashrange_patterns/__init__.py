@@ -1,0 +1,112 @@
+"""Patterns: tested recipes for things that many programs build on DynamoDB.
+
+    counters    exactly once per event, batched
+    sharded     counters for more additions than one item takes
+    windows     counts per minute, hour and day
+    visitors    unique visitors, exact and approximate
+    events      a queue of events, and workers; with a broker: `brokers`
+    feeds       posts, followers, and the feed of each reader, newest first
+    entities    classes of items: typed, versioned, several in one table
+    jobs        a queue of jobs in a table, and an outbox
+    locks       a lock with a lease and a fence
+    idempotency handlers that may be called twice, but act once
+    rates       a rate limiter
+    sessions    who a browser belongs to
+    cursors     opaque, signed cursors for pages
+    identifiers identifiers that sort by time
+
+    from hashrange_patterns import Counters
+
+    counters = Counters(boto3.client("dynamodb"), "blog")
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")
+
+The patterns use the public API only, so they work with tables on AWS as well, and use no other part of
+Hashrange. Every class has a second form for aiobotocore, whose name begins with Async; both perform the same
+logic (`flows`). Guides and costs: packages/patterns/docs.
+"""
+
+from hashrange_patterns.batches import StillUnprocessed
+from hashrange_patterns.counters import AsyncCounters, Counters, Event
+from hashrange_patterns.cursors import Cursors, InvalidCursor
+from hashrange_patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
+from hashrange_patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Unreachable, Worker
+from hashrange_patterns.feed_pages import Page, Post, TickTable
+from hashrange_patterns.feeds import AsyncFeeds, Feeds, Switching
+from hashrange_patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
+from hashrange_patterns.identifiers import Identifiers
+from hashrange_patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
+from hashrange_patterns.locks import AsyncLocks, Held, Locks
+from hashrange_patterns.rates import AsyncRates, Contended, Decision, Rates
+from hashrange_patterns.requests import Runtime
+from hashrange_patterns.sessions import AsyncSessions, Session, Sessions
+from hashrange_patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
+from hashrange_patterns.tables import Index, Table
+from hashrange_patterns.visitors import (
+    ApproximateVisitors,
+    AsyncApproximateVisitors,
+    AsyncUniqueVisitors,
+    Estimate,
+    UniqueVisitors,
+)
+from hashrange_patterns.windows import AsyncWindowedCounters, Bucket, TimedEvent, WindowedCounters
+
+__all__ = [
+    "ApproximateVisitors",
+    "AsyncApproximateVisitors",
+    "AsyncCounters",
+    "AsyncEntities",
+    "AsyncFeeds",
+    "AsyncIdempotency",
+    "AsyncJobs",
+    "AsyncLocks",
+    "AsyncRates",
+    "AsyncSessions",
+    "AsyncShardedCounters",
+    "AsyncUniqueVisitors",
+    "AsyncWindowedCounters",
+    "Bucket",
+    "Contended",
+    "Counters",
+    "Cursors",
+    "DeadJob",
+    "Decision",
+    "Delivery",
+    "Entities",
+    "Entity",
+    "Estimate",
+    "Event",
+    "EventQueue",
+    "Expires",
+    "Feeds",
+    "Held",
+    "Idempotency",
+    "Identifiers",
+    "InProgress",
+    "Index",
+    "InvalidCursor",
+    "Job",
+    "Jobs",
+    "Key",
+    "KeyReused",
+    "Locks",
+    "Moving",
+    "Page",
+    "Post",
+    "QueueFull",
+    "Rates",
+    "Runtime",
+    "Session",
+    "Sessions",
+    "ShardedCounters",
+    "Started",
+    "StillUnprocessed",
+    "Switching",
+    "Table",
+    "TableEvents",
+    "TickTable",
+    "TimedEvent",
+    "UniqueVisitors",
+    "Unreachable",
+    "WindowedCounters",
+    "Worker",
+]

@@ -1,0 +1,109 @@
+"""Reads and writes of many items: all pages of a Query, and batches that are repeated until nothing is left.
+
+The answer of a batch may be incomplete, with the keys that were not processed; a page of a Query ends at one
+megabyte. Programs that ignore either lose items without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from hashrange_patterns.flows import Flow
+from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.tables import Address, Item, Table
+
+BATCH_KEYS_MAX: Final = 100
+BATCH_PUTS_MAX: Final = 25
+
+
+def get_all(
+    runtime: Runtime,
+    table: Table,
+    addresses: Iterable[Address],
+    *,
+    attributes: Sequence[str] | None = None,
+    consistent: bool = False,
+) -> Flow[dict[Address, Item]]:
+    """The items at `addresses` that exist, whole or some `attributes` of them, by BatchGetItem.
+
+    Keys that were not processed because of throttling are asked for again. After `attempts_max` attempts
+    without any progress it raises `StillUnprocessed`.
+    """
+    waiting = [table.key(address) for address in dict.fromkeys(addresses)]
+    options: dict[str, Any] = {"ConsistentRead": consistent}
+    if attributes is not None:
+        named = [table.partition_key, table.sort_key, *attributes]
+        options["ExpressionAttributeNames"] = {f"#{place}": name for place, name in enumerate(named)}
+        options["ProjectionExpression"] = ", ".join(options["ExpressionAttributeNames"])
+    found: dict[Address, Item] = {}
+    idle = 0
+    while waiting:
+        keys, rest = waiting[:BATCH_KEYS_MAX], waiting[BATCH_KEYS_MAX:]
+        asked = {"RequestItems": {table.name: {"Keys": keys, **options}}}
+        answer = yield from request(runtime, "batch_get_item", asked, repeatable=True)
+        for item in answer["Responses"].get(table.name, []):
+            found[table.address(item)] = item
+        left = answer.get("UnprocessedKeys", {}).get(table.name, {}).get("Keys", [])
+        if left:
+            idle = idle + 1 if len(left) == len(keys) else 0
+            if idle >= runtime.attempts_max:
+                raise StillUnprocessed(f"{len(left)} keys of {table.name} were left unprocessed {idle} times")
+            yield runtime.pause(idle)
+        waiting = left + rest
+    return found
+
+
+def put_all(runtime: Runtime, table: Table, items: Iterable[Item]) -> Flow[None]:
+    """Put `items`, whose keys differ, by BatchWriteItem; raises as `get_all`.
+
+    Safe to repeat with the same items.
+    """
+    yield from write_all(runtime, table, [{"PutRequest": {"Item": item}} for item in items])
+
+
+def write_all(runtime: Runtime, table: Table, writes: Iterable[Item]) -> Flow[None]:
+    """Perform the members of BatchWriteItem requests, whose keys differ; raises as `get_all`."""
+    waiting = list(writes)
+    idle = 0
+    while waiting:
+        taken, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
+        asked = {"RequestItems": {table.name: taken}}
+        answer = yield from request(runtime, "batch_write_item", asked, repeatable=True)
+        left = list(answer.get("UnprocessedItems", {}).get(table.name, []))
+        if left:
+            idle = idle + 1 if len(left) == len(taken) else 0
+            if idle >= runtime.attempts_max:
+                raise StillUnprocessed(
+                    f"{len(left)} items of {table.name} were left unprocessed {idle} times"
+                )
+            yield runtime.pause(idle)
+        waiting = left + rest
+
+
+def query_all(runtime: Runtime, parameters: Mapping[str, Any]) -> Flow[list[Item]]:
+    """All items of a Query, page after page."""
+    items: list[Item] = []
+    start: Item | None = None
+    while True:
+        page = {**parameters, "ExclusiveStartKey": start} if start else parameters
+        answer = yield from request(runtime, "query", page, repeatable=True)
+        items += answer["Items"]
+        start = answer.get("LastEvaluatedKey")
+        if not start:
+            return items
+
+
+def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str, Any]:
+    """The arguments of a Query for the sort keys from `low` to `high` of one partition."""
+    return {
+        "TableName": table.name,
+        "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :low AND :high",
+        "ExpressionAttributeNames": {"#pk": table.partition_key, "#sk": table.sort_key},
+        "ExpressionAttributeValues": {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}},
+    }
+
+
+class StillUnprocessed(Exception):
+    """A batch made no progress in as many attempts as the runtime allows: the table is throttled all the
+    time."""

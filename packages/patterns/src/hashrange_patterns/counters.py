@@ -1,0 +1,184 @@
+"""Counters that lose no addition and count none twice; where that is not certain, they raise an error.
+
+`Counters` keeps each counter in one attribute of one item:
+
+- `add` is one UpdateItem, 1 write unit. Concurrent additions are all counted. If the answer is lost, it is
+  not known whether the addition was counted: `add` raises the error and does not repeat the request.
+- `once` and `count` count an event exactly once, however often it is delivered: see the module `once`.
+
+One item takes about 1,000 write units a second, as a partition does. `sharded` has counters for more.
+
+    counters = Counters(client, "blog")
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")   # True: it counts
+    counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")   # False: it was counted
+    counters.value("/home")                                        # 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hashrange_patterns.batches import get_all
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
+from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.tables import Address, Item, Table, table_of
+
+COUNTER_ITEM: Final = ("COUNTER#{name}", "TOTAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event, with its additions to counters.
+
+    `id` distinguishes it from all other events, and is the same in every delivery: for a page view, for
+    example, the page, the time and the reader. It must not be a random identifier that the receiver makes,
+    because then each delivery would count as another event.
+    """
+
+    id: str
+    amounts: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("an event needs an id that tells it from all others; this one's is empty")
+        if not self.amounts:
+            raise ValueError(f"the event {self.id!r} adds to no counter")
+
+
+@dataclass(frozen=True, slots=True)
+class CounterFlows:
+    """The logic of `Counters`."""
+
+    table: Table
+    item: tuple[str, str]
+    attribute: str
+    remember_seconds: int | None
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        if "{name}" not in self.item[0]:
+            raise ValueError(
+                f"the partition key {self.item[0]!r} must contain {{name}}: all counters are one"
+            )
+
+    def address(self, name: str) -> Address:
+        """Where the counter `name` lies."""
+        return Address(self.item[0].format(name=name), self.item[1].format(name=name))
+
+    def add(self, name: str, by: int = 1) -> Flow[int]:
+        """Add `by` to the counter `name`, which begins at 0; gives its new value.
+
+        Costs 1 write unit for each KB of the item. Not to be repeated blindly: an error other than throttling
+        leaves open whether it was added. Configure the client not to either
+        (`Config(retries={"total_max_attempts": 1})`), or use `once`.
+        """
+        update = update_of(self.table, Addition(self.address(name), {self.attribute: by}))
+        parameters = {**update, "ReturnValues": "UPDATED_NEW"}
+        answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
+        return int(answer["Attributes"][self.attribute]["N"])
+
+    def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
+        """Add `by` to the counter `name` for this event; False if that was done before, by whomever.
+
+        Costs 4 write units, also for an event that was counted before. Repeats after conflicts and
+        throttling; whatever is raised, calling it again with this `event_id` is safe. Events are forgotten
+        after `remember_seconds`.
+        """
+        return (yield from self.count([Event(event_id, {name: by})]))[0]
+
+    def count(self, events: Iterable[Event]) -> Flow[list[bool]]:
+        """`once` for many events; for each in turn, whether this call counted it.
+
+        Costs 2 write units for each event and 2 for each counter in a transaction of up to 100 items: 2.02
+        for each event if they are all of one counter. If it raises, some may have been counted: call it again
+        with all.
+        """
+        return (yield from self._once().count(list(events)))
+
+    def value(self, name: str, *, consistent: bool = False) -> Flow[int]:
+        """The counter's value, 0 if nothing was counted. Costs half a read unit, consistent 1."""
+        values = yield from self.values([name], consistent=consistent)
+        return values[name]
+
+    def values(self, names: Iterable[str], *, consistent: bool = False) -> Flow[dict[str, int]]:
+        """The values of many counters, not all as of one moment.
+
+        Costs half a read unit each, consistent 1.
+        """
+        addresses = {name: self.address(name) for name in names}
+        found = yield from get_all(
+            self.runtime, self.table, addresses.values(), attributes=[self.attribute], consistent=consistent
+        )
+        return {name: self.amount(found.get(address)) for name, address in addresses.items()}
+
+    def amount(self, item: Item | None) -> int:
+        """The counter's value in its item."""
+        return int(item[self.attribute]["N"]) if item and self.attribute in item else 0
+
+    def marker(self, event: Event) -> Address:
+        """Where an event's item lies: in a partition of its own, so that events do not make a counter hot."""
+        return Address(f"EVENT#{self.attribute}#{event.id}", "EVENT")
+
+    def _once(self) -> Once[Event]:
+        return Once(self.table, self.runtime, self.marker, self._place, lambda _: None, self.remember_seconds)
+
+    def _place(self, events: Sequence[Event]) -> Flow[list[list[Addition]]]:
+        yield from ()
+        return [
+            [Addition(self.address(name), {self.attribute: by}) for name, by in event.amounts.items()]
+            for event in events
+        ]
+
+
+class Counters(Blocking[CounterFlows]):
+    """Counters in one item each, with a boto3 client.
+
+    `item` gives the key of a counter's item, and `attribute` the attribute of this item that is the counter.
+    So counters can be parts of items that the program has anyway. The keys of events' items contain the
+    attribute's name, so that two kinds of counters (views, likes) may count events with the same id. These
+    items expire after `remember_seconds` (a week; None: never); an event that is delivered later than that
+    counts again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        item: tuple[str, str] = COUNTER_ITEM,
+        attribute: str = "count",
+        remember_seconds: int | None = WEEK_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, CounterFlows(table_of(table), item, attribute, remember_seconds, runtime))
+
+    add = blocking(CounterFlows.add)
+    once = blocking(CounterFlows.once)
+    count = blocking(CounterFlows.count)
+    value = blocking(CounterFlows.value)
+    values = blocking(CounterFlows.values)
+
+
+class AsyncCounters(Awaiting[CounterFlows]):
+    """`Counters` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        item: tuple[str, str] = COUNTER_ITEM,
+        attribute: str = "count",
+        remember_seconds: int | None = WEEK_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, CounterFlows(table_of(table), item, attribute, remember_seconds, runtime))
+
+    add = awaiting(CounterFlows.add)
+    once = awaiting(CounterFlows.once)
+    count = awaiting(CounterFlows.count)
+    value = awaiting(CounterFlows.value)
+    values = awaiting(CounterFlows.values)

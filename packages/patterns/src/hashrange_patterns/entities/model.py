@@ -1,0 +1,336 @@
+"""Entities: dataclasses with templates of keys, and the description of a class that the store reads.
+
+    class Photo(Entity[str, datetime], pk="USER#{username}", sk="PHOTO#{username}#{taken_at}"):
+        username: str
+        taken_at: datetime
+        likes: int = 0
+
+    Photo.key("alice", taken_at)     # Key[Photo]
+
+The types in brackets are those of the key's fields, in the order in which the templates name them; so type
+checkers know the arguments of `key`. That they agree with the fields is checked when the class is first
+used.
+
+An instance remembers the item that it was read from, which is how an update knows what changed, and its
+version, by which the update is refused if somebody else was faster.
+
+Refuses to know requests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, TypeVarTuple, dataclass_transform
+
+from hashrange_patterns.entities.attributes import Record, Unreadable, attributes, plain, record_of, same
+from hashrange_patterns.entities.templates import Template
+from hashrange_patterns.tables import Address, Item, Table
+
+E = TypeVar("E", bound="Entity[*tuple[Any, ...]]")
+E_co = TypeVar("E_co", bound="Entity[*tuple[Any, ...]]", covariant=True)
+Ks = TypeVarTuple("Ks")
+
+Migration: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes the attributes of the next shape out of those of the one before."""
+
+KIND: Final = "_kind"
+VERSION: Final = "_version"
+SHAPE: Final = "_shape"
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[E_co]):
+    """Where an entity lies, and of which class it is."""
+
+    kind: type[E_co]
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The arguments of a class, as they were written."""
+
+    pk: str
+    sk: str
+    name: str
+    indexed: Mapping[str, str]
+    unique: tuple[str, ...]
+    migrations: tuple[Migration, ...]
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+class Entity(Generic[*Ks]):
+    """A class of items. A subclass is a dataclass without being decorated as one.
+
+    - `pk` and `sk` are the templates of its keys.
+    - `indexed` are templates of further attributes that keys of indexes are. Such an attribute is left out
+      while one of its fields is None, so the index holds only the others (a sparse index).
+    - `unique` are templates of which no two entities have the same; one with a field that is None is free.
+    - `name` is written into each item, to tell the classes of a table apart; by default the class's name.
+    - `migrations` lead from the first shape of the class's items to this one, each from one shape to the
+      next: functions of the attributes by name, performed when an older item is read.
+
+    Fields that several classes have in common come from a dataclass that is no entity:
+    `class User(Dated, Entity[str], pk=…, sk=…)`.
+    """
+
+    _declared: typing.ClassVar[_Declared | None] = None
+    _schema: typing.ClassVar[Schema | None] = None
+
+    def __init_subclass__(
+        cls,
+        *,
+        pk: str,
+        sk: str,
+        name: str | None = None,
+        indexed: Mapping[str, str] | None = None,
+        unique: Sequence[str] = (),
+        migrations: Sequence[Migration] = (),
+    ) -> None:
+        super().__init_subclass__()
+        dataclass(cls)
+        if isinstance(unique, str):
+            raise TypeError(f"{cls.__name__}: unique takes templates, as in unique=[{unique!r}]")
+        cls._declared = _Declared(
+            pk, sk, name or cls.__name__, dict(indexed or {}), tuple(unique), tuple(migrations)
+        )
+
+    @classmethod
+    def key(cls, *values: *Ks) -> Key[Self]:
+        """The key of the entity with these values of the key's fields."""
+        return Key(cls, schema_of(cls).address_of(values))
+
+
+AnyEntity: TypeAlias = Entity[*tuple[Any, ...]]
+"""An entity of any class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A class of entities, as the store reads it."""
+
+    kind: type[AnyEntity]
+    name: str
+    record: Record
+    partition: Template
+    sort: Template
+    indexed: Mapping[str, Template]
+    unique: tuple[Template, ...]
+    migrations: tuple[Migration, ...]
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """The fields in the key, in the order of the templates."""
+        return tuple(dict.fromkeys(self.partition.fields + self.sort.fields))
+
+    def address_of(self, values: Sequence[object]) -> Address:
+        """Where the entity with these values of the key's fields lies."""
+        names = self.key_fields
+        if len(values) != len(names):
+            raise TypeError(
+                f"{self.name}.key takes {', '.join(names)}: {len(names)} values, not {len(values)}"
+            )
+        return self._address(dict(zip(names, values, strict=True)))
+
+    def address(self, entity: AnyEntity) -> Address:
+        """Where `entity` lies."""
+        return self._address(vars(entity))
+
+    def _address(self, values: Mapping[str, Any]) -> Address:
+        # The codec knows the type of a field, and refuses others: "7" and 7 would be one key.
+        for name in self.key_fields:
+            self.record.fields[name].codec.encode(values[name])
+        partition, sort = self.partition.fill(values), self.sort.fill(values)
+        if partition is None or sort is None:
+            raise ValueError(f"{self.name}: a field of the key is None")
+        return Address(partition, sort)
+
+    def template(self, table: Table, attribute: str) -> Template:
+        """The template of a key attribute, of the table's own keys or of an index's."""
+        own = {table.partition_key: self.partition, table.sort_key: self.sort}
+        template = own.get(attribute) or self.indexed.get(attribute)
+        if template is None:
+            raise ValueError(
+                f"{self.name} has no attribute {attribute!r} that a key of an index could be: "
+                f"add it to indexed={{{attribute!r}: …}}"
+            )
+        return template
+
+    def encode(self, table: Table, entity: AnyEntity) -> Item:
+        """The item of `entity`, without its version."""
+        values = vars(entity)
+        item = {**table.key(self.address(entity)), KIND: {"S": self.name}}
+        if self.migrations:
+            item[SHAPE] = {"N": str(len(self.migrations))}
+        for attribute, template in self.indexed.items():
+            text = template.fill(values)
+            if text is not None:
+                item[attribute] = {"S": text}
+        written = self.record.encode(entity)
+        if clash := item.keys() & written.keys():
+            raise ValueError(
+                f"{self.name}.{clash.pop()} has the name of an attribute of the table's: rename it"
+            )
+        return {**item, **written}
+
+    def decode(self, table: Table, item: Item) -> AnyEntity:
+        """The entity in an item. Raises `Unreadable`."""
+        entity = self.kind(**self.record.decode(self._migrated(table, item)))
+        remember(entity, dict(item))
+        return entity
+
+    def changes(self, table: Table, entity: AnyEntity, item: Item) -> tuple[Item, list[str]]:
+        """What has to be set and removed, that `item` becomes the item of `entity`.
+
+        It is compared with what was read from the item, not with the item: an attribute that is missing,
+        and was read as its default, is not written; others may have begun to count in it.
+        """
+        fields = self._fields(table, item)
+        migrated = self._migrated(table, item)
+        before = self.record.encode(self.kind(**self.record.decode(migrated)))
+        before = {
+            name: value
+            for name, value in before.items()
+            if (
+                same(fields[name], migrated[name])
+                if name in fields and name in migrated
+                else name not in fields and name not in migrated
+            )
+        }
+        before.update({name: value for name, value in item.items() if name not in fields})
+        after = self.encode(table, entity)
+        changed = {
+            name: value
+            for name, value in after.items()
+            if name not in before or not same(before[name], value)
+        }
+        ours = {*self.record.fields, *self.indexed, *(fields.keys() - migrated.keys())}
+        return changed, sorted(name for name in item.keys() - after.keys() if name in ours)
+
+    def _fields(self, table: Table, item: Item) -> Item:
+        """The attributes of an item but those that are made of others."""
+        made = {table.partition_key, table.sort_key, *self.indexed, KIND, VERSION, SHAPE}
+        return {name: value for name, value in item.items() if name not in made}
+
+    def _migrated(self, table: Table, item: Item) -> Item:
+        """The fields of an item in today's shape."""
+        fields = self._fields(table, item)
+        shape = int(item.get(SHAPE, {}).get("N", "0"))
+        if shape > len(self.migrations):
+            raise Unreadable(
+                f"{table.address(item)} was written in shape {shape} of {self.name}, and this program "
+                f"knows {len(self.migrations)}: a newer one is at work"
+            )
+        if shape == len(self.migrations):
+            return fields
+        values = plain(fields)
+        for migrate in self.migrations[shape:]:
+            values = migrate(values)
+        return attributes(values)
+
+
+def remember(entity: AnyEntity, item: Item | None) -> None:
+    """Note which item an entity was read from or written as; None if it is none any more."""
+    # (not a field: two entities are equal if their fields are)
+    vars(entity)["_item"] = item
+
+
+def item_of(entity: AnyEntity) -> Item | None:
+    """The item that an entity was read from or written as."""
+    item: Item | None = vars(entity).get("_item")
+    return item
+
+
+def version_in(item: Item | None) -> str | None:
+    """The version in an item; None if it has none, as one that another program wrote."""
+    version: str | None = (item or {}).get(VERSION, {}).get("S")
+    return version
+
+
+def version_of(entity: AnyEntity) -> str | None:
+    """The version of an entity that was read or written: a text that changes with each write, as an ETag."""
+    return version_in(item_of(entity))
+
+
+def key_of(entity: E) -> Key[E]:
+    """The key of an entity."""
+    return Key(type(entity), schema_of(type(entity)).address(entity))
+
+
+def schema_of(kind: type[AnyEntity]) -> Schema:
+    """The schema of a class. Raises TypeError or ValueError if the class cannot be stored."""
+    schema: Schema | None = vars(kind).get("_schema")
+    if schema is None:
+        # (made at the first use: the types that annotations name may be defined below the class)
+        schema = _schema(kind)
+        kind._schema = schema
+    return schema
+
+
+def _schema(kind: type[AnyEntity]) -> Schema:
+    declared = kind._declared
+    if declared is None:
+        raise TypeError(
+            f"{kind.__name__} is no class of items: give it keys, class …({kind.__name__}, pk=…, sk=…)"
+        )
+    schema = Schema(
+        kind,
+        declared.name,
+        record_of(kind),
+        Template(declared.pk),
+        Template(declared.sk),
+        {name: Template(text) for name, text in declared.indexed.items()},
+        tuple(Template(text) for text in declared.unique),
+        declared.migrations,
+    )
+    hints = typing.get_type_hints(kind)
+    for template in (schema.partition, schema.sort, *schema.indexed.values(), *schema.unique):
+        for name in template.fields:
+            if name not in schema.record.fields:
+                raise ValueError(f"{kind.__name__}: {template.text!r} names {name}, which is no field")
+    for template in (schema.sort, *schema.indexed.values()):
+        for name in template.fields:
+            if hints[name] is int and template.width(name) is None:
+                raise ValueError(
+                    f"{kind.__name__}: in {template.text!r} 10 would sort before 9: "
+                    f"give a width, as in {{{name}:09}}"
+                )
+    if not schema.partition.text or not schema.sort.text:
+        raise ValueError(f"{kind.__name__}: a key is empty: give it a text, if only a constant one")
+    _check_types_of_key(schema, hints)
+    return schema
+
+
+def _check_types_of_key(schema: Schema, hints: Mapping[str, Any]) -> None:
+    """That the types in brackets are those of the key's fields."""
+    for base in getattr(schema.kind, "__orig_bases__", ()):
+        given = typing.get_args(base)
+        if typing.get_origin(base) is not Entity or any(isinstance(one, TypeVar) for one in given):
+            continue
+        expected = tuple(hints[name] for name in schema.key_fields)
+        if given != expected:
+            names = ", ".join(
+                f"{name}: {getattr(hint, '__name__', hint)}"
+                for name, hint in zip(schema.key_fields, expected, strict=True)
+            )
+            raise TypeError(
+                f"{schema.kind.__name__}: its key has the fields ({names}), "
+                f"and the types in the brackets of Entity[…] are others"
+            )
+
+
+def kind_of(table: Table, item: Item, kinds: Sequence[type[E]]) -> type[E] | None:
+    """Which of `kinds` an item is: by the name in it, or without one by its keys; None if none of them."""
+    if KIND in item:
+        name = item[KIND].get("S")
+        return next((kind for kind in kinds if schema_of(kind).name == name), None)
+    address = table.address(item)
+    found = [
+        kind
+        for kind in kinds
+        if schema_of(kind).partition.matches(address.partition) and schema_of(kind).sort.matches(address.sort)
+    ]
+    return found[0] if len(found) == 1 else None

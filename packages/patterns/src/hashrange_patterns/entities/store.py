@@ -1,0 +1,362 @@
+"""The store of entities: reads and writes items of a table as instances of their classes.
+
+    store = Entities(client, "quick-photos")
+    store.create(User("alice", "Alice Doe"))
+    user = store.get(User.key("alice"))          # User | None
+    user.name = "Alice Roe"
+    store.update(user)                           # SET name, if nobody else was faster
+    store.query(Photo, "alice", newest_first=True, limit=20)
+    store.collect(Profile, "alice")              # the user and the photos, in one Query
+
+Refusals (`Refused`: `AlreadyExists`, `NotUnique`, `Changed`, `Missing`) mean that nothing was written. Where
+an answer was lost, and what is found afterwards leaves open whether the write was performed, the error of the
+lost answer is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hashrange_patterns.batches import get_all, write_all
+from hashrange_patterns.entities.model import (
+    VERSION,
+    AnyEntity,
+    E,
+    Key,
+    kind_of,
+    remember,
+    schema_of,
+    version_in,
+)
+from hashrange_patterns.entities.queries import collection_query, fields_of, filled, query_of
+from hashrange_patterns.entities.writes import (
+    Changed,
+    Missing,
+    Plan,
+    Write,
+    add,
+    create,
+    delete,
+    next_version,
+    update,
+)
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.requests import Runtime, failed_members, item_that_was_there, request, transact
+from hashrange_patterns.tables import Index, Item, Table, table_of
+
+C = TypeVar("C")
+
+_OPERATIONS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFlows:
+    """The logic of `Entities`."""
+
+    table: Table
+    runtime: Runtime
+
+    def get(self, key: Key[E], *, consistent: bool = False) -> Flow[E | None]:
+        """The entity with this key. Costs half a read unit for each 4 KB, a whole one if consistent."""
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(key.address),
+            "ConsistentRead": consistent,
+        }
+        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
+        return self._read(answer.get("Item"), key.kind)
+
+    def get_all(self, keys: Iterable[Key[E]], *, consistent: bool = False) -> Flow[dict[Key[E], E]]:
+        """The entities with these keys that exist, in the order of `keys`, by BatchGetItem.
+
+        Costs as `get` for each. Raises `StillUnprocessed` if throttling does not end.
+        """
+        wanted = list(keys)
+        addresses = [key.address for key in wanted]
+        items = yield from get_all(self.runtime, self.table, addresses, consistent=consistent)
+        read = {key: self._read(items.get(key.address), key.kind) for key in wanted}
+        return {key: entity for key, entity in read.items() if entity is not None}
+
+    def get_together(self, *keys: Key[E]) -> Flow[dict[Key[E], E]]:
+        """The entities with these keys that exist, as of one moment, by TransactGetItems.
+
+        Costs 2 read units for each 4 KB of each.
+        """
+        members = [
+            {"Get": {"TableName": self.table.name, "Key": self.table.key(key.address)}} for key in keys
+        ]
+        parameters = {"TransactItems": members}
+        answer = yield from request(self.runtime, "transact_get_items", parameters, repeatable=True)
+        read = {
+            key: self._read(response.get("Item"), key.kind)
+            for key, response in zip(keys, answer["Responses"], strict=True)
+        }
+        return {key: entity for key, entity in read.items() if entity is not None}
+
+    def create(self, entity: AnyEntity) -> Flow[None]:
+        """Write a new entity. Raises `AlreadyExists` or `NotUnique`.
+
+        Costs a write unit for each KB; with unique values twice that, and 2 for each of them.
+        """
+        yield from self._perform(create(entity))
+
+    def update(self, entity: AnyEntity) -> Flow[bool]:
+        """Write what was changed in an entity since it was read; False if nothing was. Raises `Changed`.
+
+        Costs as `create`; with unique values only if these were changed.
+        """
+        return (yield from self._perform(update(entity)))
+
+    def modify(self, key: Key[E], change: Callable[[E], object]) -> Flow[E]:
+        """Read an entity, let `change` change it, and write it; again if somebody else was faster.
+
+        Raises `Missing` if there is none, and `Changed` when it was not fast enough `attempts_max` times.
+        """
+        for attempt in range(self.runtime.attempts_max):
+            entity = yield from self.get(key, consistent=True)
+            if entity is None:
+                raise Missing(f"there is no {schema_of(key.kind).name} {key.address}")
+            change(entity)
+            try:
+                yield from self.update(entity)
+                return entity
+            except Changed:
+                yield self.runtime.pause(attempt)
+        raise Changed(f"{key.address} was changed by others {self.runtime.attempts_max} times")
+
+    def delete(self, target: AnyEntity | Key[AnyEntity]) -> Flow[bool]:
+        """Delete an entity. With a key: False if there is none. With an entity that was read: raises
+        `Changed` if somebody else changed or deleted it since.
+
+        Costs as `create`, and with a key as `get` besides.
+        """
+        if not isinstance(target, Key):
+            return (yield from self._perform(delete(target)))
+        for attempt in range(self.runtime.attempts_max):
+            entity = yield from self.get(target, consistent=True)
+            if entity is None:
+                return False
+            try:
+                return (yield from self._perform(delete(entity)))
+            except Changed:
+                yield self.runtime.pause(attempt)
+        raise Changed(f"{target.address} was changed by others {self.runtime.attempts_max} times")
+
+    def add(self, target: AnyEntity | Key[AnyEntity], /, **amounts: int) -> Flow[None]:
+        """Add to numbers of an entity; many may do so at once. Raises `Missing`. Costs as `create`.
+
+        If the answer is lost, the error is raised, and it may have been added: in a transaction it is not.
+        """
+        yield from self._perform(add(target, **amounts), repeatable=False)
+
+    def transact(self, *writes: Write | Mapping[str, Any]) -> Flow[None]:
+        """Perform all writes, or none. Raises the `Refused` of the first one whose condition failed.
+
+        A member of a TransactWriteItems may be among them, as of `Jobs.member`; if its condition fails, the
+        client's TransactionCanceledException is raised. Costs twice what the writes cost by themselves.
+        """
+        members: list[Item] = []
+        refusals: list[Exception | None] = []
+        plans = []
+        for write in writes:
+            if isinstance(write, Mapping):
+                members.append(dict(write))
+                refusals.append(None)
+                continue
+            plan = write(self.table, self.runtime)
+            members += plan.members
+            refusals += plan.refusals
+            plans.append(plan)
+        if members:
+            yield from self._transact(members, refusals)
+        for plan in plans:
+            plan.written()
+
+    def put_all(self, entities: Iterable[AnyEntity]) -> Flow[None]:
+        """Write entities, whatever there was before, by BatchWriteItem; raises as `get_all`.
+
+        For loading data: nobody is asked whether he was faster. Costs as `create` for each.
+        """
+        items = []
+        given = list(entities)
+        for entity in given:
+            schema = schema_of(type(entity))
+            if schema.unique:
+                raise ValueError(f"{schema.name} has unique values, which a batch cannot check: create each")
+            version = {"S": next_version(None, self.runtime)}
+            items.append({**schema.encode(self.table, entity), VERSION: version})
+        yield from write_all(self.runtime, self.table, [{"PutRequest": {"Item": item}} for item in items])
+        for entity, item in zip(given, items, strict=True):
+            remember(entity, item)
+
+    def delete_all(self, keys: Iterable[Key[AnyEntity]]) -> Flow[None]:
+        """Delete the entities with these keys, whatever they hold, by BatchWriteItem; raises as `get_all`."""
+        writes = []
+        for key in dict.fromkeys(keys):
+            if schema_of(key.kind).unique:
+                raise ValueError(
+                    f"{schema_of(key.kind).name} has unique values, which a batch cannot free: delete each"
+                )
+            writes.append({"DeleteRequest": {"Key": self.table.key(key.address)}})
+        yield from write_all(self.runtime, self.table, writes)
+
+    def query(
+        self,
+        kind: type[E],
+        *values: object,
+        index: Index | None = None,
+        low: object = None,
+        high: object = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        after: E | Key[E] | None = None,
+        consistent: bool = False,
+    ) -> Flow[list[E]]:
+        """The entities of one class in one partition, in the order of the sort key.
+
+        `values` are those of the fields in the partition key's template, and then of as many in the sort
+        key's as are known. `low` and `high` bound the field that comes next; both belong to the range.
+        `after` is the last entity of the page before. Costs half a read unit for each 4 KB that is read, a
+        whole one if consistent.
+        """
+        asked = query_of(self.table, kind, values, index, low, high, newest_first, after, consistent)
+        return (yield from self._found([kind], asked, limit))
+
+    def collect(
+        self, into: type[C], *values: object, index: Index | None = None, consistent: bool = False
+    ) -> Flow[C | None]:
+        """Entities of several classes in one partition, by one Query, as an instance of the dataclass `into`.
+
+        A field of type `list[Photo]` takes all photos, one of type `User` or `User | None` the user. None if
+        there is no `User`, and the field needs one. `values` are those of the fields in the partition key's
+        template, which must be the same for all classes. Costs as `query`, for all that lies between the
+        first and the last of the items.
+        """
+        wanted = fields_of(into)
+        kinds = [one.kind for one in wanted]
+        asked = collection_query(self.table, into, kinds, values, index, consistent)
+        return filled(into, wanted, (yield from self._found(kinds, asked, None)))
+
+    def _read(self, item: Item | None, kind: type[E]) -> E | None:
+        if not item:
+            return None
+        if kind_of(self.table, item, [kind]) is None:
+            raise ValueError(f"{self.table.address(item)} is no {schema_of(kind).name}")
+        entity: Any = schema_of(kind).decode(self.table, item)
+        read: E = entity
+        return read
+
+    def _perform(self, write: Write, *, repeatable: bool = True) -> Flow[bool]:
+        """Perform one write; False if there was nothing to do."""
+        plan = write(self.table, self.runtime)
+        if not plan.members:
+            return False
+        if len(plan.members) > 1:
+            yield from self._transact(plan.members, plan.refusals)
+            plan.written()
+            return True
+        [(kind, parameters)] = plan.members[0].items()
+        yield from self._single(kind, parameters, plan, repeatable)
+        plan.written()
+        return True
+
+    def _single(self, kind: str, parameters: Item, plan: Plan, repeatable: bool) -> Flow[None]:
+        """Perform a write of one member."""
+        doubts: list[Exception] = []
+        asked = {**parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        try:
+            yield from request(self.runtime, _OPERATIONS[kind], asked, repeatable=repeatable, doubts=doubts)
+        except Exception as error:
+            found = item_that_was_there(error)
+            if plan.version is not None and version_in(found) == plan.version:
+                return  # an earlier attempt was performed, and its answer was lost
+            if doubts and kind == "Delete" and not found:
+                return
+            if doubts:
+                raise doubts[-1] from error
+            raise plan.refusals[0] from error
+
+    def _transact(self, members: Sequence[Item], refusals: Sequence[Exception | None]) -> Flow[None]:
+        try:
+            yield from transact(self.runtime, members)
+        except Exception as error:
+            refusal = refusals[failed_members(error)[0]]
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def _found(self, kinds: Sequence[type[E]], asked: Mapping[str, Any], limit: int | None) -> Flow[list[E]]:
+        """The entities of `kinds` that a Query finds, page after page; others are passed over."""
+        found: list[E] = []
+        start: Item | None = None
+        while limit is None or len(found) < limit:
+            page = dict(asked)
+            if limit is not None:
+                page["Limit"] = limit - len(found)
+            if start:
+                page["ExclusiveStartKey"] = start
+            answer = yield from request(self.runtime, "query", page, repeatable=True)
+            for item in answer["Items"]:
+                kind = kind_of(self.table, item, kinds)
+                if kind is not None and (entity := self._read(item, kind)) is not None:
+                    found.append(entity)
+            start = answer.get("LastEvaluatedKey")
+            if not start:
+                break
+        return found
+
+
+class Entities(Blocking[EntityFlows]):
+    """Entities in a table, with a boto3 client."""
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, EntityFlows(table_of(table), runtime))
+
+    get = blocking(EntityFlows.get)
+    get_all = blocking(EntityFlows.get_all)
+    get_together = blocking(EntityFlows.get_together)
+    create = blocking(EntityFlows.create)
+    update = blocking(EntityFlows.update)
+    modify = blocking(EntityFlows.modify)
+    delete = blocking(EntityFlows.delete)
+    add = blocking(EntityFlows.add)
+    transact = blocking(EntityFlows.transact)
+    put_all = blocking(EntityFlows.put_all)
+    delete_all = blocking(EntityFlows.delete_all)
+    query = blocking(EntityFlows.query)
+    collect = blocking(EntityFlows.collect)
+
+
+class AsyncEntities(Awaiting[EntityFlows]):
+    """`Entities` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, EntityFlows(table_of(table), runtime))
+
+    get = awaiting(EntityFlows.get)
+    get_all = awaiting(EntityFlows.get_all)
+    get_together = awaiting(EntityFlows.get_together)
+    create = awaiting(EntityFlows.create)
+    update = awaiting(EntityFlows.update)
+    modify = awaiting(EntityFlows.modify)
+    delete = awaiting(EntityFlows.delete)
+    add = awaiting(EntityFlows.add)
+    transact = awaiting(EntityFlows.transact)
+    put_all = awaiting(EntityFlows.put_all)
+    delete_all = awaiting(EntityFlows.delete_all)
+    query = awaiting(EntityFlows.query)
+    collect = awaiting(EntityFlows.collect)

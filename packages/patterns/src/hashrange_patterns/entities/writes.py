@@ -1,0 +1,296 @@
+"""Writes of entities: each as a member of a transaction, or by itself.
+
+    store.transact(create(reaction), add(photo, likes=1), jobs.member("thank alice"))
+
+A write is planned when it is performed: the requests' members with their conditions, and for each member the
+error that says in words why its condition failed. A write of one member is a single request, which costs half
+of a transaction's.
+
+Every create and update gives the item a new version, made of a number and a random text. By this version a
+repeated request recognises that an earlier attempt was performed, whose answer was lost.
+
+A unique value is an item of its own, which says whose it is. It is written in one transaction with the
+entity, under the condition that nobody has it.
+
+Refuses to send requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from hashrange_patterns.entities.attributes import number_text
+from hashrange_patterns.entities.model import (
+    VERSION,
+    AnyEntity,
+    Key,
+    Schema,
+    item_of,
+    key_of,
+    remember,
+    schema_of,
+    version_in,
+)
+from hashrange_patterns.requests import Runtime
+from hashrange_patterns.tables import Address, Item, Table
+
+UNIQUE_SORT = "UNIQUE"
+
+
+class Refused(Exception):
+    """Nothing was written, because a condition was not met."""
+
+
+class AlreadyExists(Refused):
+    """There is an entity with this key."""
+
+
+class NotUnique(Refused):
+    """Another entity has this value, which must be unique."""
+
+
+class Changed(Refused):
+    """Somebody else changed or deleted the entity after it was read: read it again, and decide anew."""
+
+
+class Missing(Refused):
+    """There is no such entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Members of a TransactWriteItems; for each what its failed condition means; and what to note after."""
+
+    members: list[Item] = field(default_factory=list)
+    refusals: list[Refused] = field(default_factory=list)
+    version: str | None = None
+    written: Callable[[], None] = lambda: None
+
+    def member(self, kind: str, parameters: dict[str, Any], refusal: Refused) -> None:
+        """Add a member."""
+        self.members.append({kind: parameters})
+        self.refusals.append(refusal)
+
+
+Write: TypeAlias = Callable[[Table, Runtime], Plan]
+"""A write that was not performed yet; made by `create`, `update`, `delete`, `add` and `exists`."""
+
+
+def create(entity: AnyEntity) -> Write:
+    """Write a new entity. Refused with `AlreadyExists` or `NotUnique`."""
+
+    def plan(table: Table, runtime: Runtime) -> Plan:
+        schema = schema_of(type(entity))
+        version = next_version(None, runtime)
+        item = {**schema.encode(table, entity), VERSION: {"S": version}}
+        planned = Plan(version=version, written=lambda: remember(entity, item))
+        condition = {
+            "ConditionExpression": "attribute_not_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": table.partition_key},
+        }
+        address = table.address(item)
+        planned.member(
+            "Put",
+            {"TableName": table.name, "Item": item, **condition},
+            AlreadyExists(f"{schema.name} {address}"),
+        )
+        for value in _unique_values(schema, vars(entity)):
+            _take(planned, table, value, address)
+        return planned
+
+    return plan
+
+
+def update(entity: AnyEntity) -> Write:
+    """Write what was changed in an entity since it was read. Refused with `Changed` or `NotUnique`.
+
+    Nothing is written if nothing was changed.
+    """
+
+    def plan(table: Table, runtime: Runtime) -> Plan:
+        schema, item = schema_of(type(entity)), _read_before(entity)
+        address = schema.address(entity)
+        if address != table.address(item):
+            raise ValueError(
+                f"the key of {schema.name} {table.address(item)} was changed to {address}, "
+                "which would be another item: create that, and delete this one"
+            )
+        changed, removed = schema.changes(table, entity, item)
+        if not changed and not removed:
+            return Plan()
+        version = next_version(version_in(item), runtime)
+        changed[VERSION] = {"S": version}
+        after = {name: value for name, value in item.items() if name not in removed} | changed
+        planned = Plan(version=version, written=lambda: remember(entity, after))
+        planned.member(
+            "Update",
+            _update(table, item, changed, removed),
+            Changed(f"{schema.name} {address} is not what it was when it was read"),
+        )
+        before = _unique_values(schema, vars(schema.decode(table, item)))
+        now = _unique_values(schema, vars(entity))
+        for value in before - now:
+            _free(planned, table, value, address)
+        for value in now - before:
+            _take(planned, table, value, address)
+        return planned
+
+    return plan
+
+
+def delete(entity: AnyEntity) -> Write:
+    """Delete an entity that was read. Refused with `Changed`, also if somebody else deleted it."""
+
+    def plan(table: Table, runtime: Runtime) -> Plan:
+        schema, item = schema_of(type(entity)), _read_before(entity)
+        address = table.address(item)
+        planned = Plan(written=lambda: remember(entity, None))
+        condition, names, values = _unchanged(item)
+        parameters = {
+            "TableName": table.name,
+            "Key": table.key(address),
+            "ConditionExpression": f"attribute_exists(#pk) AND {condition}",
+            "ExpressionAttributeNames": {**names, "#pk": table.partition_key},
+            **({"ExpressionAttributeValues": values} if values else {}),
+        }
+        planned.member(
+            "Delete", parameters, Changed(f"{schema.name} {address} is not what it was when it was read")
+        )
+        for value in _unique_values(schema, vars(schema.decode(table, item))):
+            _free(planned, table, value, address)
+        return planned
+
+    return plan
+
+
+def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
+    """Add to numbers of an entity, whatever its version; many may do so at once. Refused with `Missing`."""
+    kind, address = _target(target)
+
+    def plan(table: Table, runtime: Runtime) -> Plan:
+        schema = schema_of(kind)
+        if not amounts:
+            raise ValueError("add takes the amounts by the names of fields, as in add(photo, likes=1)")
+        for name in amounts:
+            if name not in schema.record.fields or schema.record.fields[name].codec.tag != "N":
+                raise ValueError(f"{schema.name}.{name} is no field with a number")
+            if any(name in template.fields for template in (*schema.indexed.values(), *schema.unique)):
+                raise ValueError(f"{schema.name}.{name} is in a key of an index: change it by an update")
+        sums = ", ".join(f"#a{place} :a{place}" for place in range(len(amounts)))
+        names = {f"#a{place}": name for place, name in enumerate(amounts)}
+        parameters = {
+            "TableName": table.name,
+            "Key": table.key(address),
+            "UpdateExpression": f"ADD {sums}",
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {**names, "#pk": table.partition_key},
+            "ExpressionAttributeValues": {
+                f":a{place}": {"N": number_text(amount)} for place, amount in enumerate(amounts.values())
+            },
+        }
+        planned = Plan()
+        planned.member("Update", parameters, Missing(f"there is no {schema.name} {address}"))
+        return planned
+
+    return plan
+
+
+def exists(target: AnyEntity | Key[AnyEntity]) -> Write:
+    """Write nothing, but let the transaction be refused with `Missing` if there is no such entity."""
+    kind, address = _target(target)
+
+    def plan(table: Table, runtime: Runtime) -> Plan:
+        planned = Plan()
+        parameters = {
+            "TableName": table.name,
+            "Key": table.key(address),
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": table.partition_key},
+        }
+        planned.member("ConditionCheck", parameters, Missing(f"there is no {schema_of(kind).name} {address}"))
+        return planned
+
+    return plan
+
+
+def next_version(version: str | None, runtime: Runtime) -> str:
+    """A version that no other write gives."""
+    return f"{int((version or '0').partition('-')[0]) + 1}-{runtime.token().replace('-', '')[:12]}"
+
+
+def _target(target: AnyEntity | Key[AnyEntity]) -> tuple[type[AnyEntity], Address]:
+    key = target if isinstance(target, Key) else key_of(target)
+    return key.kind, key.address
+
+
+def _read_before(entity: AnyEntity) -> Item:
+    item = item_of(entity)
+    if item is None:
+        raise ValueError(f"{entity!r} was neither read nor created: read it first, or create it")
+    return item
+
+
+def _unchanged(item: Item) -> tuple[str, dict[str, str], Item]:
+    """The condition that an item has the version that it had."""
+    if VERSION in item:
+        return "#version = :seen", {"#version": VERSION}, {":seen": item[VERSION]}
+    return "attribute_not_exists(#version)", {"#version": VERSION}, {}
+
+
+def _update(table: Table, item: Item, changed: Mapping[str, Item], removed: list[str]) -> dict[str, Any]:
+    condition, names, values = _unchanged(item)
+    names = {**names, "#pk": table.partition_key}
+    sets, removes = [], []
+    for place, (name, value) in enumerate(changed.items()):
+        names[f"#s{place}"], values[f":s{place}"] = name, value
+        sets.append(f"#s{place} = :s{place}")
+    for place, name in enumerate(removed):
+        names[f"#r{place}"] = name
+        removes.append(f"#r{place}")
+    return {
+        "TableName": table.name,
+        "Key": table.key(table.address(item)),
+        "UpdateExpression": "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else ""),
+        "ConditionExpression": f"attribute_exists(#pk) AND {condition}",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def _unique_values(schema: Schema, values: Mapping[str, Any]) -> set[str]:
+    filled = {template.fill(values) for template in schema.unique}
+    return {f"UNIQUE#{schema.name}#{text}" for text in filled if text is not None}
+
+
+def _take(planned: Plan, table: Table, value: str, owner: Address) -> None:
+    item = {
+        **table.key(Address(value, UNIQUE_SORT)),
+        "owner_partition": {"S": owner.partition},
+        "owner_sort": {"S": owner.sort},
+    }
+    parameters = {
+        "TableName": table.name,
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(#pk)",
+        "ExpressionAttributeNames": {"#pk": table.partition_key},
+    }
+    planned.member("Put", parameters, NotUnique(value.removeprefix("UNIQUE#")))
+
+
+def _free(planned: Plan, table: Table, value: str, owner: Address) -> None:
+    parameters = {
+        "TableName": table.name,
+        "Key": table.key(Address(value, UNIQUE_SORT)),
+        # (not there: of an entity that was written before its class had this unique value)
+        "ConditionExpression": "attribute_not_exists(#pk) OR (#partition = :partition AND #sort = :sort)",
+        "ExpressionAttributeNames": {
+            "#pk": table.partition_key,
+            "#partition": "owner_partition",
+            "#sort": "owner_sort",
+        },
+        "ExpressionAttributeValues": {":partition": {"S": owner.partition}, ":sort": {"S": owner.sort}},
+    }
+    planned.member("Delete", parameters, Changed(f"{value.removeprefix('UNIQUE#')} belongs to another"))

@@ -1,0 +1,268 @@
+"""Events in: a queue between an endpoint that answers at once and workers that count.
+
+    queue = TableEvents(client, "blog", "views")                       # no server needed
+    queue = BrokerEvents("redis://localhost", Jobs(client, "blog", "views"))   # `brokers`
+
+    queue.put(['{"id": "e1", "url": "/home"}'])                        # the endpoint
+
+    def count(bodies: list[str]) -> None:                              # the workers
+        counters.count([Event(**json.loads(body)) for body in bodies])
+
+    Worker(queue, count).run(stop)
+
+An event that was put is delivered at least once: again if its worker died, if handling it failed, and
+sometimes for no visible reason. So the handler has to bear duplicates, as counters do by the event's id. An
+event that failed `attempts_max` times is put aside, with the reason; `dead` shows such events, `replay` puts
+one back.
+
+If more than `waiting_max` events wait, `put` raises `QueueFull`: answer with status 503, and let the sender
+try again. Otherwise a queue that nobody empties grows until it fails.
+
+Refuses to know what is in events.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hashrange_patterns.flows import Client
+from hashrange_patterns.jobs import DeadJob, Job, Jobs
+from hashrange_patterns.requests import Runtime, is_refused, is_unknown
+from hashrange_patterns.tables import Table
+
+Handler = Callable[[list[str]], object]
+"""Handles events; if it raises, they are delivered again, one by one."""
+
+
+class QueueFull(Exception):
+    """Too many events wait; nothing was put. Answer with status 503."""
+
+
+class Unreachable(Exception):
+    """The queue cannot be reached; the events of this call may have been put, or some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An event that was taken, and the number of its deliveries, including this one; `handle` is the
+    queue's."""
+
+    body: str
+    attempts: int
+    handle: Any
+
+
+class EventQueue(Protocol):
+    """A durable queue of events, each a text."""
+
+    def put(self, bodies: Sequence[str]) -> None:
+        """Put events into the queue. Raises `QueueFull`, and `Unreachable` if they may not be in it."""
+
+    def take(self, limit: int, wait_seconds: float) -> list[Delivery]:
+        """Up to `limit` events; waits for the first one, but not longer than `wait_seconds`."""
+
+    def done(self, deliveries: Sequence[Delivery]) -> None:
+        """Take finished events off the queue."""
+
+    def failed(self, delivery: Delivery, reason: str) -> None:
+        """Give an event back, or put it aside if that was its last attempt."""
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Give events back that were not handled, to be delivered to others."""
+
+    def dead(self, *, limit: int = 100) -> list[DeadJob]:
+        """The events that were put aside, the oldest first."""
+
+    def replay(self, dead: DeadJob) -> bool:
+        """Put a dead event back into the queue, with all its attempts; False if somebody did."""
+
+
+class Gauge:
+    """Tells whether too many events wait; looks at most once in `look_seconds`."""
+
+    def __init__(
+        self,
+        length: Callable[[], int],
+        waiting_max: int | None,
+        look_seconds: float,
+        elapsed: Callable[[], float],
+    ) -> None:
+        self._length = length
+        self._waiting_max = waiting_max
+        self._look_seconds = look_seconds
+        self._elapsed = elapsed
+        self._looked_at = -look_seconds
+        self._waiting = 0
+
+    def check(self, more: int) -> None:
+        """Raise `QueueFull` if `more` events are too many."""
+        if self._waiting_max is None:
+            return
+        now = self._elapsed()
+        if now - self._looked_at >= self._look_seconds:
+            self._waiting = self._length()
+            self._looked_at = now
+        self._waiting += more
+        if self._waiting > self._waiting_max:
+            # (look again at the next call: the queue may be emptied by then)
+            self._looked_at = -self._look_seconds
+            raise QueueFull(f"{self._waiting - more} events wait, and {self._waiting_max} may")
+
+
+class TableEvents:
+    """A queue in a table: needs no server but the database; see `Jobs` for the meaning of the numbers.
+
+    Costs 2 write units to put an event, 3 to take and finish it, besides what the handler costs.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        name: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        waiting_max: int | None = None,
+        look_seconds: float = 1.0,
+        poll_seconds: float = 0.25,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._jobs = Jobs(
+            client,
+            table,
+            name,
+            lease_seconds=lease_seconds,
+            attempts_max=attempts_max,
+            shards=shards,
+            runtime=runtime,
+        )
+        self._runtime = runtime
+        self._poll_seconds = poll_seconds
+        self._sleep = sleep
+        at_most = (waiting_max or 0) + 1
+        self._gauge = Gauge(
+            lambda: self._jobs.waiting(at_most=at_most), waiting_max, look_seconds, runtime.elapsed
+        )
+
+    def put(self, bodies: Sequence[str]) -> None:
+        self._gauge.check(len(bodies))
+        for body in bodies:
+            try:
+                self._jobs.put(body)
+            except Exception as error:
+                if is_refused(error) or is_unknown(error):
+                    raise Unreachable(str(error)) from error
+                raise
+
+    def take(self, limit: int, wait_seconds: float) -> list[Delivery]:
+        until = self._runtime.elapsed() + wait_seconds
+        deliveries: list[Delivery] = []
+        while len(deliveries) < limit:
+            job = self._jobs.take()
+            if job is not None:
+                deliveries.append(Delivery(job.payload, job.attempts, job))
+            elif deliveries or self._runtime.elapsed() >= until:
+                break
+            else:
+                self._sleep(min(self._poll_seconds, max(0.0, until - self._runtime.elapsed())))
+        return deliveries
+
+    def done(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            self._jobs.done(self._job(delivery))
+
+    def failed(self, delivery: Delivery, reason: str) -> None:
+        self._jobs.retry(self._job(delivery), reason, delay_seconds=2.0 ** min(delivery.attempts, 6) - 2)
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            self._jobs.retry(self._job(delivery), "given back")
+
+    def dead(self, *, limit: int = 100) -> list[DeadJob]:
+        return self._jobs.dead(limit=limit)
+
+    def replay(self, dead: DeadJob) -> bool:
+        return self._jobs.replay(dead)
+
+    def _job(self, delivery: Delivery) -> Job:
+        job: Job = delivery.handle
+        return job
+
+
+class Worker:
+    """Takes events from a queue in batches, and handles them; several may run, in threads or processes.
+
+    A batch that fails is handled one by one, so that one poisonous event does not hold up the others. While
+    the table is throttled or cannot be reached, which is not the events' fault, the worker waits, and no
+    attempt counts.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        handle: Handler,
+        *,
+        batch_max: int = 99,
+        wait_seconds: float = 1.0,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._queue = queue
+        self._handle = handle
+        self._batch_max = batch_max
+        self._wait_seconds = wait_seconds
+        self._runtime = runtime
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set; the batch at hand is finished, or given back."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                self.step(stop)
+                failures = 0
+            except Exception as error:
+                if not (isinstance(error, Unreachable) or is_refused(error) or is_unknown(error)):
+                    raise
+                stop.wait(self._runtime.pause(failures).seconds)
+                failures += 1
+
+    def step(self, stop: threading.Event) -> int:
+        """Take and handle one batch; the number of events in it."""
+        deliveries = self._queue.take(self._batch_max, self._wait_seconds)
+        if not deliveries:
+            return 0
+        if self._tried(deliveries, stop) is None:
+            self._queue.done(deliveries)
+            return len(deliveries)
+        for place, delivery in enumerate(deliveries):
+            if stop.is_set():
+                self._queue.give_back(deliveries[place:])
+                break
+            reason = self._tried([delivery], stop)
+            if reason is None:
+                self._queue.done([delivery])
+            else:
+                self._queue.failed(delivery, reason)
+        return len(deliveries)
+
+    def _tried(self, deliveries: Sequence[Delivery], stop: threading.Event) -> str | None:
+        """Handle events; why that failed, None if it did not."""
+        failures = 0
+        while True:
+            try:
+                self._handle([delivery.body for delivery in deliveries])
+                return None
+            except Exception as error:
+                if not (is_refused(error) or is_unknown(error)):
+                    return f"{type(error).__name__}: {error}"
+                if stop.is_set():
+                    self._queue.give_back(deliveries)
+                    raise
+            stop.wait(self._runtime.pause(failures).seconds)
+            failures += 1

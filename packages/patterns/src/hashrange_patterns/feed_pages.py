@@ -1,0 +1,281 @@
+"""Pages of feeds, newest first: merges many lists into one order, with cursors in both directions.
+
+A feed is merged from lists that are sorted by post id: the posts that were written to the feed, the reader's
+own posts, the posts of authors whose posts are read and not written, and a table of ticks of an older feed,
+if there is one. Each list gives its next posts from the cursor on. If a list was not read to its end, posts
+of other lists beyond its last one are kept for a later page, because posts of this list may come before them.
+
+A cursor is the id of a post that was shown. Ids never change, so new posts do not disturb a reader who
+scrolls down: every post that existed at the beginning is shown once. A post that a late worker writes to a
+feed gets its place by its time; a reader sees it after beginning at the top again.
+
+Posts that were deleted, that expired, or whose author the reader does not follow any more are left out, and
+other posts fill the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from hashrange_patterns.batches import get_all, query_all, sort_between
+from hashrange_patterns.cursors import Cursors
+from hashrange_patterns.flows import Flow
+from hashrange_patterns.identifiers import FIRST, LAST, compose, just_below, parts
+from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.tables import Address, Item, Table
+
+PAGE_POSTS_MAX: Final = 100
+LONG_MAX: Final = 2**63 - 1
+_NANOS: Final = 1_000_000  # in a millisecond
+_OLDER: Final = "<"
+_NEWER: Final = ">"
+_FROM: Final = "="  # newer, or the post itself
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A post, as it reads now."""
+
+    id: str
+    author: str
+    content: str
+    edited_at: int | None = None
+
+    @property
+    def at(self) -> datetime:
+        """When it was published, by the clock of the process that did; from its id."""
+        return datetime.fromtimestamp(parts(self.id)[0] / 1_000, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Posts, newest first, and the cursors of the next and the previous page.
+
+    `older` is None if there are no older posts. There is always a `newer`, because newer posts may come.
+    """
+
+    posts: tuple[Post, ...]
+    older: str | None
+    newer: str
+
+
+@dataclass(frozen=True, slots=True)
+class TickTable:
+    """A feed as it was often built: the sort key is 2**63 - 1 less the nanoseconds since 1970.
+
+    Two posts of one tick were one item there, so each that is left has a time of its own.
+    """
+
+    name: str
+    partition_key: str = "partition_key"
+    range_key: str = "range_key"
+    content: str = "content"
+
+    def post(self, reader: str, item: Mapping[str, Any]) -> Post:
+        """A post of a time before ids; its author was not kept."""
+        nanos = LONG_MAX - int(item[self.range_key]["N"])
+        identifier = compose(nanos // _NANOS, nanos % _NANOS << 22, 0)
+        return Post(identifier, "", item.get(self.content, {}).get("S", ""))
+
+    def query(self, reader: str, bound: str, forward: bool) -> dict[str, Any]:
+        """The arguments of a Query for what may be older than `bound`, or newer."""
+        millis, counter = parts(bound)
+        nanos = min(millis * _NANOS + min(counter >> 22, _NANOS - 1), LONG_MAX)
+        return {
+            "TableName": self.name,
+            "KeyConditionExpression": f"#pk = :pk AND #sk {'<=' if forward else '>='} :bound",
+            "ExpressionAttributeNames": {"#pk": self.partition_key, "#sk": self.range_key},
+            "ExpressionAttributeValues": {":pk": {"S": reader}, ":bound": {"N": str(LONG_MAX - nanos)}},
+            "ScanIndexForward": not forward,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A post in a list: the post itself, or only its author."""
+
+    author: str
+    post: Post | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPages:
+    """Reads pages; it writes nothing."""
+
+    table: Table
+    runtime: Runtime
+    cursors: Cursors
+    ticks: TickTable | None
+
+    def posts_of(self, author: str, limit: int, cursor: str | None, consistent: bool) -> Flow[Page]:
+        """A page of one author's posts."""
+        return (
+            yield from self._page([f"POSTS#{author}"], None, f"POSTS#{author}", limit, cursor, consistent)
+        )
+
+    def home_of(self, reader: str, limit: int, cursor: str | None, consistent: bool) -> Flow[Page]:
+        """A page of a reader's feed."""
+        pulled = yield from query_all(
+            self.runtime,
+            {
+                **sort_between(self.table, f"FOLLOWS#{reader}", "PULL#", "PULL$"),
+                "ConsistentRead": consistent,
+            },
+        )
+        lists = [f"HOME#{reader}", f"POSTS#{reader}", *(f"POSTS#{item['author']['S']}" for item in pulled)]
+        return (yield from self._page(lists, reader, f"HOME#{reader}", limit, cursor, consistent))
+
+    def _page(
+        self,
+        lists: list[str],
+        reader: str | None,
+        scope: str,
+        limit: int,
+        cursor: str | None,
+        consistent: bool,
+    ) -> Flow[Page]:
+        if not 1 <= limit <= PAGE_POSTS_MAX:
+            raise ValueError(f"a page has from 1 to {PAGE_POSTS_MAX} posts, not {limit}")
+        position = _OLDER + LAST if cursor is None else self.cursors.open(scope, cursor)
+        forward, bound = position[0] != _OLDER, position[1:]
+        if position[0] == _FROM:
+            bound = just_below(bound)
+        posts, more = yield from self._collect(lists, reader, bound, forward, limit, consistent)
+        if forward:
+            posts.reverse()
+            # (what this cursor came from lies below, whatever was found above it)
+            older: str | None = _OLDER + (posts[-1].id if posts else bound)
+            newer = _NEWER + (posts[0].id if posts else bound)
+        else:
+            older = _OLDER + posts[-1].id if posts and more else None
+            # Nothing is below the last page: what comes before this one begins with the post that it came
+            # from.
+            newer = _NEWER + posts[0].id if posts else _FROM + (FIRST if cursor is None else bound)
+        return Page(
+            tuple(posts),
+            None if older is None else self.cursors.seal(scope, older),
+            self.cursors.seal(scope, newer),
+        )
+
+    def _collect(
+        self, lists: list[str], reader: str | None, bound: str, forward: bool, limit: int, consistent: bool
+    ) -> Flow[tuple[list[Post], bool]]:
+        """The next posts from `bound` on, in the order of reading, and whether there may be more."""
+        posts: list[Post] = []
+        while True:
+            found: dict[str, Found] = {}
+            ends: list[str] = []
+            for partition in lists:
+                part, ended = yield from self._list(partition, bound, forward, limit + 1, consistent)
+                found = {**found, **{key: one for key, one in part.items() if key not in found or one.post}}
+                if not ended:
+                    ends.append((max if forward else min)(part))
+            if reader is not None and self.ticks is not None:
+                part, ended = yield from self._ticks(
+                    self.ticks, reader, bound, forward, limit + 1, consistent
+                )
+                found.update(part)
+                if not ended:
+                    ends.append((max if forward else min)(part))
+            if ends:
+                end = min(ends) if forward else max(ends)
+                found = {key: one for key, one in found.items() if (key <= end if forward else key >= end)}
+            readable = yield from self._readable(found, reader, consistent)
+            for identifier in sorted(found, reverse=not forward):
+                if len(posts) == limit:
+                    return posts, True
+                if identifier in readable:
+                    posts.append(readable[identifier])
+            if not ends:
+                return posts, False
+            bound = end
+
+    def _list(
+        self, partition: str, bound: str, forward: bool, wanted: int, consistent: bool
+    ) -> Flow[tuple[dict[str, Found], bool]]:
+        """Up to `wanted` posts of a list, and whether it ends there."""
+        parameters = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": f"#pk = :pk AND #sk {'>' if forward else '<'} :bound",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key, "#sk": self.table.sort_key},
+            "ExpressionAttributeValues": {":pk": {"S": partition}, ":bound": {"S": bound}},
+            "ScanIndexForward": forward,
+        }
+        items, ended = yield from self._query(parameters, wanted, consistent)
+        return {self.table.address(item).sort: self._found(item) for item in items}, ended
+
+    def _ticks(
+        self, ticks: TickTable, reader: str, bound: str, forward: bool, wanted: int, consistent: bool
+    ) -> Flow[tuple[dict[str, Found], bool]]:
+        # (one more: the bound itself may be among them)
+        query = ticks.query(reader, bound, forward)
+        items, ended = yield from self._query(query, wanted + 1, consistent)
+        posts = [ticks.post(reader, item) for item in items]
+        beyond = [post for post in posts if (post.id > bound if forward else post.id < bound)]
+        return {post.id: Found("", post) for post in beyond}, ended
+
+    def _query(
+        self, parameters: Mapping[str, Any], wanted: int, consistent: bool
+    ) -> Flow[tuple[list[Item], bool]]:
+        """The first `wanted` items of a Query, and whether there are no more."""
+        items: list[Item] = []
+        start: Item | None = None
+        while True:
+            page = {**parameters, "Limit": wanted - len(items), "ConsistentRead": consistent}
+            if start:
+                page["ExclusiveStartKey"] = start
+            answer = yield from request(self.runtime, "query", page, repeatable=True)
+            items += answer["Items"]
+            start = answer.get("LastEvaluatedKey")
+            if not start or len(items) >= wanted:
+                return items, not start
+
+    def _found(self, item: Item) -> Found:
+        author = item["author"]["S"]
+        expired = (
+            self.table.expires_at in item and int(item[self.table.expires_at]["N"]) <= self.runtime.now()
+        )
+        if expired or "content" not in item:
+            return Found("" if expired else author, None)
+        return Found(author, post_of(self.table, item))
+
+    def _readable(
+        self, found: dict[str, Found], reader: str | None, consistent: bool
+    ) -> Flow[dict[str, Post]]:
+        """The posts that are there and that the reader may see, by their ids."""
+        readable = {identifier: one.post for identifier, one in found.items() if one.post is not None}
+        written = {identifier: one.author for identifier, one in found.items() if not one.post and one.author}
+        if reader is None or not written:
+            return readable
+        addresses = [self.post_address(author, identifier) for identifier, author in written.items()]
+        addresses += [self.follower_address(author, reader) for author in written.values()]
+        items = yield from get_all(self.runtime, self.table, addresses, consistent=consistent)
+        for identifier, author in written.items():
+            item = items.get(self.post_address(author, identifier))
+            if item is None or self.follower_address(author, reader) not in items:
+                continue
+            post = self._found(item).post
+            if post is not None:
+                readable[identifier] = post
+        return readable
+
+    def post_address(self, author: str, post_id: str) -> Address:
+        """Where a post lies."""
+        return Address(f"POSTS#{author}", post_id)
+
+    def following_address(self, reader: str, author: str, *, pushed: bool) -> Address:
+        """Where it says that a reader follows an author, and how the posts come."""
+        return Address(f"FOLLOWS#{reader}", f"{'PUSH' if pushed else 'PULL'}#{author}")
+
+    def follower_address(self, author: str, reader: str) -> Address:
+        """Where it says the same in the other direction."""
+        return Address(f"FOLLOWERS#{author}", reader)
+
+
+def post_of(table: Table, item: Item) -> Post:
+    """The post in an item."""
+    edited_at = int(item["edited_at"]["N"]) if "edited_at" in item else None
+    return Post(table.address(item).sort, item["author"]["S"], item["content"]["S"], edited_at)

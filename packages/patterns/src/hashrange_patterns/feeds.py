@@ -1,0 +1,456 @@
+"""Feeds: posts, followers, and the feed of each reader, newest first.
+
+    POSTS#alice       <id>          author, content, edited_at, expires_at
+    AUTHOR#alice      AUTHOR        latest: the newest post's id; followers; mode
+    FOLLOWS#bob       PUSH#alice    bob follows alice, and her posts are written to his feed
+    FOLLOWS#bob       PULL#carol    bob follows carol, and her posts are read for his feed
+    FOLLOWERS#alice   bob           the other direction
+    HOME#bob          <id>          author, expires_at: a post that was written to his feed
+
+A post is one transaction of three writes: the post itself, the author's `latest`, and a job. `latest` makes
+an author's posts sort in the order of their commits, even if the clocks of the processes differ. Workers do
+the jobs (`work`): they write the post's id to the feed of each follower. A feed holds ids and no contents,
+so an edit or a deletion of a post is one write, and all feeds show it at once.
+
+Posts of an author with more than `pull_above` followers are not written to feeds (PUSH); readers read them
+together with their feed (PULL). A job switches an author from one to the other. During the switch, posts are
+written *and* may be read, and a feed shows each post once.
+
+`feed_pages` reads feeds. Refuses to know more of users than their names, and more of contents than their
+text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from hashrange_patterns.batches import put_all, query_all
+from hashrange_patterns.cursors import Cursors
+from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post, TickTable
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.identifiers import FIRST, Identifiers, parts
+from hashrange_patterns.jobs import Job, JobFlows
+from hashrange_patterns.requests import (
+    Runtime,
+    failed_members,
+    is_condition_failure,
+    request,
+    transact,
+)
+from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+JOB_QUEUE: Final = "FEEDS"
+JOB_ATTEMPTS_MAX: Final = 10
+_PUSH: Final = "push"
+_SWITCHING: Final = "switching"
+_PULL: Final = "pull"
+
+
+class Switching(Exception):
+    """Following failed: the author was switched between writing and reading during each attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """An author's item: the newest post's id, the number of followers, and the way in which posts reach
+    them."""
+
+    latest: str = FIRST
+    followers: int = 0
+    mode: str = _PUSH
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFlows:
+    """The logic of `Feeds`."""
+
+    table: Table
+    pages: FeedPages
+    jobs: JobFlows
+    pull_above: int
+    backfilled: int
+    kept_seconds: int | None
+    runtime: Runtime
+    identifiers: Identifiers
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.backfilled <= PAGE_POSTS_MAX:
+            raise ValueError(
+                f"from 1 to {PAGE_POSTS_MAX} posts are brought to a new follower, not {self.backfilled}"
+            )
+
+    def post(self, author: str, content: str) -> Flow[Post]:
+        """Publish a post: in the author's list and own feed at once, in others when a worker was there.
+
+        Costs 6 write units for a small post; then 1 for each follower, by `work`. If it raises, the post may
+        have been published: look before you repeat.
+        """
+        seen = FIRST
+        while True:
+            post = Post(self.identifiers.next(after=seen), author, content)
+            try:
+                yield from transact(self.runtime, self._publication(post))
+                return post
+            except Exception as error:
+                failed_members(error)
+            # Another process was later, by its clock at least: go beyond its post.
+            seen = (yield from self.author(author)).latest
+
+    def edit(self, author: str, post_id: str, content: str) -> Flow[bool]:
+        """Change a post's content, for all readers; False if there is no such post. Costs 1 write unit."""
+        values = {":content": {"S": content}, ":now": number(self.runtime.now())}
+        names = {"#content": "content", "#edited_at": "edited_at", "#pk": self.table.partition_key}
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(self.pages.post_address(author, post_id)),
+            "UpdateExpression": "SET #content = :content, #edited_at = :now",
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+        try:
+            yield from request(self.runtime, "update_item", parameters, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def delete(self, author: str, post_id: str) -> Flow[None]:
+        """Delete a post, for all readers. Costs 1 write unit. Safe to repeat."""
+        key = self.table.key(self.pages.post_address(author, post_id))
+        parameters = {"TableName": self.table.name, "Key": key}
+        yield from request(self.runtime, "delete_item", parameters, repeatable=True)
+
+    def follow(self, reader: str, author: str) -> Flow[bool]:
+        """Let `reader` follow `author`; False if that was so. Safe to repeat.
+
+        Costs 8 write units and a read unit. A worker brings the author's newest posts.
+        """
+        for attempt in range(self.runtime.attempts_max):
+            mode = (yield from self.author(author)).mode
+            following = self.pages.following_address(reader, author, pushed=mode == _PUSH)
+            put_follower = {
+                **self._put(self.pages.follower_address(author, reader), {"reader": {"S": reader}}),
+                "ConditionExpression": "attribute_not_exists(#pk)",
+                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            }
+            members: list[Item] = [
+                {"Put": put_follower},
+                {"Update": self._count_followers(author, 1, mode)},
+                {"Put": self._put(following, {"author": {"S": author}})},
+                self.jobs.member(_payload("followed", author, reader)),
+            ]
+            try:
+                yield from transact(self.runtime, members)
+                return True
+            except Exception as error:
+                if 0 in failed_members(error):
+                    return False
+            yield self.runtime.pause(attempt)  # the author was switched since it was read
+        raise Switching(f"{author!r} was switched during each of {self.runtime.attempts_max} attempts")
+
+    def unfollow(self, reader: str, author: str) -> Flow[bool]:
+        """Let `reader` not follow `author` any more; False if that was so. Safe to repeat.
+
+        The author's posts are gone from the feed at once. Costs 8 write units.
+        """
+        delete_follower = {
+            **self._at(self.pages.follower_address(author, reader)),
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+        }
+        both = [self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)]
+        members: list[Item] = [
+            {"Delete": delete_follower},
+            {"Update": self._count_followers(author, -1, None)},
+            *({"Delete": self._at(address)} for address in both),
+        ]
+        try:
+            yield from transact(self.runtime, members)
+        except Exception as error:
+            failed_members(error)
+            return False
+        return True
+
+    def posts(
+        self, author: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
+    ) -> Flow[Page]:
+        """A page of an author's posts, newest first; `cursor` is one of another page.
+
+        Costs half a read unit for each 4 KB, consistent 1. Raises `InvalidCursor`.
+        """
+        return (yield from self.pages.posts_of(author, limit, cursor, consistent))
+
+    def home(
+        self, reader: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
+    ) -> Flow[Page]:
+        """A page of a reader's feed, newest first; `cursor` is one of another page.
+
+        Costs half a read unit (consistent 1) for each post that was written, each of their authors, and each
+        list: the feed, the own posts, and one for each followed author whose posts are read. Raises
+        `InvalidCursor`.
+        """
+        return (yield from self.pages.home_of(reader, limit, cursor, consistent))
+
+    def following(self, reader: str) -> Flow[list[str]]:
+        """Whom a reader follows. Costs half a read unit for each 4 KB, some 40 authors."""
+        found = yield from self._all(f"FOLLOWS#{reader}")
+        return sorted(item["author"]["S"] for item in found)
+
+    def followers(self, author: str) -> Flow[list[str]]:
+        """Who follows an author. Costs half a read unit for each 4 KB, some 40 readers."""
+        return [item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}"))]
+
+    def work(self) -> Flow[bool]:
+        """Do one job, if one is due: bring a post to followers, or an author's posts to a new follower.
+
+        False if there was none: wait a while. Any number of workers may do this; a worker that dies loses
+        nothing. A job that keeps failing is put aside: `Jobs(client, table, "FEEDS")` shows and replays
+        those.
+        """
+        job = yield from self.jobs.take()
+        if job is None:
+            return False
+        try:
+            yield from self._do(job)
+        except Exception as error:
+            yield from self.jobs.retry(job, repr(error), delay_seconds=float(job.attempts))
+        else:
+            yield from self.jobs.done(job)
+        return True
+
+    def author(self, author: str) -> Flow[Author]:
+        """What is known about an author."""
+        parameters = {**self._at(self._author_address(author)), "ConsistentRead": True}
+        item = (yield from request(self.runtime, "get_item", parameters, repeatable=True)).get("Item", {})
+        return Author(
+            item.get("latest", {}).get("S", FIRST),
+            int(item.get("followers", {}).get("N", "0")),
+            item.get("mode", {}).get("S", _PUSH),
+        )
+
+    def _publication(self, post: Post) -> list[Item]:
+        """The members of the transaction that publishes `post`."""
+        content = {"author": {"S": post.author}, "content": {"S": post.content}, **self._expiry(post.id)}
+        latest = {
+            **self._at(self._author_address(post.author)),
+            "UpdateExpression": "SET #latest = :id",
+            "ConditionExpression": "attribute_not_exists(#latest) OR #latest < :id",
+            "ExpressionAttributeNames": {"#latest": "latest"},
+            "ExpressionAttributeValues": {":id": {"S": post.id}},
+        }
+        return [
+            {"Put": self._put(self.pages.post_address(post.author, post.id), content)},
+            {"Update": latest},
+            self.jobs.member(_payload("posted", post.author, post.id)),
+        ]
+
+    def _do(self, job: Job) -> Flow[None]:
+        kind, author, what = (unquote(part) for part in job.payload.split(" "))
+        mode = (yield from self.author(author)).mode
+        if kind == "posted" and mode != _PULL:
+            followers = yield from self.followers_now(author)
+            yield from put_all(
+                self.runtime, self.table, [self._entry(reader, author, what) for reader in followers]
+            )
+        elif kind == "followed":
+            yield from self._backfill(what, author)
+            yield from self._switch_if_large(author)
+        elif kind == "switch":
+            yield from self._switch(job, author)
+
+    def followers_now(self, author: str) -> Flow[list[str]]:
+        """The followers as of now, by a consistent read: one that is missing here would miss the post."""
+        return [
+            item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}", consistent=True))
+        ]
+
+    def _backfill(self, reader: str, author: str) -> Flow[None]:
+        """Write the author's newest posts to the feed of a new follower."""
+        page = yield from self.pages.posts_of(author, self.backfilled, None, True)
+        entries = [self._entry(reader, author, post.id) for post in page.posts]
+        yield from put_all(self.runtime, self.table, entries)
+
+    def _switch_if_large(self, author: str) -> Flow[None]:
+        known = yield from self.author(author)
+        if known.mode != _PUSH or known.followers <= self.pull_above:
+            return
+        change = self._change_mode(author, _PUSH, _SWITCHING)
+        try:
+            yield from transact(
+                self.runtime, [{"Update": change}, self.jobs.member(_payload("switch", author, ""))]
+            )
+        except Exception as error:
+            failed_members(error)  # somebody else did
+
+    def _switch(self, job: Job, author: str) -> Flow[None]:
+        """Have all followers read the author's posts; then stop writing them.
+
+        Those who begin to follow meanwhile read them.
+        """
+        for reader in (yield from self.followers_now(author)):
+            pushed, pulled = (
+                self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)
+            )
+            delete = {
+                **self._at(pushed),
+                "ConditionExpression": "attribute_exists(#pk)",
+                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            }
+            put = self._put(pulled, {"author": {"S": author}})
+            try:
+                yield from transact(self.runtime, [{"Delete": delete}, {"Put": put}])
+            except Exception as error:
+                failed_members(error)  # has been switched, or does not follow any more
+            if not (yield from self.jobs.extend(job)):
+                return
+        try:
+            change = self._change_mode(author, _SWITCHING, _PULL)
+            yield from request(self.runtime, "update_item", change, repeatable=True)
+        except Exception as error:
+            if not is_condition_failure(error):
+                raise
+
+    def _change_mode(self, author: str, old: str, new: str) -> dict[str, Any]:
+        return {
+            **self._at(self._author_address(author)),
+            "UpdateExpression": "SET #mode = :new",
+            "ConditionExpression": _mode_is(old),
+            "ExpressionAttributeNames": {"#mode": "mode"},
+            "ExpressionAttributeValues": {":new": {"S": new}, ":mode": {"S": old}},
+        }
+
+    def _count_followers(self, author: str, by: int, mode: str | None) -> dict[str, Any]:
+        """An update of the number of followers; with `mode`, if the author still has that."""
+        update: dict[str, Any] = {
+            **self._at(self._author_address(author)),
+            "UpdateExpression": "ADD #followers :by",
+            "ExpressionAttributeNames": {"#followers": "followers"},
+            "ExpressionAttributeValues": {":by": number(by)},
+        }
+        if mode is not None:
+            update["ConditionExpression"] = _mode_is(mode)
+            update["ExpressionAttributeNames"]["#mode"] = "mode"
+            update["ExpressionAttributeValues"][":mode"] = {"S": mode}
+        return update
+
+    def _entry(self, reader: str, author: str, post_id: str) -> Item:
+        """A post in a reader's feed."""
+        key = self.table.key(Address(f"HOME#{reader}", post_id))
+        return {**key, "author": {"S": author}, **self._expiry(post_id)}
+
+    def _expiry(self, post_id: str) -> Item:
+        if self.kept_seconds is None:
+            return {}
+        return {self.table.expires_at: number(parts(post_id)[0] // 1_000 + self.kept_seconds)}
+
+    def _author_address(self, author: str) -> Address:
+        return Address(f"AUTHOR#{author}", "AUTHOR")
+
+    def _all(self, partition: str, *, consistent: bool = False) -> Flow[list[Item]]:
+        parameters = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            "ExpressionAttributeValues": {":pk": {"S": partition}},
+            "ConsistentRead": consistent,
+        }
+        return (yield from query_all(self.runtime, parameters))
+
+    def _at(self, address: Address) -> dict[str, Any]:
+        return {"TableName": self.table.name, "Key": self.table.key(address)}
+
+    def _put(self, address: Address, attributes: Item) -> dict[str, Any]:
+        return {"TableName": self.table.name, "Item": {**self.table.key(address), **attributes}}
+
+
+def _payload(*parts_of_job: str) -> str:
+    return " ".join(quote(part, safe="") for part in parts_of_job)
+
+
+def _mode_is(mode: str) -> str:
+    return "attribute_not_exists(#mode) OR #mode = :mode" if mode == _PUSH else "#mode = :mode"
+
+
+def _flows(
+    table: Table | str,
+    secret: bytes,
+    pull_above: int,
+    backfilled: int,
+    kept_seconds: int | None,
+    ticks: TickTable | None,
+    runtime: Runtime,
+) -> FeedFlows:
+    table = table_of(table)
+    identifiers = Identifiers(runtime.now)
+    jobs = JobFlows(table, JOB_QUEUE, 60.0, JOB_ATTEMPTS_MAX, 1, runtime, identifiers)
+    pages = FeedPages(table, runtime, Cursors(secret), ticks)
+    return FeedFlows(table, pages, jobs, pull_above, backfilled, kept_seconds, runtime, identifiers)
+
+
+class Feeds(Blocking[FeedFlows]):
+    """Feeds of posts, with a boto3 client.
+
+    `secret` signs cursors; all servers share it. Authors with more than `pull_above` followers are read, not
+    written. Who follows gets the newest `backfilled` posts at once. Posts go after `kept_seconds` (None:
+    never), and with them their places in feeds. `ticks` is a table of an older feed, to be read along.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        secret: bytes,
+        *,
+        pull_above: int = 1_000,
+        backfilled: int = 20,
+        kept_seconds: int | None = None,
+        ticks: TickTable | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        super().__init__(client, flows)
+
+    post = blocking(FeedFlows.post)
+    edit = blocking(FeedFlows.edit)
+    delete = blocking(FeedFlows.delete)
+    follow = blocking(FeedFlows.follow)
+    unfollow = blocking(FeedFlows.unfollow)
+    posts = blocking(FeedFlows.posts)
+    home = blocking(FeedFlows.home)
+    following = blocking(FeedFlows.following)
+    followers = blocking(FeedFlows.followers)
+    work = blocking(FeedFlows.work)
+
+
+class AsyncFeeds(Awaiting[FeedFlows]):
+    """`Feeds` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        secret: bytes,
+        *,
+        pull_above: int = 1_000,
+        backfilled: int = 20,
+        kept_seconds: int | None = None,
+        ticks: TickTable | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        super().__init__(client, flows)
+
+    post = awaiting(FeedFlows.post)
+    edit = awaiting(FeedFlows.edit)
+    delete = awaiting(FeedFlows.delete)
+    follow = awaiting(FeedFlows.follow)
+    unfollow = awaiting(FeedFlows.unfollow)
+    posts = awaiting(FeedFlows.posts)
+    home = awaiting(FeedFlows.home)
+    following = awaiting(FeedFlows.following)
+    followers = awaiting(FeedFlows.followers)
+    work = awaiting(FeedFlows.work)

@@ -1,0 +1,216 @@
+"""Idempotency: a handler may be called twice for a request but acts once. A table keeps the results of
+requests.
+
+    IDEMPOTENT#payment-17   IDEMPOTENT   claim, until, fingerprint, result, expires_at
+
+    started = store.begin("payment-17", body)
+    if started.result is not None:
+        return started.result          # done before: the same answer
+    result = charge(body)
+    store.finish(started, result)
+    return result
+
+While one worker handles a request, others get `InProgress`. A worker that dies loses its claim after
+`lease_seconds`, and the next worker handles the request again. So effects outside of DynamoDB happen at
+least once, and twice only if a worker died in between. Effects in DynamoDB can happen exactly once: put
+`member` into their transaction. Then the effects and the result commit together, and only if the worker
+still has the claim.
+
+Refuses to know handlers: a result is a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.requests import Runtime, is_condition_failure, item_that_was_there, request
+from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+DAY_SECONDS: Final = 86_400
+_MILLIS: Final = 1_000
+
+
+class InProgress(Exception):
+    """Another worker handles this request: answer with status 409, or try again later."""
+
+
+class KeyReused(Exception):
+    """The key was used for another request, which is a mistake of the caller: answer with status 422."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A request that was begun. If it has a `result`, answer with that; otherwise handle it and call
+    `finish`."""
+
+    key: str
+    claim: str
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyFlows:
+    """The logic of `Idempotency`."""
+
+    table: Table
+    lease_seconds: float
+    remember_seconds: int
+    runtime: Runtime
+
+    def begin(self, key: str, request_body: str = "") -> Flow[Started]:
+        """Claim `key`, or get the result of who did before.
+
+        Raises `InProgress` while another has the claim, and `KeyReused` if the key came with another
+        `request_body`, of which a hash is kept. Costs 1 write unit, also where it fails.
+        """
+        claim = self.runtime.token()
+        fingerprint = sha256(request_body.encode()).hexdigest()
+        now = self.runtime.now()
+        names = ("claim", "until", "fingerprint", "result")
+        parameters = {
+            **self._at(key),
+            "UpdateExpression": "SET #claim = :claim, #until = :until, #fingerprint = :fingerprint, "
+            "#expires_at = :expires_at REMOVE #result",
+            # No item; a claim that ran out; an item that is about to expire; or our own, its answer lost.
+            "ConditionExpression": "attribute_not_exists(#fingerprint) OR #expires_at <= :seconds "
+            "OR #claim = :claim "
+            "OR (attribute_not_exists(#result) AND #until <= :now AND #fingerprint = :fingerprint)",
+            "ExpressionAttributeNames": {
+                "#expires_at": self.table.expires_at,
+                **{f"#{name}": name for name in names},
+            },
+            "ExpressionAttributeValues": {
+                ":claim": {"S": claim},
+                ":until": number((now + self.lease_seconds) * _MILLIS),
+                ":fingerprint": {"S": fingerprint},
+                ":expires_at": number(now + self.lease_seconds + self.remember_seconds),
+                ":seconds": number(now),
+                ":now": number(now * _MILLIS),
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            yield from request(self.runtime, "update_item", parameters, repeatable=True)
+        except Exception as error:
+            item = item_that_was_there(error)
+        else:
+            return Started(key, claim)
+        if item.get("fingerprint", {}).get("S") != fingerprint:
+            raise KeyReused(f"the key {key!r} was used for a request with another body")
+        if "result" not in item:
+            raise InProgress(f"a request with the key {key!r} is being worked on")
+        return Started(key, "", item["result"]["S"])
+
+    def finish(self, started: Started, result: str) -> Flow[bool]:
+        """Record the result, for `remember_seconds`; False if the claim ran out and another has it.
+
+        Costs 1 write unit for each KB of the item. Safe to repeat.
+        """
+        return (yield from self._conditionally("update_item", self._finish(started, result)))
+
+    def member(self, started: Started, result: str) -> Item:
+        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once.
+
+        The transaction is canceled if the claim ran out and another has it. Costs 2 write units there.
+        """
+        return {"Update": self._finish(started, result)}
+
+    def abandon(self, started: Started) -> Flow[None]:
+        """Give the claim back, because the work failed without effect.
+
+        the next may begin at once. 1 write unit.
+        """
+        parameters = {
+            **self._at(started.key),
+            "ConditionExpression": "#claim = :claim AND attribute_not_exists(#result)",
+            "ExpressionAttributeNames": {"#claim": "claim", "#result": "result"},
+            "ExpressionAttributeValues": {":claim": {"S": started.claim}},
+        }
+        yield from self._conditionally("delete_item", parameters)
+
+    def _finish(self, started: Started, result: str) -> dict[str, Any]:
+        if started.result is not None:
+            raise ValueError(
+                f"the request with the key {started.key!r} was finished before: answer with its result"
+            )
+        return {
+            **self._at(started.key),
+            "UpdateExpression": "SET #result = :result, #expires_at = :expires_at",
+            "ConditionExpression": "#claim = :claim",
+            "ExpressionAttributeNames": {
+                "#claim": "claim",
+                "#result": "result",
+                "#expires_at": self.table.expires_at,
+            },
+            "ExpressionAttributeValues": {
+                ":claim": {"S": started.claim},
+                ":result": {"S": result},
+                ":expires_at": number(self.runtime.now() + self.remember_seconds),
+            },
+        }
+
+    def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
+        try:
+            yield from request(self.runtime, operation, parameters, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def _at(self, key: str) -> dict[str, Any]:
+        address = Address(f"IDEMPOTENT#{key}", "IDEMPOTENT")
+        return {"TableName": self.table.name, "Key": self.table.key(address)}
+
+
+class Idempotency(Blocking[IdempotencyFlows]):
+    """A record of requests by key, with a boto3 client.
+
+    A claim lasts `lease_seconds`, which must be longer than the work takes. Results are kept for
+    `remember_seconds`, which must be longer than callers repeat a request.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        lease_seconds: float = 60.0,
+        remember_seconds: int = DAY_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
+
+    def member(self, started: Started, result: str) -> Item:
+        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once."""
+        return self._flows.member(started, result)
+
+    begin = blocking(IdempotencyFlows.begin)
+    finish = blocking(IdempotencyFlows.finish)
+    abandon = blocking(IdempotencyFlows.abandon)
+
+
+class AsyncIdempotency(Awaiting[IdempotencyFlows]):
+    """`Idempotency` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        lease_seconds: float = 60.0,
+        remember_seconds: int = DAY_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
+
+    def member(self, started: Started, result: str) -> Item:
+        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once."""
+        return self._flows.member(started, result)
+
+    begin = awaiting(IdempotencyFlows.begin)
+    finish = awaiting(IdempotencyFlows.finish)
+    abandon = awaiting(IdempotencyFlows.abandon)

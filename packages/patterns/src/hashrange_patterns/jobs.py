@@ -1,0 +1,453 @@
+"""A queue of jobs in a table, and an outbox: jobs that exist if and only if your own transaction was
+committed.
+
+A program that writes an order and then sends a message loses the message if it dies in between. A program
+that sends the message first may send messages for orders that do not exist. `member` makes a job a member of
+your own TransactWriteItems, so that both are written, or neither.
+
+A job is delivered at least once. One worker has it until its lease ends. If the worker has neither finished
+nor extended it by then, it is delivered again. After `attempts_max` deliveries it is put aside (a dead
+letter), and can be inspected and replayed. So workers must be able to do a job twice. `Job.attempts` grows
+with each delivery: a worker can write it with its results, so that a late worker is distinguished from the
+one that has the job now.
+
+    JOBS#mail#0    <due>#<id>    payload, until, attempts
+    DEAD#mail      <id>          payload, attempts, reason
+
+Jobs are taken roughly in the order of their due times: workers that read at the same time choose among the
+first ones at random. Leases are measured by the workers' clocks. If clocks differ by more than the lease,
+two workers may have a job at the same time.
+
+Refuses to know the contents of jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.identifiers import Identifiers
+from hashrange_patterns.requests import (
+    Runtime,
+    failed_members,
+    is_condition_failure,
+    request,
+    transact,
+)
+from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+_MILLIS: Final = 1_000
+_DUE_DIGITS: Final = 15
+_LOOKED_AT: Final = 25
+_REASON_CHARACTERS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that was taken: its payload, and the number of its deliveries, including this one."""
+
+    id: str
+    payload: str
+    attempts: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJob:
+    """A job that was put aside."""
+
+    id: str
+    payload: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlows:
+    """The logic of `Jobs`."""
+
+    table: Table
+    queue: str
+    lease_seconds: float
+    attempts_max: int
+    shards: int
+    runtime: Runtime
+    identifiers: Identifiers
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError(f"a queue has 1 shard or more, not {self.shards}")
+        if self.attempts_max < 1:
+            raise ValueError(f"a job is delivered once or more, not {self.attempts_max} times")
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return {"Put": self._put(self.identifiers.next(), payload, delay_seconds)}
+
+    def put(self, payload: str, *, delay_seconds: float = 0.0) -> Flow[str]:
+        """Put a job into the queue, due in `delay_seconds`; gives its id.
+
+        Costs 2 write units for each KB: a transaction of one, so that a repeat does not put a job back that
+        was done meanwhile. If it raises, the job may be in the queue all the same.
+        """
+        identifier = self.identifiers.next()
+        yield from transact(self.runtime, [{"Put": self._put(identifier, payload, delay_seconds)}])
+        return identifier
+
+    def take(self) -> Flow[Job | None]:
+        """A job that is due, for `lease_seconds`; None if there is none.
+
+        Costs 1 write unit, and a read of at most 25 jobs for each shard that it looks at.
+        """
+        first = int(self.runtime.chance() * self.shards)
+        for shard in range(self.shards):
+            job = yield from self._take_from((first + shard) % self.shards)
+            if job is not None:
+                return job
+        return None
+
+    def done(self, job: Job) -> Flow[bool]:
+        """Take a finished job off the queue; False if the lease was over, and the job is somebody else's now.
+
+        Costs 1 write unit.
+        """
+        parameters = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
+        # One that is gone is done as well: the answer to an earlier attempt may have been lost.
+        parameters["ConditionExpression"] += " OR attribute_not_exists(#attempts)"
+        return (yield from self._conditionally("delete_item", parameters))
+
+    def extend(self, job: Job) -> Flow[bool]:
+        """Keep a job for `lease_seconds` from now; False if it is somebody else's, or gone: stop working.
+
+        Costs 1 write unit.
+        """
+        until = self._lease_end()
+        return (yield from self._set_until(job, until)) and not self._is_over(until)
+
+    def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
+        """Give a job back, due again in `delay_seconds`; put it aside if that was its last attempt.
+
+        Costs 1 write unit, 4 to put it aside. Does nothing if the job is somebody else's by now.
+        """
+        if job.attempts >= self.attempts_max:
+            yield from self._bury(job, reason)
+        else:
+            yield from self._set_until(job, int((self.runtime.now() + delay_seconds) * _MILLIS))
+
+    def dead(self, *, limit: int = 100) -> Flow[list[DeadJob]]:
+        """The jobs that were put aside, the oldest first."""
+        parameters = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            "ExpressionAttributeValues": {":pk": {"S": self._dead_partition}},
+            "Limit": limit,
+        }
+        answer = yield from request(self.runtime, "query", parameters, repeatable=True)
+        return [
+            DeadJob(
+                self.table.address(item).sort,
+                item["payload"]["S"],
+                int(item["attempts"]["N"]),
+                item["reason"]["S"],
+            )
+            for item in answer["Items"]
+        ]
+
+    def replay(self, dead: DeadJob) -> Flow[bool]:
+        """Put a dead job back into the queue, with all its attempts; False if somebody did.
+
+        Costs 4 write units.
+        """
+        delete = {
+            "TableName": self.table.name,
+            "Key": self.table.key(Address(self._dead_partition, dead.id)),
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+        }
+        put = self._put(self.identifiers.next(), dead.payload, 0.0)
+        return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
+
+    def put_aside(self, dead: DeadJob) -> Flow[None]:
+        """Put a job among the dead ones that was never in this table: a letter that a broker gave up.
+
+        Costs 1 write unit for each KB. Safe to repeat.
+        """
+        item = self._dead_item(dead.id, dead.payload, dead.attempts, dead.reason)
+        parameters = {"TableName": self.table.name, "Item": item}
+        yield from request(self.runtime, "put_item", parameters, repeatable=True)
+
+    def forget(self, dead: DeadJob) -> Flow[bool]:
+        """Delete a dead job; False if somebody did. Costs 1 write unit."""
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(Address(self._dead_partition, dead.id)),
+            "ReturnValues": "ALL_OLD",
+        }
+        answer = yield from request(self.runtime, "delete_item", parameters, repeatable=True)
+        return "Attributes" in answer
+
+    def waiting(self, *, at_most: int) -> Flow[int]:
+        """How many jobs are in the queue, those at work included; counts no further than `at_most`.
+
+        Costs half a read unit for each 4 KB of jobs.
+        """
+        counted = 0
+        for shard in range(self.shards):
+            parameters: dict[str, Any] = {
+                "TableName": self.table.name,
+                "KeyConditionExpression": "#pk = :pk",
+                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+                "ExpressionAttributeValues": {":pk": {"S": f"JOBS#{self.queue}#{shard}"}},
+                "Select": "COUNT",
+            }
+            while counted < at_most:
+                page = {**parameters, "Limit": at_most - counted}
+                answer = yield from request(self.runtime, "query", page, repeatable=True)
+                counted += answer["Count"]
+                if "LastEvaluatedKey" not in answer:
+                    break
+                parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return counted
+
+    @property
+    def _dead_partition(self) -> str:
+        return f"DEAD#{self.queue}"
+
+    def _put(self, identifier: str, payload: str, delay_seconds: float) -> dict[str, Any]:
+        due = int((self.runtime.now() + delay_seconds) * _MILLIS)
+        partition = f"JOBS#{self.queue}#{int(self.runtime.chance() * self.shards)}"
+        item = {
+            **self.table.key(Address(partition, f"{due:0{_DUE_DIGITS}}#{identifier}")),
+            "payload": {"S": payload},
+            "until": number(due),
+            "attempts": number(0),
+        }
+        return {"TableName": self.table.name, "Item": item}
+
+    def _take_from(self, shard: int) -> Flow[Job | None]:
+        now = int(self.runtime.now() * _MILLIS)
+        parameters: dict[str, Any] = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk AND #sk < :end",
+            "FilterExpression": "#until <= :now",
+            "ExpressionAttributeNames": {
+                "#pk": self.table.partition_key,
+                "#sk": self.table.sort_key,
+                "#until": "until",
+            },
+            "ExpressionAttributeValues": {
+                ":pk": {"S": f"JOBS#{self.queue}#{shard}"},
+                ":end": {"S": f"{now + 1:0{_DUE_DIGITS}}"},
+                ":now": number(now),
+            },
+            "ConsistentRead": True,
+            "Limit": _LOOKED_AT,
+        }
+        while True:
+            answer = yield from request(self.runtime, "query", parameters, repeatable=True)
+            waiting = list(answer["Items"])
+            while waiting:
+                # Choose at random, because workers that read at the same moment would all try to take the
+                # first.
+                item = waiting.pop(int(self.runtime.chance() * len(waiting)))
+                job = yield from self._claim(item)
+                if job is not None:
+                    return job
+            if "LastEvaluatedKey" not in answer:
+                return None
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _claim(self, item: Item) -> Flow[Job | None]:
+        """The job in `item`, if nobody was faster. One that had its attempts is put aside instead.
+
+        A job whose lease ran out while the claim was repeated is left to others, who may have it by now.
+        """
+        attempts = int(item["attempts"]["N"])
+        job = Job(
+            self.table.address(item).sort.partition("#")[2],
+            item["payload"]["S"],
+            attempts,
+            self.table.address(item),
+        )
+        if attempts >= self.attempts_max:
+            yield from self._bury(job, "its worker ended without a word", until=item["until"])
+            return None
+        until = self._lease_end()
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(job.address),
+            "UpdateExpression": "SET #until = :until, #attempts = :next, #claim = :claim",
+            # By the claim a repeat knows that an earlier attempt succeeded, whose answer was lost.
+            "ConditionExpression": "(#attempts = :attempts AND #until = :seen) OR #claim = :claim",
+            "ExpressionAttributeNames": {"#until": "until", "#attempts": "attempts", "#claim": "claim"},
+            "ExpressionAttributeValues": {
+                ":until": number(until),
+                ":next": number(attempts + 1),
+                ":attempts": number(attempts),
+                ":seen": item["until"],
+                ":claim": {"S": self.runtime.token()},
+            },
+        }
+        if not (yield from self._conditionally("update_item", parameters)) or self._is_over(until):
+            return None
+        return Job(job.id, job.payload, attempts + 1, job.address)
+
+    def _lease_end(self) -> int:
+        """When a lease that begins now runs out, in milliseconds."""
+        return int((self.runtime.now() + self.lease_seconds) * _MILLIS)
+
+    def _is_over(self, until: int) -> bool:
+        return self.runtime.now() * _MILLIS >= until
+
+    def _set_until(self, job: Job, until: int) -> Flow[bool]:
+        held = _held(job)
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(job.address),
+            "UpdateExpression": "SET #until = :until",
+            "ConditionExpression": held["ConditionExpression"],
+            "ExpressionAttributeNames": {**held["ExpressionAttributeNames"], "#until": "until"},
+            "ExpressionAttributeValues": {
+                **held["ExpressionAttributeValues"],
+                ":until": number(until),
+            },
+        }
+        return (yield from self._conditionally("update_item", parameters))
+
+    def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
+        """Put a job aside, if it was not delivered again; with `until`, only if nobody extended its lease."""
+        dead = self._dead_item(job.id, job.payload, job.attempts, reason)
+        delete = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
+        if until is not None:
+            delete["ConditionExpression"] += " AND #until = :until"
+            delete["ExpressionAttributeNames"]["#until"] = "until"
+            delete["ExpressionAttributeValues"][":until"] = until
+        put = {"TableName": self.table.name, "Item": dead}
+        yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}])
+
+    def _dead_item(self, identifier: str, payload: str, attempts: int, reason: str) -> Item:
+        return {
+            **self.table.key(Address(self._dead_partition, identifier)),
+            "payload": {"S": payload},
+            "attempts": number(attempts),
+            "reason": {"S": reason[:_REASON_CHARACTERS_MAX]},
+        }
+
+    def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
+        """Whether the condition of a write was met."""
+        try:
+            yield from request(self.runtime, operation, parameters, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def _all_or_nothing(self, members: list[Item]) -> Flow[bool]:
+        try:
+            yield from transact(self.runtime, members)
+        except Exception as error:
+            failed_members(error)
+            return False
+        return True
+
+
+def _held(job: Job) -> dict[str, Any]:
+    """The condition that a job was not delivered to another worker since."""
+    return {
+        "ConditionExpression": "#attempts = :attempts",
+        "ExpressionAttributeNames": {"#attempts": "attempts"},
+        "ExpressionAttributeValues": {":attempts": number(job.attempts)},
+    }
+
+
+def _flows(
+    table: Table | str,
+    queue: str,
+    lease_seconds: float,
+    attempts_max: int,
+    shards: int,
+    runtime: Runtime,
+) -> JobFlows:
+    identifiers = Identifiers(runtime.now)
+    return JobFlows(table_of(table), queue, lease_seconds, attempts_max, shards, runtime, identifiers)
+
+
+class Jobs(Blocking[JobFlows]):
+    """A queue of jobs in a table, with a boto3 client.
+
+    A job belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times. One shard
+    takes about 250 jobs a second; all users of a queue have to give the same number of shards.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        queue: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return self._flows.member(payload, delay_seconds=delay_seconds)
+
+    put = blocking(JobFlows.put)
+    take = blocking(JobFlows.take)
+    done = blocking(JobFlows.done)
+    extend = blocking(JobFlows.extend)
+    retry = blocking(JobFlows.retry)
+    dead = blocking(JobFlows.dead)
+    replay = blocking(JobFlows.replay)
+    put_aside = blocking(JobFlows.put_aside)
+    forget = blocking(JobFlows.forget)
+    waiting = blocking(JobFlows.waiting)
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._flows.queue
+
+
+class AsyncJobs(Awaiting[JobFlows]):
+    """`Jobs` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        queue: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        return self._flows.member(payload, delay_seconds=delay_seconds)
+
+    put = awaiting(JobFlows.put)
+    take = awaiting(JobFlows.take)
+    done = awaiting(JobFlows.done)
+    extend = awaiting(JobFlows.extend)
+    retry = awaiting(JobFlows.retry)
+    dead = awaiting(JobFlows.dead)
+    replay = awaiting(JobFlows.replay)
+    put_aside = awaiting(JobFlows.put_aside)
+    forget = awaiting(JobFlows.forget)
+    waiting = awaiting(JobFlows.waiting)
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._flows.queue

@@ -1,0 +1,163 @@
+"""A rate limiter: limits the requests per second over time, and the requests at once (burst), by one write
+for each.
+
+It is the generic cell rate algorithm: the item holds the time at which the bucket is full again (`full_at`).
+A request moves this time on by its share of a second; a request that would move it further than the burst
+allows is refused. Each case, a full bucket and one that is filling, is a single conditional write, so
+concurrent requests never get more than the limit.
+
+    RATE#reader7   RATE   full_at (microseconds), expires_at
+
+Refuses to sleep: it returns how long to wait.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.requests import Runtime, item_that_was_there, request
+from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+_MICROS: Final = 1_000_000
+# A bucket is forgotten so long after it was full at the latest: an item that goes early, by a clock that is
+# ahead, would let a burst pass.
+_SPARE_SECONDS: Final = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a request may pass; how many more may pass at once; and otherwise how long to wait."""
+
+    allowed: bool
+    remaining: int
+    retry_after_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Whether a bucket was moved; and when it is full again, as it is now."""
+
+    moved: bool
+    full_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateFlows:
+    """The logic of `Rates`."""
+
+    table: Table
+    per_second: float
+    burst: int
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        if self.per_second <= 0 or self.burst < 1:
+            raise ValueError(
+                f"{self.per_second} requests a second and {self.burst} at once let nobody pass: "
+                "give more than 0, and 1 or more"
+            )
+
+    def allow(self, key: str, cost: int = 1) -> Flow[Decision]:
+        """Decide on a request of `key`, which counts as `cost`.
+
+        Costs 1 write unit, 2 where the bucket was full; also when it refuses. Raises where DynamoDB does not
+        answer: whether to let pass then is for the program to say.
+        """
+        if not 1 <= cost <= self.burst:
+            raise ValueError(f"a cost of {cost} never passes where {self.burst} may at once")
+        one = self._micros_of_one
+        share, depth = cost * one, self.burst * one
+        for _ in range(self.runtime.attempts_max):
+            now = int(self.runtime.now() * _MICROS)
+            latest = now + depth - share
+            filling = yield from self._move(
+                key,
+                "SET #full_at = #full_at + :share",
+                "#full_at > :now AND #full_at <= :latest",
+                {":share": number(share), ":now": number(now), ":latest": number(latest)},
+                now + depth,
+            )
+            if filling.moved:
+                return self._passed(filling.full_at, now + depth)
+            if filling.full_at > latest:
+                left = max(now + depth - filling.full_at, 0) // one
+                return Decision(False, left, (filling.full_at - latest) / _MICROS)
+            if filling.full_at <= now:
+                full = yield from self._move(
+                    key,
+                    "SET #full_at = :next",
+                    "attribute_not_exists(#full_at) OR #full_at <= :now",
+                    {":next": number(now + share), ":now": number(now)},
+                    now + depth,
+                )
+                if full.moved:
+                    return self._passed(full.full_at, now + depth)
+            # Between two writes somebody else's came.
+        raise Contended(f"the bucket of {key!r} changed during each of {self.runtime.attempts_max} attempts")
+
+    def _passed(self, full_at: int, end: int) -> Decision:
+        return Decision(True, (end - full_at) // self._micros_of_one, 0.0)
+
+    @property
+    def _micros_of_one(self) -> int:
+        """How far one request moves the bucket: rounded up, so that `per_second` is never passed."""
+        return math.ceil(_MICROS / self.per_second)
+
+    def _move(self, key: str, update: str, condition: str, values: Item, until: int) -> Flow[Bucket]:
+        """Move the bucket's time, if `condition` is met."""
+        parameters: dict[str, Any] = {
+            "TableName": self.table.name,
+            "Key": self.table.key(Address(f"RATE#{key}", "RATE")),
+            "UpdateExpression": f"{update}, #expires_at = :expires_at",
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": {"#full_at": "full_at", "#expires_at": self.table.expires_at},
+            "ExpressionAttributeValues": {**values, ":expires_at": number(until // _MICROS + _SPARE_SECONDS)},
+            "ReturnValues": "UPDATED_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
+        except Exception as error:
+            return Bucket(False, int(item_that_was_there(error).get("full_at", {}).get("N", "0")))
+        return Bucket(True, int(answer["Attributes"]["full_at"]["N"]))
+
+
+class Contended(Exception):
+    """The bucket changed during each attempt, because there are far more requests than the limit."""
+
+
+class Rates(Blocking[RateFlows]):
+    """A rate limiter, with a boto3 client: `per_second` over time, `burst` at once, for each key."""
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        per_second: float,
+        burst: int,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, RateFlows(table_of(table), per_second, burst, runtime))
+
+    allow = blocking(RateFlows.allow)
+
+
+class AsyncRates(Awaiting[RateFlows]):
+    """`Rates` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        per_second: float,
+        burst: int,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, RateFlows(table_of(table), per_second, burst, runtime))
+
+    allow = awaiting(RateFlows.allow)

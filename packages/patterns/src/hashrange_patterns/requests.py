@@ -1,0 +1,169 @@
+"""Sends a request, and repeats it if that is safe; reads the errors of boto3.
+
+It distinguishes three kinds of failures, because many programs go wrong by mixing them up:
+
+- *refused*: throttling, conflicts, a transaction in progress. Nothing was written; the request is repeated.
+- *unknown*: a 5xx answer, a broken connection. The request may have been performed. It is repeated only if a
+  repetition has no further effect: a read, a conditional write that recognises its own effect, a transaction
+  with its token.
+- *final*: all other errors, also a failed condition. They are raised.
+
+Before a repetition it waits for a random time up to a limit that doubles (full jitter), so that requests
+that collided do not collide again. botocore repeats requests by itself, too, whether that is safe or not;
+packages/patterns/docs/README.md says how to switch this off.
+
+Refuses to know what the requests mean.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.exceptions import ConnectionError as BotocoreConnectionError
+
+from hashrange_patterns.flows import Answer, Call, Flow, Pause
+from hashrange_patterns.tables import Item
+
+CONDITION_FAILED: Final = "ConditionalCheckFailed"
+
+_REFUSED: Final = {
+    "ThrottlingException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+# The cancellation reasons of a member after which a repeated transaction may succeed.
+_REFUSED_REASONS: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+_CANCELED: Final = "TransactionCanceledException"
+_HTTP_SERVER_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The surroundings of a flow: clocks, random numbers, and the limits of repetition.
+
+    `now` returns seconds since the epoch, `elapsed` seconds of a monotonic clock, `chance` a random number
+    from 0 up to 1, `token` a unique identifier. A request is sent at most `attempts_max` times; the waits
+    between are below `pause_seconds`, which doubles each time up to `pause_seconds_max`.
+    """
+
+    now: Callable[[], float] = time.time
+    elapsed: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    token: Callable[[], str] = lambda: str(uuid4())
+    attempts_max: int = 12
+    pause_seconds: float = 0.025
+    pause_seconds_max: float = 2.0
+
+    def pause(self, attempt: int) -> Pause:
+        """The wait after the attempt of this number, the first being 0."""
+        # (the exponent has a limit: attempts_max may be as large as somebody likes)
+        limit = min(self.pause_seconds_max, self.pause_seconds * 2.0 ** min(attempt, 30))
+        return Pause(self.chance() * limit)
+
+
+def request(
+    runtime: Runtime,
+    operation: str,
+    parameters: Mapping[str, Any],
+    *,
+    repeatable: bool,
+    doubts: list[Exception] | None = None,
+) -> Flow[Answer]:
+    """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown.
+
+    The errors that leave the outcome unknown are added to `doubts`.
+    """
+    attempt = 0
+    while True:
+        try:
+            answer: Answer = yield Call(operation, parameters)
+            return answer
+        except Exception as error:
+            attempt += 1
+            if doubts is not None and is_unknown(error):
+                doubts.append(error)
+            again = is_refused(error) or (repeatable and is_unknown(error))
+            if not again or attempt >= runtime.attempts_max:
+                raise
+        yield runtime.pause(attempt - 1)
+
+
+def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Answer]:
+    """Send a TransactWriteItems, which is performed once even if its answer is lost and it is sent again.
+
+    Its token makes sure of this. Raises the client's TransactionCanceledException if a condition failed: see
+    `failed_members`.
+    """
+    parameters = {"TransactItems": list(members), "ClientRequestToken": runtime.token()}
+    return (yield from request(runtime, "transact_write_items", parameters, repeatable=True))
+
+
+def error_code(error: BaseException) -> str:
+    """The code of DynamoDB's answer, such as ``ThrottlingException``; "" if the error is not an answer."""
+    if not isinstance(error, ClientError):
+        return ""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def is_condition_failure(error: BaseException) -> bool:
+    """Whether a single write was refused because its condition was not met."""
+    return error_code(error) == "ConditionalCheckFailedException"
+
+
+def item_that_was_there(error: Exception) -> Item:
+    """The item on which a write's condition failed, where the write asked for it; else raises `error`."""
+    if not is_condition_failure(error) or not isinstance(error, ClientError):
+        raise error
+    response: Any = error.response
+    item: Item = response.get("Item", {})
+    return item
+
+
+def cancellation_codes(error: BaseException) -> list[str]:
+    """For each member of a canceled transaction the code of its reason; empty for other errors."""
+    if error_code(error) != _CANCELED or not isinstance(error, ClientError):
+        return []
+    return [str(reason.get("Code", "None")) for reason in error.response.get("CancellationReasons", [])]
+
+
+def failed_members(error: BaseException) -> list[int]:
+    """The numbers of a canceled transaction's members whose own condition failed; else raises `error`."""
+    failed = [number for number, code in enumerate(cancellation_codes(error)) if code == CONDITION_FAILED]
+    if not failed:
+        raise error
+    return failed
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the error means that nothing was written, and that a repetition may succeed."""
+    if isinstance(error, EndpointConnectionError | ConnectTimeoutError):
+        return True
+    reasons = set(cancellation_codes(error)) - {"None"}
+    if reasons:
+        return reasons <= _REFUSED_REASONS
+    return error_code(error) in _REFUSED
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether the error leaves it open whether the request was performed."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= _HTTP_SERVER_ERROR or error_code(error) in {
+            "InternalServerError",
+            "ServiceUnavailable",
+        }
+    return isinstance(error, HTTPClientError | BotocoreConnectionError | IncompleteReadError)

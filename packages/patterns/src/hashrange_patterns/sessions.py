@@ -1,0 +1,228 @@
+"""Sessions: who a browser belongs to, for as long as it comes back, until it is ended.
+
+A session's token is a secret of 256 bits, for a cookie. The table holds its hash only, so nobody who reads
+the table, or a backup of it, can be somebody else. A session ends when it was not used for `idle_seconds`,
+and at last `lifetime_seconds` after it began; DynamoDB's time to live deletes it later, which may take days,
+so the time is compared at each use.
+
+    SESSION#<hash>     SESSION     user, data, until, ends
+    SESSIONS#<user>    <hash>      for ending all sessions of a user
+
+A session that is used is prolonged, but only when half of its idle time is over: most uses cost a read only.
+A prolongation never brings back a session that was ended meanwhile.
+
+Refuses to know what a login is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange_patterns.batches import query_all, write_all
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.requests import Runtime, failed_members, is_condition_failure, request, transact
+from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+HALF_HOUR_SECONDS: Final = 1_800
+MONTH_SECONDS: Final = 30 * 86_400
+_SORT: Final = "SESSION"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that is valid now: whose it is, what was noted when it began, and when it ends at last."""
+
+    user: str
+    data: str
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFlows:
+    """The logic of `Sessions`."""
+
+    table: Table
+    idle_seconds: int
+    lifetime_seconds: int
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        if not 0 < self.idle_seconds <= self.lifetime_seconds:
+            raise ValueError(
+                f"a session of {self.lifetime_seconds} s cannot be idle for {self.idle_seconds} s: "
+                "give idle_seconds from 1 to lifetime_seconds"
+            )
+
+    def begin(self, user: str, data: str = "") -> Flow[str]:
+        """Begin a session of a user; gives its token. Costs 4 write units.
+
+        Begin a new one at each login, and `end` the one before, so that nobody can foist a known token on a
+        user.
+        """
+        token = secrets.token_urlsafe(32)
+        hashed = _hash(token)
+        now = int(self.runtime.now())
+        ends = now + self.lifetime_seconds
+        session = {
+            **self.table.key(_address(hashed)),
+            "user": {"S": user},
+            "data": {"S": data},
+            "until": number(now + self.idle_seconds),
+            "ends": number(ends),
+            self.table.expires_at: number(ends),
+        }
+        by_user = {**self.table.key(Address(f"SESSIONS#{user}", hashed)), self.table.expires_at: number(ends)}
+        puts = [{"Put": {"TableName": self.table.name, "Item": item}} for item in (session, by_user)]
+        yield from transact(self.runtime, puts)
+        return token
+
+    def get(self, token: str) -> Flow[Session | None]:
+        """The session with this token, which is used by that; None if there is none, or none any more.
+
+        Costs 1 read unit, and at most once in half of `idle_seconds` a write unit.
+        """
+        address = _address(_hash(token))
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(address),
+            "ConsistentRead": True,
+        }
+        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
+        item = answer.get("Item")
+        now = int(self.runtime.now())
+        if not item or int(item["until"]["N"]) <= now:
+            return None
+        ends = int(item["ends"]["N"])
+        until = min(now + self.idle_seconds, ends)
+        if until - int(item["until"]["N"]) > self.idle_seconds // 2 and not (
+            yield from self._prolong(address, until)
+        ):
+            return None
+        return Session(item["user"]["S"], item["data"]["S"], ends)
+
+    def end(self, token: str) -> Flow[bool]:
+        """End a session; False if there was none. Costs 1 read unit, and 4 write units."""
+        hashed = _hash(token)
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(_address(hashed)),
+            "ConsistentRead": True,
+        }
+        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
+        if "Item" not in answer:
+            return False
+        user = answer["Item"]["user"]["S"]
+        deletes = [
+            {
+                "Delete": {
+                    "TableName": self.table.name,
+                    "Key": self.table.key(_address(hashed)),
+                    "ConditionExpression": "attribute_exists(#pk)",
+                    "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+                }
+            },
+            {
+                "Delete": {
+                    "TableName": self.table.name,
+                    "Key": self.table.key(Address(f"SESSIONS#{user}", hashed)),
+                }
+            },
+        ]
+        try:
+            yield from transact(self.runtime, deletes)
+        except Exception as error:
+            failed_members(error)
+            return False
+        return True
+
+    def end_all(self, user: str) -> Flow[int]:
+        """End all sessions of a user that have begun, as after a change of the password; how many.
+
+        Costs 2 write units for each.
+        """
+        parameters: dict[str, Any] = {
+            "TableName": self.table.name,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+            "ExpressionAttributeValues": {":pk": {"S": f"SESSIONS#{user}"}},
+            "ConsistentRead": True,
+        }
+        items = yield from query_all(self.runtime, parameters)
+        by_user = [self.table.address(item) for item in items]
+        # (the sessions first: what is left of an end_all that fails can be found by the next)
+        yield from self._delete(_address(address.sort) for address in by_user)
+        yield from self._delete(by_user)
+        return len(by_user)
+
+    def _prolong(self, address: Address, until: int) -> Flow[bool]:
+        parameters = {
+            "TableName": self.table.name,
+            "Key": self.table.key(address),
+            "UpdateExpression": "SET #until = :until",
+            "ConditionExpression": "attribute_exists(#pk)",
+            "ExpressionAttributeNames": {"#until": "until", "#pk": self.table.partition_key},
+            "ExpressionAttributeValues": {":until": number(until)},
+        }
+        try:
+            yield from request(self.runtime, "update_item", parameters, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def _delete(self, addresses: Iterable[Address]) -> Flow[None]:
+        deletes: list[Item] = [{"DeleteRequest": {"Key": self.table.key(address)}} for address in addresses]
+        yield from write_all(self.runtime, self.table, deletes)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _address(hashed: str) -> Address:
+    return Address(f"SESSION#{hashed}", _SORT)
+
+
+class Sessions(Blocking[SessionFlows]):
+    """Sessions of browsers, with a boto3 client."""
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        idle_seconds: int = HALF_HOUR_SECONDS,
+        lifetime_seconds: int = MONTH_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, SessionFlows(table_of(table), idle_seconds, lifetime_seconds, runtime))
+
+    begin = blocking(SessionFlows.begin)
+    get = blocking(SessionFlows.get)
+    end = blocking(SessionFlows.end)
+    end_all = blocking(SessionFlows.end_all)
+
+
+class AsyncSessions(Awaiting[SessionFlows]):
+    """`Sessions` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        idle_seconds: int = HALF_HOUR_SECONDS,
+        lifetime_seconds: int = MONTH_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, SessionFlows(table_of(table), idle_seconds, lifetime_seconds, runtime))
+
+    begin = awaiting(SessionFlows.begin)
+    get = awaiting(SessionFlows.get)
+    end = awaiting(SessionFlows.end)
+    end_all = awaiting(SessionFlows.end_all)

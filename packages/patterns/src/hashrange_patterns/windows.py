@@ -1,0 +1,280 @@
+"""Counts per minute, hour and day, exact once per event, and sums over any range of time.
+
+An event adds to two items of its counter:
+
+    COUNTER#/home   DAY#2026-11-22       count, and h00 to h23
+    COUNTER#/home   HOUR#2026-11-22T13   count, and m00 to m59
+
+So days, hours and minutes need only two items. A sum over a range uses the coarsest counts that fit: `count`
+of whole days, the hours at the ends of the range from the same items, and the minutes at the ends from two
+items of hours. A year and a half of one counter is one Query of about 100 KB, however much was counted.
+
+Days, hours and minutes are those of UTC. An event counts for the time at which it happened (`at`), not for
+its arrival, so the order in which events arrive does not matter.
+
+Refuses to know other grains, and time zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, TypeAlias
+
+from hashrange_patterns.batches import query_all, sort_between
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once
+from hashrange_patterns.requests import Runtime
+from hashrange_patterns.tables import Address, Item, Table, table_of, utc
+
+Grain: TypeAlias = Literal["minute", "hour", "day"]
+
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+_WIDTHS: Final[dict[Grain, timedelta]] = {"minute": _MINUTE, "hour": _HOUR, "day": _DAY}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEvent:
+    """An event with its time and its additions to counters. For `id` see `Event`."""
+
+    id: str
+    at: datetime
+    amounts: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("an event needs an id that tells it from all others; this one's is empty")
+        if not self.amounts:
+            raise ValueError(f"the event {self.id!r} adds to no counter")
+        utc(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The count of a minute, an hour or a day that begins at `start`."""
+
+    start: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedCounterFlows:
+    """The logic of `WindowedCounters`."""
+
+    table: Table
+    prefix: str
+    remember_seconds: int | None
+    minutes_kept_seconds: int | None
+    runtime: Runtime
+
+    def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
+        """Add `by` to the counter `name` at the time `at`, for this event; False if that was done before.
+
+        Costs 6 write units. Otherwise as `Counters.once`.
+        """
+        return (yield from self.count([TimedEvent(event_id, at, {name: by})]))[0]
+
+    def count(self, events: Iterable[TimedEvent]) -> Flow[list[bool]]:
+        """`once` for many events; for each in turn, whether this call counted it.
+
+        Costs 2 write units for each event, and 4 for each counter and hour in a transaction of up to 100
+        items: 2.04 for each event if all are of one counter and hour.
+        """
+        once = Once(
+            self.table, self.runtime, self._marker, self._place, lambda _: None, self.remember_seconds
+        )
+        return (yield from once.count(list(events)))
+
+    def total(self, name: str, start: datetime, end: datetime, *, consistent: bool = False) -> Flow[int]:
+        """What was counted from `start` up to and without `end`, both on whole minutes.
+
+        Costs half a read unit for each 4 KB read, consistent 1: some 250 bytes for each day, and 500 for each
+        hour that the range has only a part of, two at most. Raises ValueError if it needs minutes that are no
+        longer kept.
+        """
+        start, end = self._range(start, end, "minute")
+        whole_start, whole_end = _up(start, _HOUR), _down(end, _HOUR)
+        if whole_start > whole_end:  # within one hour
+            return sum((yield from self._minutes(name, start, end, consistent)).values())
+        hours = yield from self._hours(name, whole_start, whole_end, consistent)
+        minutes = yield from self._minutes(name, start, whole_start, consistent)
+        rest = yield from self._minutes(name, whole_end, end, consistent)
+        return sum(hours.values()) + sum(minutes.values()) + sum(rest.values())
+
+    def series(
+        self, name: str, start: datetime, end: datetime, grain: Grain, *, consistent: bool = False
+    ) -> Flow[list[Bucket]]:
+        """The counts per minute, hour or day from `start` up to and without `end`, zeros included.
+
+        Costs as `total`; per minute the items of all its hours.
+        """
+        start, end = self._range(start, end, grain)
+        if grain == "minute":
+            found = yield from self._minutes(name, start, end, consistent)
+        elif grain == "hour":
+            found = yield from self._hours(name, start, end, consistent)
+        else:
+            found = yield from self._days(name, start, end, consistent)
+        return [Bucket(moment, found.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
+
+    def _range(self, start: datetime, end: datetime, grain: Grain) -> tuple[datetime, datetime]:
+        start, end = utc(start), utc(end)
+        for moment in (start, end):
+            if _down(moment, _WIDTHS[grain]) != moment:
+                raise ValueError(f"{moment.isoformat()} is not the beginning of a {grain} in UTC")
+        if start > end:
+            raise ValueError(f"the range ends at {end.isoformat()}, before it begins at {start.isoformat()}")
+        return start, end
+
+    def _days(self, name: str, start: datetime, end: datetime, consistent: bool) -> Flow[dict[datetime, int]]:
+        items = yield from self._items(name, "DAY#%Y-%m-%d", _DAY, start, end, consistent)
+        return {day: _amount(item, "count") for day, item in items}
+
+    def _hours(
+        self, name: str, start: datetime, end: datetime, consistent: bool
+    ) -> Flow[dict[datetime, int]]:
+        items = yield from self._items(name, "DAY#%Y-%m-%d", _DAY, start, end, consistent)
+        return _parts(items, "h", 24, _HOUR, start, end)
+
+    def _minutes(
+        self, name: str, start: datetime, end: datetime, consistent: bool
+    ) -> Flow[dict[datetime, int]]:
+        if start == end:
+            return {}
+        if self.minutes_kept_seconds is not None:
+            kept_from = self.runtime.now() - self.minutes_kept_seconds
+            if start.timestamp() < kept_from:
+                raise ValueError(
+                    f"minutes are kept for {self.minutes_kept_seconds} seconds: "
+                    f"those from {start.isoformat()} on may be gone; ask for whole hours"
+                )
+        items = yield from self._items(name, "HOUR#%Y-%m-%dT%H", _HOUR, start, end, consistent)
+        return _parts(items, "m", 60, _MINUTE, start, end)
+
+    def _items(
+        self, name: str, form: str, width: timedelta, start: datetime, end: datetime, consistent: bool
+    ) -> Flow[list[tuple[datetime, Item]]]:
+        """The items of the buckets of `width` that have a part from `start` up to `end`, with their times."""
+        if start == end:
+            return []
+        low, high = (moment.strftime(form) for moment in (start, end - timedelta(microseconds=1)))
+        parameters = sort_between(self.table, self._partition(name), low, high)
+        items = yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})
+        sorts = [self.table.address(item).sort for item in items]
+        return [
+            (datetime.strptime(sort, form).replace(tzinfo=UTC), item)
+            for sort, item in zip(sorts, items, strict=True)
+        ]
+
+    def _partition(self, name: str) -> str:
+        return f"{self.prefix}#{name}"
+
+    def _marker(self, event: TimedEvent) -> Address:
+        return Address(f"EVENT#{self.prefix}#{event.id}", "EVENT")
+
+    def _place(self, events: Sequence[TimedEvent]) -> Flow[list[list[Addition]]]:
+        yield from ()
+        return [list(self._additions(event)) for event in events]
+
+    def _additions(self, event: TimedEvent) -> Iterator[Addition]:
+        at = utc(event.at)
+        expires_at = None
+        if self.minutes_kept_seconds is not None:
+            # (an hour later: its last minute is kept as long as its first)
+            expires_at = int(_up(at + _MINUTE, _HOUR).timestamp()) + self.minutes_kept_seconds
+        for name, by in event.amounts.items():
+            partition = self._partition(name)
+            day = Address(partition, at.strftime("DAY#%Y-%m-%d"))
+            hour = Address(partition, at.strftime("HOUR#%Y-%m-%dT%H"))
+            yield Addition(day, {"count": by, at.strftime("h%H"): by})
+            yield Addition(hour, {"count": by, at.strftime("m%M"): by}, expires_at=expires_at)
+
+
+def _parts(
+    items: Iterable[tuple[datetime, Item]],
+    letter: str,
+    parts: int,
+    width: timedelta,
+    start: datetime,
+    end: datetime,
+) -> dict[datetime, int]:
+    """The counts of the parts of items (the hours of days, the minutes of hours) from `start` up to `end`."""
+    found = {}
+    for begin, item in items:
+        for part in range(parts):
+            moment = begin + part * width
+            if start <= moment < end and f"{letter}{part:02}" in item:
+                found[moment] = _amount(item, f"{letter}{part:02}")
+    return found
+
+
+def _amount(item: Mapping[str, Any], attribute: str) -> int:
+    return int(item[attribute]["N"]) if attribute in item else 0
+
+
+def _down(moment: datetime, width: timedelta) -> datetime:
+    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + (moment - midnight) // width * width
+
+
+def _up(moment: datetime, width: timedelta) -> datetime:
+    down = _down(moment, width)
+    return down if down == moment else down + width
+
+
+def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetime]:
+    while start < end:
+        yield start
+        start += width
+
+
+class WindowedCounters(Blocking[WindowedCounterFlows]):
+    """Counters per minute, hour and day, with a boto3 client.
+
+    Items of days stay. Items of hours, which hold the minutes, go `minutes_kept_seconds` after their hour
+    (None: never). Items of events go after `remember_seconds`, as with `Counters`. Counters of one `prefix`
+    count an event of one id once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: Table | str,
+        *,
+        prefix: str = "WINDOWED",
+        remember_seconds: int | None = WEEK_SECONDS,
+        minutes_kept_seconds: int | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
+        super().__init__(client, flows)
+
+    once = blocking(WindowedCounterFlows.once)
+    count = blocking(WindowedCounterFlows.count)
+    total = blocking(WindowedCounterFlows.total)
+    series = blocking(WindowedCounterFlows.series)
+
+
+class AsyncWindowedCounters(Awaiting[WindowedCounterFlows]):
+    """`WindowedCounters` with an aiobotocore client."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        table: Table | str,
+        *,
+        prefix: str = "WINDOWED",
+        remember_seconds: int | None = WEEK_SECONDS,
+        minutes_kept_seconds: int | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
+        super().__init__(client, flows)
+
+    once = awaiting(WindowedCounterFlows.once)
+    count = awaiting(WindowedCounterFlows.count)
+    total = awaiting(WindowedCounterFlows.total)
+    series = awaiting(WindowedCounterFlows.series)

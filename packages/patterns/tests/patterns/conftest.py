@@ -1,0 +1,36 @@
+"""Fixtures of the tests of `hashrange_patterns`: a table, and how many random rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hashrange_patterns import Table
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+ROUNDS = int(os.environ.get("HASHRANGE_PATTERN_ROUNDS", "0"))
+"""How many rounds every kind of random test makes; 0 for a small dose."""
+FIRST_ROUND = int(os.environ.get("HASHRANGE_PATTERN_FIRST", "0"))
+"""The seed of the first, to see one again that failed."""
+
+
+@pytest.fixture
+def table(client: DynamoDBClient, name_table: Callable[..., str]) -> Table:
+    """A table made by the pattern's own definition, with time to live."""
+    table = Table(name_table("patterns"))
+    client.create_table(**table.definition())
+    client.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
+    client.update_time_to_live(**table.time_to_live())
+    return table
+
+
+@pytest.fixture
+def rounds(transport: str) -> range:
+    """The seeds of a random test: fewer over HTTP, where a request costs more."""
+    number = ROUNDS or (6 if transport == "in-process" else 2)
+    return range(FIRST_ROUND, FIRST_ROUND + number)

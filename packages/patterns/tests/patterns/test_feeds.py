@@ -1,0 +1,320 @@
+"""Feeds by example. The random rounds are in `test_feed_rounds`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError
+
+from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table, TickTable
+from hashrange_patterns.feed_pages import LONG_MAX
+from hashrange_patterns.flows import Call, Flow, run
+from patterns.asynchronous import asynchronous
+from patterns.faults import Intercepted
+
+SECRET = b"0123456789abcdef"
+NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
+
+
+class Hand:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def runtime(self) -> Runtime:
+        return Runtime(now=lambda: self.time)
+
+
+@pytest.fixture
+def feeds(client: Any, table: Table) -> Feeds:
+    return Feeds(client, table, SECRET)
+
+
+def work(feeds: Feeds) -> None:
+    while feeds.work():
+        pass
+
+
+def contents(page: Page) -> list[str]:
+    return [post.content for post in page.posts]
+
+
+def test_a_post_reaches_the_followers_and_its_author(feeds: Feeds) -> None:
+    assert feeds.follow("bob", "alice")
+    assert not feeds.follow("bob", "alice")
+    work(feeds)
+    post = feeds.post("alice", "hello")
+    assert contents(feeds.posts("alice")) == ["hello"]
+    assert contents(feeds.home("alice")) == ["hello"]
+    assert contents(feeds.home("bob")) == []
+    work(feeds)
+    assert feeds.home("bob").posts == (post,)
+    assert contents(feeds.home("carol")) == []
+    assert feeds.following("bob") == ["alice"]
+    assert feeds.followers("alice") == ["bob"]
+
+
+def test_who_follows_gets_the_newest_at_once(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, backfilled=2)
+    for number in range(4):
+        feeds.post("alice", str(number))
+    work(feeds)
+    feeds.follow("bob", "alice")
+    work(feeds)
+    assert contents(feeds.home("bob")) == ["3", "2"]
+
+
+def test_edits_deletes_and_unfollowing_are_seen_at_once(feeds: Feeds) -> None:
+    feeds.follow("bob", "alice")
+    posts = [feeds.post("alice", str(number)) for number in range(4)]
+    work(feeds)
+    assert feeds.edit("alice", posts[3].id, "three")
+    feeds.delete("alice", posts[1].id)
+    page = feeds.home("bob")
+    assert contents(page) == ["three", "2", "0"]
+    assert page.posts[0].edited_at is not None
+    assert not feeds.edit("alice", posts[1].id, "nothing")
+    assert feeds.unfollow("bob", "alice")
+    assert not feeds.unfollow("bob", "alice")
+    assert contents(feeds.home("bob")) == []
+    assert feeds.following("bob") == []
+    assert feeds.followers("alice") == []
+
+
+def test_pages_forth_and_back(feeds: Feeds) -> None:
+    feeds.follow("bob", "alice")
+    for number in range(10):
+        feeds.post("alice", str(number))
+    work(feeds)
+    first = feeds.home("bob", limit=4)
+    feeds.post("alice", "new")
+    work(feeds)
+    second = feeds.home("bob", limit=4, cursor=first.older)
+    third = feeds.home("bob", limit=4, cursor=second.older)
+    assert [contents(page) for page in (first, second, third)] == [
+        ["9", "8", "7", "6"],
+        ["5", "4", "3", "2"],
+        ["1", "0"],
+    ]
+    assert third.older is None
+    back = feeds.home("bob", limit=4, cursor=third.newer)
+    assert contents(back) == contents(second)
+    assert contents(feeds.home("bob", limit=4, cursor=first.newer)) == ["new"]
+    nothing = feeds.home("bob", cursor=feeds.home("bob").newer)
+    assert contents(nothing) == []
+    feeds.post("alice", "newer")
+    work(feeds)
+    assert contents(feeds.home("bob", cursor=nothing.newer)) == ["newer"]
+
+
+def test_a_page_is_filled_where_posts_are_gone(feeds: Feeds) -> None:
+    feeds.follow("bob", "alice")
+    posts = [feeds.post("alice", str(number)) for number in range(12)]
+    work(feeds)
+    for post in posts[2:11]:
+        feeds.delete("alice", post.id)
+    page = feeds.home("bob", limit=3)
+    assert contents(page) == ["11", "1", "0"]
+    assert page.older is None
+
+
+def test_a_cursor_of_another_feed_is_refused(feeds: Feeds) -> None:
+    feeds.post("alice", "1")
+    cursor = feeds.home("alice").newer
+    with pytest.raises(InvalidCursor):
+        feeds.home("bob", cursor=cursor)
+    with pytest.raises(InvalidCursor):
+        feeds.posts("alice", cursor=cursor)
+    with pytest.raises(ValueError, match="from 1 to 100"):
+        feeds.home("bob", limit=0)
+
+
+def test_an_author_with_many_followers_is_read_instead(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, pull_above=2)
+    for reader in ("bob", "carol"):
+        feeds.follow(reader, "alice")
+    feeds.post("alice", "written")
+    work(feeds)
+    feeds.follow("dave", "alice")
+    work(feeds)
+    feeds.post("alice", "read")
+    # No worker has run yet, and all readers see the post.
+    assert [contents(feeds.home(reader)) for reader in ("bob", "carol", "dave")] == [["read", "written"]] * 3
+    assert feeds.following("bob") == ["alice"]
+    assert feeds.unfollow("bob", "alice")
+    assert contents(feeds.home("bob")) == []
+    feeds.follow("eve", "alice")
+    assert contents(feeds.home("eve")) == ["read", "written"]
+    work(feeds)
+    assert contents(feeds.home("eve", limit=1)) == ["read"]
+
+
+def test_what_is_posted_while_an_author_is_switched_reaches_everybody(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, pull_above=1)
+    for reader in ("bob", "carol"):
+        feeds.follow(reader, "alice")
+        feeds.work()
+    switch = Jobs(client, table, "FEEDS").take()
+    assert switch is not None
+    assert switch.payload.startswith("switch")
+    # The worker that has the switch is slow.
+    feeds.post("alice", "meanwhile")
+    work(feeds)
+    assert [contents(feeds.home(reader)) for reader in ("bob", "carol")] == [["meanwhile"]] * 2
+
+
+def test_who_follows_while_an_author_is_switched_is_not_forgotten(client: Any, table: Table) -> None:
+    feeds = Feeds(client, table, SECRET, pull_above=1)
+    flow = feeds._flows.follow("dave", "alice")
+    look = next(flow)
+    assert isinstance(look, Call)
+    write = flow.send(client.get_item(**look.parameters))
+    for reader in ("bob", "carol"):
+        feeds.follow(reader, "alice")
+    work(feeds)
+    # dave was about to be written to, and alice is read by now.
+    assert run(resumed(flow, write), client)
+    work(feeds)
+    feeds.post("alice", "hello")
+    work(feeds)
+    assert contents(feeds.home("dave")) == ["hello"]
+
+
+def resumed(flow: Flow[bool], step: Any) -> Flow[bool]:
+    """A flow from its open request on."""
+    while True:
+        try:
+            answer = yield step
+        except ClientError as error:
+            step = flow.throw(error)
+            continue
+        try:
+            step = flow.send(answer)
+        except StopIteration as stop:
+            return bool(stop.value)
+
+
+def test_an_author_s_posts_keep_their_order_when_clocks_do_not(client: Any, table: Table) -> None:
+    ahead, behind = Hand(), Hand()
+    behind.time -= 3600
+    processes = [Feeds(client, table, SECRET, runtime=hand.runtime()) for hand in (ahead, behind)]
+    for number in range(6):
+        processes[number % 2].post("alice", str(number))
+    assert contents(processes[0].posts("alice")) == ["5", "4", "3", "2", "1", "0"]
+
+
+def test_posts_go_after_their_time(client: Any, table: Table) -> None:
+    hand = Hand()
+    feeds = Feeds(client, table, SECRET, kept_seconds=60, runtime=hand.runtime())
+    feeds.follow("bob", "alice")
+    feeds.post("alice", "old")
+    work(feeds)
+    item = client.query(
+        TableName=table.name,
+        KeyConditionExpression="PK = :pk",
+        ExpressionAttributeValues={":pk": {"S": "HOME#bob"}},
+        ConsistentRead=True,
+    )["Items"]
+    assert [one["expires_at"]["N"] for one in item] == [str(int(NOW) + 60)]
+    hand.time += 60
+    feeds.post("alice", "new")
+    work(feeds)
+    assert contents(feeds.home("bob")) == ["new"]
+    assert contents(feeds.posts("alice")) == ["new"]
+
+
+def test_names_may_be_anything(feeds: Feeds) -> None:
+    feeds.follow("b o#b\n", "álice #\n%20")
+    feeds.post("álice #\n%20", "hello")
+    work(feeds)
+    assert contents(feeds.home("b o#b\n")) == ["hello"]
+
+
+def test_ticks_from_before_are_read_along(
+    client: Any, table: Table, name_table: Callable[[str], str]
+) -> None:
+    ticks = TickTable(name_table("ticks"))
+    client.create_table(
+        TableName=ticks.name,
+        AttributeDefinitions=[
+            {"AttributeName": "partition_key", "AttributeType": "S"},
+            {"AttributeName": "range_key", "AttributeType": "N"},
+        ],
+        KeySchema=[
+            {"AttributeName": "partition_key", "KeyType": "HASH"},
+            {"AttributeName": "range_key", "KeyType": "RANGE"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.get_waiter("table_exists").wait(TableName=ticks.name, WaiterConfig={"Delay": 1})
+    nanos = 1_700_000_000_000_000_000
+    for number in range(7):
+        client.put_item(
+            TableName=ticks.name,
+            Item={
+                "partition_key": {"S": "bob"},
+                # neighbours differ by one nanosecond
+                "range_key": {"N": str(LONG_MAX - nanos - number)},
+                "content": {"S": f"tick {number}"},
+            },
+        )
+    feeds = Feeds(client, table, SECRET, ticks=ticks)
+    feeds.post("bob", "post")
+    pages = [feeds.home("bob", limit=3)]
+    while pages[-1].older is not None:
+        pages.append(feeds.home("bob", limit=3, cursor=pages[-1].older))
+    assert [contents(page) for page in pages] == [
+        ["post", "tick 6", "tick 5"],
+        ["tick 4", "tick 3", "tick 2"],
+        ["tick 1", "tick 0"],
+    ]
+    back = feeds.home("bob", limit=3, cursor=pages[2].newer)
+    assert contents(back) == ["tick 4", "tick 3", "tick 2"]
+    assert pages[2].posts[0].at.year == 2023
+
+
+def test_what_fails_is_put_aside(client: Any, table: Table) -> None:
+    class Broken(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            if operation == "batch_write_item":
+                raise KeyError("broken")
+            return super().perform(operation, parameters)
+
+    hand = Hand()
+    feeds = Feeds(cast(Any, Broken(client)), table, SECRET, runtime=hand.runtime())
+    feeds.post("alice", "1")
+    feeds.follow("bob", "alice")
+    for _ in range(40):
+        feeds.work()
+        hand.time += 60
+    jobs = Jobs(client, table, "FEEDS", runtime=hand.runtime())
+    dead = jobs.dead()
+    assert [one.reason for one in dead] == ["KeyError('broken')"] * 2
+    for one in dead:
+        assert jobs.replay(one)
+    mended = Feeds(client, table, SECRET, runtime=hand.runtime())
+    work(mended)
+    assert contents(mended.home("bob")) == ["1"]
+
+
+def test_the_asynchronous_twin(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        feeds = AsyncFeeds(asynchronous(client), table, SECRET)
+        await feeds.follow("bob", "alice")
+        await feeds.post("alice", "hello")
+        while await feeds.work():
+            pass
+        assert contents(await feeds.home("bob")) == ["hello"]
+
+    asyncio.run(tour())
+
+
+@pytest.mark.parametrize("backfilled", [0, 101])
+def test_mistakes_are_refused(backfilled: int) -> None:
+    with pytest.raises(ValueError, match="from 1 to 100"):
+        Feeds(cast(Any, None), "t", SECRET, backfilled=backfilled)

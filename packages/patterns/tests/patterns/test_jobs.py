@@ -1,0 +1,300 @@
+"""Jobs: by example, and by random rounds.
+
+The rounds have workers that die, faults, lost answers and leases that run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from hashrange_patterns import AsyncJobs, Jobs, Runtime, Table
+from hashrange_patterns.flows import Call, Flow
+from hashrange_patterns.identifiers import Identifiers
+from hashrange_patterns.jobs import JobFlows
+from patterns.asynchronous import asynchronous
+from patterns.faults import Intercepted
+from patterns.simulation import Simulation
+
+NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
+
+
+class Hand:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def runtime(self) -> Runtime:
+        return Runtime(now=lambda: self.time, chance=lambda: 0.0)
+
+
+def test_a_job_is_taken_done_and_gone(client: Any, table: Table) -> None:
+    jobs = Jobs(client, table, "mail")
+    assert jobs.take() is None
+    identifier = jobs.put("hello")
+    job = jobs.take()
+    assert job is not None
+    assert (job.id, job.payload, job.attempts) == (identifier, "hello", 1)
+    assert jobs.take() is None
+    assert jobs.done(job)
+    assert jobs.done(job)  # a job that is gone is done
+    assert jobs.take() is None
+    assert jobs.dead() == []
+
+
+def test_a_job_whose_worker_is_silent_goes_to_another(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", lease_seconds=30, runtime=hand.runtime())
+    jobs.put("hello")
+    slow = jobs.take()
+    assert slow is not None
+    hand.time += 20
+    assert jobs.extend(slow)
+    hand.time += 20
+    assert jobs.take() is None
+    hand.time += 11
+    quick = jobs.take()
+    assert quick is not None
+    assert quick.attempts == 2
+    # The late worker can neither keep the job nor take it off the queue.
+    assert not jobs.extend(slow)
+    assert not jobs.done(slow)
+    jobs.retry(slow, "late")
+    assert jobs.take() is None
+    assert jobs.done(quick)
+
+
+def test_a_job_is_due_when_it_is_due(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", runtime=hand.runtime())
+    jobs.put("later", delay_seconds=60)
+    jobs.put("now")
+    now = jobs.take()
+    assert now is not None
+    assert now.payload == "now"
+    assert jobs.done(now)
+    assert jobs.take() is None
+    hand.time += 60
+    late = jobs.take()
+    assert late is not None
+    assert late.payload == "later"
+
+
+def test_what_keeps_failing_is_put_aside_and_replayed(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", attempts_max=2, lease_seconds=10, runtime=hand.runtime())
+    jobs.put("poison")
+    jobs.put("silence")
+    for _ in range(2):
+        for _ in range(2):
+            job = jobs.take()
+            assert job is not None
+            if job.payload == "poison":
+                jobs.retry(job, "no such address", delay_seconds=5)
+        hand.time += 11
+    assert jobs.take() is None
+    dead = {one.payload: (one.attempts, one.reason) for one in jobs.dead()}
+    assert dead == {"poison": (2, "no such address"), "silence": (2, "its worker ended without a word")}
+    for one in jobs.dead():
+        assert jobs.replay(one)
+        assert not jobs.replay(one)
+    again = [jobs.take(), jobs.take()]
+    assert sorted((job.payload, job.attempts) for job in again if job) == [("poison", 1), ("silence", 1)]
+    assert jobs.dead() == []
+
+
+def test_the_outbox(client: Any, table: Table) -> None:
+    """A job exists if and only if the transaction that it is a member of was committed."""
+    jobs = Jobs(client, table, "mail")
+    order = {
+        "TableName": table.name,
+        "Item": {"PK": {"S": "ORDER#1"}, "SK": {"S": "ORDER"}},
+        "ConditionExpression": "attribute_not_exists(PK)",
+    }
+    client.transact_write_items(TransactItems=[{"Put": order}, jobs.member("order 1")])
+    with pytest.raises(client.exceptions.TransactionCanceledException):
+        client.transact_write_items(TransactItems=[{"Put": order}, jobs.member("order 1 again")])
+    taken = [jobs.take(), jobs.take()]
+    assert [job.payload if job else None for job in taken] == ["order 1", None]
+
+
+def test_shards_are_all_looked_at(client: Any, table: Table) -> None:
+    jobs = Jobs(client, table, "mail", shards=4)
+    put = {jobs.put(str(number)) for number in range(30)}
+    taken = set()
+    while job := jobs.take():
+        taken.add(job.id)
+        assert jobs.done(job)
+    assert taken == put
+
+
+def test_more_jobs_in_work_than_one_look_takes(client: Any, table: Table) -> None:
+    jobs = Jobs(client, table, "mail")
+    for number in range(60):
+        jobs.put(str(number))
+    assert len({job.id for _ in range(60) if (job := jobs.take())}) == 60
+
+
+def test_a_lost_answer_costs_no_attempt(client: Any, table: Table) -> None:
+    class Losing(Intercepted):
+        """Performs every request, and loses the first answer of each."""
+
+        lost = 0
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            self.lost += 1
+            if self.lost % 2:
+                raise ReadTimeoutError(endpoint_url="https://dynamodb.invalid")
+            return answer
+
+    jobs = Jobs(cast(Any, Losing(client)), table, "mail")
+    jobs.put("hello")
+    job = jobs.take()
+    assert job is not None
+    assert job.attempts == 1
+    assert jobs.extend(job)
+    assert jobs.done(job)
+    assert jobs.take() is None
+
+
+def test_no_worker_gets_a_job_whose_lease_is_over(client: Any, table: Table) -> None:
+    hand = Hand()
+
+    class Slow(Intercepted):
+        """Performs updates, loses the first answer of each, and takes 11 seconds for it."""
+
+        is_slow = True
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if operation == "update_item" and self.is_slow:
+                self.is_slow = False
+                hand.time += 11
+                raise ReadTimeoutError(endpoint_url="https://dynamodb.invalid")
+            return answer
+
+    slow = Slow(client)
+    jobs = Jobs(cast(Any, slow), table, "mail", lease_seconds=10, runtime=hand.runtime())
+    jobs.put("hello")
+    assert jobs.take() is None
+    job = jobs.take()
+    assert job is not None
+    assert job.attempts == 2
+    slow.is_slow = True
+    assert not jobs.extend(job)
+    again = jobs.take()
+    assert again is not None
+    assert again.attempts == 3
+
+
+def test_a_worker_that_comes_back_at_the_last_moment_keeps_its_job(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", attempts_max=1, lease_seconds=10, runtime=hand.runtime())
+    jobs.put("hello")
+    mine = jobs.take()
+    assert mine is not None
+    hand.time += 11
+    other = jobs._flows.take()
+    look = next(other)
+    assert isinstance(look, Call)
+    bury = other.send(client.query(**look.parameters))
+    assert jobs.extend(mine)
+    assert isinstance(bury, Call)
+    with pytest.raises(client.exceptions.TransactionCanceledException):
+        client.transact_write_items(**bury.parameters)
+    assert jobs.dead() == []
+    assert jobs.done(mine)
+
+
+@pytest.mark.parametrize("options", [{"shards": 0}, {"attempts_max": 0}])
+def test_mistakes_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError):
+        Jobs(cast(Any, None), "t", "mail", **cast(Any, options))
+
+
+def test_the_asynchronous_twin(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        jobs = AsyncJobs(asynchronous(client), table, "mail")
+        await jobs.put("hello")
+        job = await jobs.take()
+        assert job is not None
+        assert await jobs.done(job)
+        assert "Put" in jobs.member("x")
+
+    asyncio.run(tour())
+
+
+def test_no_job_is_lost_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
+    for seed in rounds:
+        simulation = Simulation(client, seed, death_rate=0.03)
+        runtime = simulation.runtime()
+        flows = JobFlows(
+            table, f"q{seed}", 5.0, 6, 2, runtime, Identifiers(runtime.now, simulation.chance.getrandbits)
+        )
+        done: Counter[str] = Counter()
+        holders: dict[str, tuple[int, float]] = {}
+        put: set[str] = set()
+
+        def produce(
+            flows: JobFlows = flows, put: set[str] = put, simulation: Simulation = simulation
+        ) -> Flow[None]:
+            for number in range(15):
+                payload = f"{simulation.chance.getrandbits(40)}-{number}"
+                try:
+                    yield from flows.put(payload)
+                except Exception:
+                    continue
+                put.add(payload)
+
+        def work(
+            flows: JobFlows = flows,
+            done: Counter[str] = done,
+            holders: dict[str, tuple[int, float]] = holders,
+            simulation: Simulation = simulation,
+        ) -> Flow[None]:
+            for _ in range(25):
+                try:
+                    job = yield from flows.take()
+                    if job is None:
+                        simulation.time += 1.0
+                        continue
+                    # Whoever gets it later has a larger number, and gets it only after the lease.
+                    attempts, _ = holders.get(job.id, (0, 0.0))
+                    assert job.attempts > attempts, job
+                    holders[job.id] = job.attempts, simulation.time
+                    if simulation.chance.random() < 0.2:
+                        yield from flows.retry(job, "bad luck", delay_seconds=simulation.chance.random())
+                    elif simulation.chance.random() < 0.9:
+                        done[job.payload] += 1
+                        yield from flows.done(job)
+                except AssertionError:
+                    raise
+                except Exception:
+                    continue
+
+        simulation.start(produce)
+        for _ in range(3):
+            simulation.start(work)
+        simulation.run()
+        simulation.calm()
+        left = simulation.perform(flows.dead())
+        while (job := simulation.perform(flows.take())) or simulation.time < holders_end(holders):
+            if job is None:
+                simulation.time += 5.0
+                continue
+            done[job.payload] += 1
+            assert simulation.perform(flows.done(job))
+        buried = {one.payload for one in left} | {one.payload for one in simulation.perform(flows.dead())}
+        assert put <= done.keys() | buried, seed
+
+
+def holders_end(holders: dict[str, tuple[int, float]]) -> float:
+    """When every lease that was ever given has run out."""
+    return max((taken for _, taken in holders.values()), default=0.0) + 60.0

@@ -1,0 +1,189 @@
+"""Locks: by example, and by random rounds.
+
+The rounds have clocks that differ, holders that die or sleep, and lost answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hashrange_patterns import AsyncLocks, Held, Locks, Runtime, Table
+from hashrange_patterns.flows import Flow, Pause
+from hashrange_patterns.locks import LockFlows
+from patterns.asynchronous import asynchronous
+from patterns.simulation import Simulation, twice
+
+
+class Process:
+    """A process with locks, whose clock stands until it is moved; it sleeps by moving it."""
+
+    def __init__(self, client: Any, table: Table, elapsed: float = 100.0) -> None:
+        self.elapsed = elapsed
+        runtime = Runtime(elapsed=lambda: self.elapsed, chance=lambda: 0.5)
+        self.locks = Locks(client, table, lease_seconds=10, poll_seconds=1, runtime=runtime)
+        self.locks._sleep = self.sleep
+
+    def sleep(self, seconds: float) -> None:
+        self.elapsed += seconds
+
+
+def test_one_holds_and_the_other_gets_it_after(client: Any, table: Table) -> None:
+    one, other = Process(client, table), Process(client, table, elapsed=9e6)
+    held = one.locks.acquire("report")
+    assert held is not None
+    assert (held.fence, one.locks.is_held(held)) == (1, True)
+    assert other.locks.acquire("report") is None
+    assert one.locks.release(held)
+    assert one.locks.release(held)  # safe to repeat
+    second = other.locks.acquire("report")
+    assert second is not None
+    assert second.fence == 2
+    assert not one.locks.release(held)
+    assert one.locks.renew(held) is None
+
+
+def test_a_dead_holder_s_lock_is_free_after_its_lease_was_watched(client: Any, table: Table) -> None:
+    dead, waiting = Process(client, table), Process(client, table, elapsed=5.0)
+    assert dead.locks.acquire("report")
+    assert waiting.locks.acquire("report", wait_seconds=9) is None
+    held = waiting.locks.acquire("report", wait_seconds=3)
+    assert held is not None
+    assert held.fence == 2
+    assert 15.0 <= waiting.elapsed <= 18.0
+
+
+def test_a_holder_that_renews_keeps_it(client: Any, table: Table) -> None:
+    one, waiting = Process(client, table), Process(client, table)
+    held = one.locks.acquire("report")
+    for _ in range(5):
+        assert held is not None
+        assert waiting.locks.acquire("report", wait_seconds=7) is None
+        one.elapsed += 7
+        assert one.locks.is_held(held)
+        held = one.locks.renew(held)
+    assert held is not None
+    one.elapsed += 10
+    assert not one.locks.is_held(held)
+
+
+def test_the_fence_stops_a_holder_that_slept(client: Any, table: Table) -> None:
+    sleeper, waiting = Process(client, table), Process(client, table)
+    late = sleeper.locks.acquire("report")
+    assert late is not None
+    held = waiting.locks.acquire("report", wait_seconds=12)
+    assert held is not None
+    assert write(client, table, waiting.locks, held, "new")
+    assert not write(client, table, sleeper.locks, late, "old")
+    key = {"PK": {"S": "REPORT"}, "SK": {"S": "REPORT"}}
+    assert client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]["text"] == {"S": "new"}
+
+
+def write(client: Any, table: Table, locks: Locks, held: Held, text: str) -> bool:
+    item = {"PK": {"S": "REPORT"}, "SK": {"S": "REPORT"}, "text": {"S": text}}
+    try:
+        client.transact_write_items(
+            TransactItems=[locks.member(held), {"Put": {"TableName": table.name, "Item": item}}]
+        )
+    except client.exceptions.TransactionCanceledException:
+        return False
+    return True
+
+
+def test_the_asynchronous_twin(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        locks = AsyncLocks(asynchronous(client), table)
+        held = await locks.acquire("report")
+        assert held is not None
+        assert locks.is_held(held)
+        assert await locks.acquire("report", wait_seconds=0.001) is None
+        held = await locks.renew(held)
+        assert held is not None
+        assert "ConditionCheck" in locks.member(held)
+        assert await locks.release(held)
+
+    asyncio.run(tour())
+
+
+def test_no_two_hold_it_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
+    for seed in rounds:
+        simulation = Simulation(client, seed, fault_rate=0.15, death_rate=0.02)
+        chance = simulation.chance
+        believing: dict[int, tuple[LockFlows, Held]] = {}
+        fences: list[int] = []
+
+        def holders(believing: dict[int, tuple[LockFlows, Held]] = believing) -> list[int]:
+            return [number for number, (locks, held) in believing.items() if locks.is_held(held)]
+
+        def contend(
+            number: int,
+            simulation: Simulation = simulation,
+            believing: dict[int, tuple[LockFlows, Held]] = believing,
+            fences: list[int] = fences,
+            seed: int = seed,
+        ) -> Flow[None]:
+            chance = simulation.chance
+            offset = chance.uniform(-1e6, 1e6)  # no two clocks agree
+            ours = simulation.runtime()
+            runtime = Runtime(
+                now=ours.now, elapsed=lambda: simulation.time + offset, chance=ours.chance, token=ours.token
+            )
+            locks = LockFlows(table, 5.0, 1.0, runtime)
+            try:
+                for _ in range(6):
+                    believing.pop(number, None)
+                    held = yield from attempt(
+                        locks.acquire(f"lock{seed}", wait_seconds=chance.uniform(0, 12))
+                    )
+                    while held is not None:
+                        believing[number] = locks, held
+                        assert len(holders()) <= 1, seed
+                        yield Pause(chance.uniform(0, 4))  # works; sometimes too long
+                        assert len(holders()) <= 1, seed
+                        if locks.is_held(held):
+                            fences.append(held.fence)
+                        what = chance.random()
+                        if what < 0.4:
+                            held = yield from attempt(locks.renew(held))
+                        else:
+                            if what < 0.9:
+                                believing.pop(number, None)
+                                yield from attempt(locks.release(held))
+                            held = None
+            finally:
+                believing.pop(number, None)  # a process that died acts no more
+
+        for number in range(4):
+            simulation.start(lambda number=number: contend(number))  # type: ignore[misc]
+        simulation.run()
+        # Whoever acted within the lease did so after those with smaller fences, never between.
+        assert fences == sorted(fences), seed
+        assert fences, seed
+        simulation.calm()
+        assert chance is simulation.chance
+
+
+def attempt(flow: Flow[Any]) -> Flow[Any]:
+    """The result of a flow; None if it raised."""
+    try:
+        return (yield from flow)
+    except AssertionError:
+        raise
+    except Exception:
+        return None
+
+
+@pytest.mark.parametrize("release_is_lost", [False, True])
+def test_lost_answers_of_its_own_requests_do_not_lock_anybody_out(
+    client: Any, table: Table, release_is_lost: bool
+) -> None:
+    simulation = Simulation(client, 1, fault_rate=0.0)
+    locks = LockFlows(table, 5.0, 1.0, simulation.runtime())
+    first = simulation.perform(twice(locks.acquire("report")))
+    assert first is not None
+    assert simulation.perform(twice(locks.release(first)) if release_is_lost else locks.release(first))
+    second = simulation.perform(locks.acquire("report"))
+    assert second is not None
+    assert second.fence > first.fence

@@ -1,0 +1,154 @@
+"""Sessions: by example, and by random rounds in which an ended session must stay ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+
+from hashrange_patterns import AsyncSessions, Runtime, Session, Sessions, Table
+from hashrange_patterns.flows import Flow
+from hashrange_patterns.sessions import SessionFlows
+from patterns.asynchronous import asynchronous
+from patterns.faults import noting
+from patterns.simulation import Simulation
+
+NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
+
+
+class Hand:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def runtime(self) -> Runtime:
+        return Runtime(now=lambda: self.time)
+
+
+def test_a_session_begins_is_used_and_ends(client: Any, table: Table) -> None:
+    sessions = Sessions(client, table)
+    token = sessions.begin("alice", "theme=dark")
+    session = sessions.get(token)
+    assert isinstance(session, Session)
+    assert (session.user, session.data) == ("alice", "theme=dark")
+    assert sessions.get(token + "x") is None
+    assert sessions.end(token)
+    assert not sessions.end(token)
+    assert sessions.get(token) is None
+
+
+def test_the_table_does_not_hold_the_token(client: Any, table: Table) -> None:
+    token = Sessions(client, table).begin("alice")
+    assert token not in str(client.scan(TableName=table.name)["Items"])
+
+
+def test_an_idle_session_ends_and_a_used_one_goes_on(client: Any, table: Table) -> None:
+    hand = Hand()
+    sessions = Sessions(client, table, idle_seconds=100, lifetime_seconds=1_000, runtime=hand.runtime())
+    used, idle = sessions.begin("alice"), sessions.begin("alice")
+    for _ in range(16):
+        hand.time += 60
+        assert sessions.get(used) is not None
+    assert sessions.get(idle) is None
+    hand.time = NOW + 999
+    assert sessions.get(used) is not None
+    hand.time = NOW + 1_000
+    assert sessions.get(used) is None
+
+
+def test_most_uses_cost_a_read(client: Any, table: Table) -> None:
+    hand = Hand()
+    through, noted = noting(client)
+    sessions = Sessions(through, table, idle_seconds=100, runtime=hand.runtime())
+    token = sessions.begin("alice")
+    noted.requests.clear()
+    for _ in range(20):
+        hand.time += 5
+        assert sessions.get(token)
+    assert noted.requests == {"get_item": 20, "update_item": 1}
+
+
+def test_all_sessions_of_a_user_end(client: Any, table: Table) -> None:
+    sessions = Sessions(client, table)
+    tokens = [sessions.begin("alice") for _ in range(30)]
+    other = sessions.begin("bob")
+    assert sessions.end_all("alice") == 30
+    assert [sessions.get(token) for token in tokens] == [None] * 30
+    assert sessions.get(other)
+    assert sessions.end_all("alice") == 0
+
+
+@pytest.mark.parametrize("seconds", [(0, 10), (11, 10)])
+def test_mistakes_are_refused(seconds: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="cannot be idle"):
+        Sessions(cast(Any, None), "table", idle_seconds=seconds[0], lifetime_seconds=seconds[1])
+
+
+def test_the_asynchronous_twin(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        sessions = AsyncSessions(asynchronous(client), table)
+        token = await sessions.begin("alice")
+        assert await sessions.get(token)
+        assert await sessions.end(token)
+        assert await sessions.end_all("alice") == 0
+
+    asyncio.run(tour())
+
+
+def test_an_ended_session_stays_ended_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
+    for seed in rounds:
+        simulation = Simulation(client, seed)
+        flows = SessionFlows(table, 10, 1_000, simulation.runtime())
+        tokens: list[str] = []
+        ended: set[str] = set()
+        user = f"alice{seed}"
+
+        def use(
+            flows: SessionFlows = flows,
+            tokens: list[str] = tokens,
+            ended: set[str] = ended,
+            user: str = user,
+            simulation: Simulation = simulation,
+        ) -> Flow[None]:
+            chance = simulation.chance
+            for _ in range(15):
+                simulation.time += chance.random() * 2
+                try:
+                    if not tokens or chance.random() < 0.3:
+                        tokens.append((yield from flows.begin(user)))
+                    elif chance.random() < 0.6:
+                        token = chance.choice(tokens)
+                        was_ended = token in ended
+                        session = yield from flows.get(token)
+                        assert not (was_ended and session)
+                    elif chance.random() < 0.7:
+                        token = chance.choice(tokens)
+                        yield from flows.end(token)
+                        ended.add(token)
+                    else:
+                        known = list(tokens)
+                        yield from flows.end_all(user)
+                        ended.update(known)
+                except AssertionError:
+                    raise
+                except Exception:
+                    continue
+
+        for _ in range(4):
+            simulation.start(use)
+        simulation.run()
+        simulation.calm()
+        for token in ended:
+            assert simulation.perform(flows.get(token)) is None, seed
+        simulation.perform(flows.end_all(user))
+        assert all(simulation.perform(flows.get(token)) is None for token in tokens), seed
+        left = client.query(
+            TableName=table.name,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": f"SESSIONS#{user}"}},
+            ConsistentRead=True,
+        )
+        assert left["Count"] == 0, seed
