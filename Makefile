@@ -20,19 +20,18 @@ PYTEST   ?=
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
-# An environment with the hot path compiled to C (docs/decisions/0007-compiled-hot-path.md). What is to be fast uses it
-# where it can be made, and does without where not; COMPILE=no does without anyway.
+# The hot path compiled to C (docs/decisions/0007-compiled-hot-path.md): where it can be, `serve` and the benchmarks use it.
 COMPILE  ?= yes
-COMPILED := $(VENV)/compiled
-FAST     := $(if $(filter yes,$(COMPILE)),$(COMPILED)/.installed)
+COMPILED := $(VENV)/compiled/bin
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
 	    while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
 
-serve: $(VENV)/.runtime $(FAST)  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data COMPILE=yes)
-	@if [ -n "$(FAST)" ] && [ -e "$(FAST)" ]; then bin=$(COMPILED)/bin; else bin=$(BIN); fi; \
-	    exec $$bin/hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
+serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-data COMPILE=yes)
+	@python=$(BIN)/python; \
+	[ $(COMPILE) = no ] || python=$$($(BIN)/python tools/compiled.py python); \
+	exec $$python -m hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
 test: lint types layers pytest examples  ## Run every check: style, types, layers, all tests and the examples
 
@@ -54,15 +53,20 @@ examples: $(VENV)/.develop  ## Test the example programs, in a real browser
 	    $(MAKE) --no-print-directory -C $$example test PYTHON=$(abspath $(BIN)/python) || exit 1; \
 	done
 
-compile: $(COMPILED)/.installed  ## Compile the hot path, into an environment of its own (.venv/compiled)
-	@test -e $(COMPILED)/.installed
+compile: $(VENV)/.runtime  ## Compile the hot path (.venv/compiled/bin/python runs it)
+	@$(BIN)/python tools/compiled.py build
+
+# Without a C compiler the benchmarks measure the interpreted form, and say so.
+.PHONY: fast
+fast: $(VENV)/.develop
+	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
 # These tests take minutes, and what they test is not compiled, or is tested through the same requests elsewhere.
-UNCOMPILED := tests/patterns tests/clients/test_in_process.py tests/clients/test_aioboto3.py tests/unit/test_docs.py \
+UNCOMPILED := packages/patterns/tests tests/clients/test_in_process.py tests/clients/test_aioboto3.py tests/unit/test_docs.py \
               tests/unit/test_tidy.py tests/unit/test_bench.py tests/unit/test_bench_bystander.py
 
-test-compiled: $(COMPILED)/.develop $(CLIENTS)  ## Run the tests on the compiled hot path
-	$(COMPILED)/bin/python -m pytest -n auto $(UNCOMPILED:%=--ignore=%) $(PYTEST)
+test-compiled: $(VENV)/.develop compile $(CLIENTS)  ## Run the tests on the compiled hot path
+	$(COMPILED)/python -m pytest -n auto $(UNCOMPILED:%=--ignore=%) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
@@ -74,7 +78,7 @@ model: $(VENV)/.develop  ## Compare new random histories with the reference mode
 reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body several times (PYTEST="-k name")
 	HASHRANGE_RERUNS=1 $(BIN)/python -m pytest -n auto tests/unit $(PYTEST)
 
-hostile: $(VENV)/.develop $(FAST)  ## Send masses of broken requests to a server (MUTATIONS=1000000)
+hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
 
 machine-crash: ROUNDS = 200
@@ -92,12 +96,12 @@ trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (R
 
 pattern-rounds: ROUNDS = 200
 pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and disorder, by random rounds (ROUNDS=200)
-	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto tests/patterns -k "(in-process and rounds) or killed or kills"
+	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "(in-process and rounds) or killed or kills"
 
-bench: $(VENV)/.develop $(FAST)  ## Compare with other implementations (BENCH="--help")
+bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
-bystander: $(VENV)/.develop $(FAST)  ## Measure how long others wait while a client sends its worst (BENCH="--list")
+bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
@@ -106,41 +110,19 @@ clean:  ## Remove what was built; data directories stay
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
-$(VENV)/.develop: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable packages/patterns
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]'
 	@touch $@
 
-# It takes a C compiler, and Python's headers, which some systems have in a package of their own.
-
-$(COMPILED)/.installed: pyproject.toml $(shell find src -name '*.py') | $(BIN)/python
-	@rm -f $@
-	@if ! command -v cc >/dev/null || ! $(BIN)/python -c 'import os, sys, sysconfig; \
-	        sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'; then \
-	    echo "The hot path stays interpreted, which costs a third of the speed: to compile it takes a C compiler and Python's headers" >&2; \
-	    echo "(Debian: apt-get install gcc python3-dev)." >&2; \
-	    exit 0; \
-	fi; \
-	echo "Compiling the hot path, which takes about a minute, once. To do without: make COMPILE=no serve"; \
-	$(BIN)/python -m venv --clear $(COMPILED) && \
-	$(BIN)/python -m pip install --quiet build && \
-	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m build --outdir $(COMPILED)/wheel . >$(COMPILED)/build.log 2>&1 && \
-	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[client]" && \
-	touch $@ || { tail -20 $(COMPILED)/build.log; echo "Compiling failed ($(COMPILED)/build.log); what runs is interpreted."; } >&2
-
-$(COMPILED)/.develop: $(COMPILED)/.installed
-	@test -e $<
-	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/wheel/*.whl)[dev]"
-	@touch $@
-
 # Other people's clients that cannot be installed beside the rest; their tests are skipped without them.
 
 $(VENV)/aioboto3/.installed: tests/clients/aioboto3/requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/aioboto3
-	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $< --editable .
+	$(VENV)/aioboto3/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	@touch $@
 
 # It takes two thirds of a gigabyte: `make feast` installs it, and its test is skipped without it.
@@ -153,7 +135,7 @@ $(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/in-process
-	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable .
+	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \
 	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws)==' $<)
 	@touch $@

@@ -1,0 +1,67 @@
+"""Compile the hot path with mypyc where HASHRANGE_COMPILE=1 asks for it. The rest stands in pyproject.toml.
+
+mypyc writes one C file a module, and these are compiled side by side, one on each core. `make compile` and
+wheels for a platform come here; an ordinary installation compiles nothing and needs no compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
+# -O3 takes longer to compile, and the server takes as many instructions for a request.
+C_FILES = os.environ.get("HASHRANGE_C_FILES")
+OPTIMIZATION = os.environ.get("HASHRANGE_OPTIMIZATION", "2")
+
+
+class ParallelBuild(build_ext):
+    """Compile the C files of an extension at once, where distutils compiles them one after the other."""
+
+    def build_extension(self, ext: Extension) -> None:
+        def compiled(source: str) -> list[str]:
+            return self.compiler.compile(
+                [source],
+                output_dir=self.build_temp,
+                include_dirs=ext.include_dirs,
+                extra_postargs=ext.extra_compile_args,
+            )
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            ext.extra_objects = [name for names in pool.map(compiled, ext.sources) for name in names]
+        ext.sources = []
+        super().build_extension(ext)
+
+
+def extensions() -> list[Extension]:
+    """One extension with all code of the compiled modules, and a small one for each module."""
+    from mypyc.build import mypycify
+
+    files = PROJECT["tool"]["hashrange"]["compiled"]
+    # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
+    arguments = ["--follow-imports=silent", *files]
+    made: list[Extension] = mypycify(
+        arguments, opt_level=OPTIMIZATION, debug_level="0", multi_file=True, target_dir=C_FILES
+    )
+    return made
+
+
+compiling = os.environ.get("HASHRANGE_COMPILE") == "1"
+# setuptools runs this file several times for a wheel: to ask what building takes, for the metadata, to build.
+building = not {"build_ext", "bdist_wheel"}.isdisjoint(sys.argv)
+setup(
+    ext_modules=extensions() if compiling and building else [],
+    setup_requires=[
+        *PROJECT["project"]["optional-dependencies"]["compile"],
+        *PROJECT["project"]["dependencies"],
+    ]
+    if compiling and not building
+    else [],
+    cmdclass={"build_ext": ParallelBuild},
+)
