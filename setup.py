@@ -19,6 +19,9 @@ PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
 # -O3 takes longer to compile, and the server takes as many instructions for a request.
 C_FILES = os.environ.get("HASHRANGE_C_FILES")
 OPTIMIZATION = os.environ.get("HASHRANGE_OPTIMIZATION", "2")
+# All C files end in one library, whose functions need not be found from outside: calls between them are direct, and
+# those within a file can be inlined.
+OPTIONS = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
 
 
 class ParallelBuild(build_ext):
@@ -30,7 +33,7 @@ class ParallelBuild(build_ext):
                 [source],
                 output_dir=self.build_temp,
                 include_dirs=ext.include_dirs,
-                extra_postargs=ext.extra_compile_args,
+                extra_postargs=[*ext.extra_compile_args, *OPTIONS],
             )
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
