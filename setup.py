@@ -10,17 +10,19 @@ import os
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
-# -O3 takes longer to compile, and the server takes as many instructions for a request.
 C_FILES = os.environ.get("HASHRANGE_C_FILES")
-OPTIMIZATION = os.environ.get("HASHRANGE_OPTIMIZATION", "2")
-# All C files end in one library, whose functions need not be found from outside: calls between them are direct, and
-# those within a file can be inlined.
+"""Where mypyc writes the C files; `build` if it is not given."""
+# gcc takes half as long as with -O3.
+OPTIMIZATION = "2"
+# All C files end in one library, whose functions need not be found from outside: so calls between them are direct,
+# and functions can be inlined.
 OPTIONS = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
 
 
@@ -46,7 +48,9 @@ def extensions() -> list[Extension]:
     """One extension with all code of the compiled modules, and a small one for each module."""
     from mypyc.build import mypycify
 
-    files = PROJECT["tool"]["hashrange"]["compiled"]
+    # The engine over PostgreSQL is a quarter of the code, and of use only beside the driver.
+    without = () if find_spec("psycopg") else ("src/hashrange/storage/postgres/",)
+    files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if not name.startswith(without)]
     # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
     arguments = ["--follow-imports=silent", *files]
     made: list[Extension] = mypycify(
@@ -58,13 +62,10 @@ def extensions() -> list[Extension]:
 compiling = os.environ.get("HASHRANGE_COMPILE") == "1"
 # setuptools runs this file several times for a wheel: to ask what building takes, for the metadata, to build.
 building = not {"build_ext", "bdist_wheel"}.isdisjoint(sys.argv)
+extras = PROJECT["project"]["optional-dependencies"]
+requirements = [*extras["compile"], *extras["postgres"], *PROJECT["project"]["dependencies"]]
 setup(
     ext_modules=extensions() if compiling and building else [],
-    setup_requires=[
-        *PROJECT["project"]["optional-dependencies"]["compile"],
-        *PROJECT["project"]["dependencies"],
-    ]
-    if compiling and not building
-    else [],
+    setup_requires=requirements if compiling and not building else [],
     cmdclass={"build_ext": ParallelBuild},
 )

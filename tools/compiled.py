@@ -24,6 +24,7 @@ import tempfile
 import tomllib
 import venv
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,8 +165,8 @@ def _compiled_modules() -> list[Path]:
 
 
 def _hash(files: Iterable[Path]) -> str:
-    """A name for the contents of files, and for the Python that they are compiled for."""
-    digest = hashlib.sha256(sys.version.encode())
+    """A name for the contents of files, the Python that they are compiled for, and what setup.py looks at."""
+    digest = hashlib.sha256(f"{sys.version} {find_spec('psycopg') is not None}".encode())
     for path in sorted(files):
         digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
