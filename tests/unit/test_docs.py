@@ -13,6 +13,7 @@ from hashrange.operations import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS += sorted((ROOT / "packages").rglob("*.md"))
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
