@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
+from itertools import count, product
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
 import postgres
 from hashrange.storage.api import CommitUnknown, Totals, Transaction
@@ -188,12 +192,12 @@ def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_u
     engine = open_engine()
     put(engine, 7, P, b"n", b"0")
     add = adding(8)
-    for count, body in enumerate((add, alone(add)), 1):
+    for number, body in enumerate((add, alone(add)), 1):
         before = servers(postgres_url, name)
         grow_old(postgres_url, name, engine._writer.server)
         open_engine()
         assert set(servers(postgres_url, name)).isdisjoint(before[-1:])
-        assert engine.write(body) == count
+        assert engine.write(body) == number
         assert engine._writer.server in servers(postgres_url, name)
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2"]
 
@@ -218,3 +222,113 @@ def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
         engine.write(body)
     assert engine.write(body) == 1  # the cut came before PostgreSQL had committed
     assert [value for _, _, value in rows(engine, 8)] == [b"1"]
+
+
+class Failing:
+    """Fails one step of making the writer's connection: the one at `at`, counted from 1. Each is done in two
+    steps, so that it fails before it is done, or after."""
+
+    def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]):
+        self._engine = engine
+        self.at = 0
+        for name in ("connect", "call", "place_of", "Line"):
+            # Who cannot connect hears nothing from PostgreSQL but that.
+            failing = connections.Lost if name == "connect" else error
+            monkeypatch.setattr(writer, name, partial(self._do, failing, getattr(writer, name)))
+
+    def _do(self, error: type[BaseException], what: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        if self._engine._writer.connected:
+            return what(*values, **named)
+        self._step(error)
+        result = what(*values, **named)
+        try:
+            self._step(error)
+        except BaseException:
+            if isinstance(result, psycopg.Connection):
+                result.close()
+            raise
+        return result
+
+    def _step(self, error: type[BaseException]) -> None:
+        self.at -= 1
+        if self.at == 0:
+            raise error("the test failed the connection")
+
+
+class Cut:
+    """Cuts the writer's connection at its next commit, which comes to pass before or not, and has PostgreSQL
+    forget the engine's row or not."""
+
+    def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, url: str, name: str) -> None:
+        self._engine = engine
+        self._forget = f"DELETE FROM {name}.server"
+        self._url = url
+        self._next: tuple[bool, bool] | None = None
+        monkeypatch.setattr(writer, "call", partial(self._call, connections.call))
+        monkeypatch.setattr(writer, "call_all", partial(self._call_all, connections.call_all))
+
+    def arm(self, committed: bool, forgotten: bool) -> None:
+        self._next = (committed, forgotten)
+
+    def _call(self, call: Any, connection: Any, statement: str, values: Any = ()) -> Any:
+        # The statement of a group is a transaction of its own; that of a body that runs alone is not.
+        in_transaction = connection.info.transaction_status != TransactionStatus.IDLE
+        ends = statement == "COMMIT" or ("commit_group" in statement and not in_transaction)
+        return self._cut_if(ends, connection, partial(call, connection, statement, values))
+
+    def _call_all(self, call_all: Any, connection: Any, statements: Any) -> Any:
+        ends = any(statement == "COMMIT" for statement, _ in statements)
+        return self._cut_if(ends, connection, partial(call_all, connection, statements))
+
+    def _cut_if(self, ends: bool, connection: Any, do: Callable[[], Any]) -> Any:
+        if self._next is None or not ends:
+            return do()
+        (committed, forgotten), self._next = self._next, None
+        if committed:
+            do()
+        connection.close()
+        if forgotten:
+            with psycopg.connect(self._url) as administrator:
+                administrator.execute(self._forget)
+        raise connections.Lost("the test cut the connection")
+
+
+@pytest.mark.parametrize("error", [connections.Lost, connections.Refused, connections.Retry])
+@pytest.mark.parametrize("way", ["plain", "locked", "alone"])
+def test_no_commit_is_applied_twice_whatever_fails_afterwards(
+    open_engine: Opener,
+    postgres_url: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    way: str,
+    error: type[BaseException],
+) -> None:
+    """A commit is cut in each state of the engine's row, and then each step of making a connection fails."""
+    caplog.set_level(logging.CRITICAL)
+    engine = open_engine()
+    body = alone(adding(8)) if way == "alone" else adding(8)
+    engine.write(body)
+    if way == "locked":
+        engine._commits._contention.keys[7, P, b"n"] = math.inf
+    cut = Cut(engine, monkeypatch, postgres_url, name)
+    failing = Failing(engine, monkeypatch, error)
+    for committed, forgotten in product([False, True], repeat=2):
+        for at in count(1):
+            before = int(get(engine, 7, P, b"n") or b"")
+            cut.arm(committed, forgotten)
+            failing.at = at
+            try:
+                told: int | None = engine.write(body)
+            except CommitUnknown:
+                told = None
+            added = int(get(engine, 7, P, b"n") or b"") - before
+            if forgotten:
+                assert (told, added) == (None, committed), at
+            else:
+                assert (told, added) == (before + 1, 1), at
+            if failing.at > 0:
+                assert at > 8, "each step has failed"
+                break
+    numbers = [int(value) for _, _, value in rows(engine, 8)]
+    assert numbers == list(range(1, len(numbers) + 1))
