@@ -1,4 +1,4 @@
-"""The engine over PostgreSQL: several engines on one store, connections that are cut, wrong databases."""
+"""The engine over PostgreSQL: several engines on one store, how bodies run, wrong databases."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import psycopg
 import pytest
 
 import postgres
+from hashrange import pace
 from hashrange.database import Database
 from hashrange.storage.api import (
     CommitFailed,
-    CommitUnknown,
     Reader,
+    Stopped,
     StorageError,
     Totals,
     Transaction,
 )
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.loops import Loop
+from hashrange.storage.contract.loops import Interrupted, Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
-from hashrange.storage.postgres import PostgresEngine, connections, writer
+from hashrange.storage.postgres import PostgresEngine
 from list_append import SPACE, Run
 
 
@@ -52,17 +52,6 @@ def open_engine(postgres_url: str, name: str) -> Iterator[Callable[[], PostgresE
 
 
 Opener = Callable[[], PostgresEngine]
-
-
-def cut_connections(url: str, schema: str) -> None:
-    """Cut the connections on which the engines of a test commit, as an administrator does; not those of other
-    tests, which use the same PostgreSQL at the same time."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-            "AND backend_type = 'client backend' AND query LIKE %s",
-            (f"%{schema}.commit_group%",),
-        )
 
 
 def test_what_one_engine_wrote_the_other_one_sees(open_engine: Opener) -> None:
@@ -148,6 +137,75 @@ def test_a_body_of_many_records_fetches_twice(open_engine: Opener) -> None:
     engine.write(partial(body, space=7))
     assert engine.counts()["fetches"] - before == 4
     assert len(rows(engine, 7)) == len(rows(engine, 8)) == 10
+
+
+class Discovered:
+    """A body that misses three records, one after the other, and does something in its third run, which is
+    for nothing: two before have missed records."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+        self.runs = 0
+
+    def __call__(self, txn: Transaction) -> str:
+        self.runs += 1
+        for n in range(3):
+            txn.get(7, P, b"%d" % n)
+        if self.runs == 3:
+            self._act()
+        txn.put(7, P, b"3", b"")
+        return "done"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_run_that_is_for_nothing_keeps_nobody_waiting(open_engine: Opener, submitted: bool) -> None:
+    engine = open_engine()
+    done: list[bool] = []
+
+    def meanwhile() -> None:
+        thread = Thread(target=put, args=(engine, 8, P, b"", b""), daemon=True)
+        thread.start()
+        thread.join(10)
+        done.append(not thread.is_alive())
+
+    outcomes = Outcomes(1)
+    if submitted:
+        engine.submit(Discovered(meanwhile), outcomes)
+    else:
+        outcomes(engine.write(Discovered(meanwhile)), None)
+    outcomes.wait()
+    assert outcomes.results == ["done"]
+    assert done == [True], "the write had to wait for the run"
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), SystemExit(1), MemoryError(), Interrupted()], ids=repr
+)
+def test_what_ends_a_run_that_is_for_nothing_is_not_swallowed(
+    open_engine: Opener, error: BaseException
+) -> None:
+    engine, outcomes = open_engine(), Outcomes(1)
+    with pytest.raises(type(error)):
+        engine.write(Discovered(raising(error)))
+    engine.submit(Discovered(raising(error)), outcomes)
+    outcomes.wait()
+    assert [type(one) for one in outcomes.errors] == [Stopped]
+    assert engine.write(Discovered(lambda: None)) == "done"
+
+
+@pytest.mark.once
+def test_what_a_run_for_nothing_comes_to_by_mistake_is_none(open_engine: Opener) -> None:
+    for error in (ValueError("by mistake"), pace.TurnOver()):
+        assert open_engine().write(Discovered(raising(error))) == "done"
 
 
 def test_a_long_queue_without_a_loop(open_engine: Callable[..., PostgresEngine]) -> None:
@@ -283,175 +341,6 @@ def test_histories_are_strictly_serializable(open_engine: Opener, lists: int) ->
     assert run.anomalies() == []
     values = sum(map(len, final.values()))
     assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
-
-
-def test_histories_with_cut_connections(
-    open_engine: Opener, postgres_url: str, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Connections are cut while commits are under way; each outcome is found out, and nothing is lost."""
-    caplog.set_level(logging.CRITICAL)
-    engines = [open_engine(), open_engine()]
-    run = Run(engines, lists=4, seed=4, transactions=60)
-    before = [engine.counts()["reconnections"] for engine in engines]
-
-    def meanwhile() -> None:
-        while len(run.history) < 300 and not run.surprises:
-            cut_connections(postgres_url, name)
-
-    run.run(threads_per_engine=3, meanwhile=meanwhile)
-    final = run.final(engines[0])
-    assert [engine.counts()["reconnections"] for engine in engines] > before
-    assert run.anomalies() == []
-    values = sum(map(len, final.values()))
-    assert engines[1].read(lambda reader: reader.totals(SPACE)) == Totals(values, 4 * values)
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_connection_cut_around_a_commit(
-    open_engine: Opener, postgres_url: str, name: str, moment: Any
-) -> None:
-    """What became of the commit is found out; the body is not applied twice."""
-    engine = open_engine()
-
-    def add(txn: Transaction) -> int:
-        value = int(txn.get(7, P, b"n") or b"0") + 1
-        txn.put(7, P, b"n", b"%d" % value)
-        txn.append(8, P, b"%d" % value)
-        return value
-
-    engine.write(add)
-    cuts: list[None] = []
-
-    def cut() -> None:
-        if not cuts:
-            cuts.append(None)
-            cut_connections(postgres_url, name)
-
-    with faults.at(engine, moment, cut):
-        assert engine.write(add) == 2
-    assert len(cuts) == 1
-    assert engine.write(add) == 3
-    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
-
-
-def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit came to pass, and nobody heard of it: it is found out, and not done again."""
-    engine = open_engine()
-    losses: list[str] = []
-
-    def call(connection: Any, statement: str, values: Any = ()) -> Any:
-        found = connections.call(connection, statement, values)
-        if len(losses) < 2 and ("commit_group" in statement if not losses else statement == "COMMIT"):
-            losses.append(statement)
-            connection.close()
-            raise connections.Lost("the test cut the connection")
-        return found
-
-    monkeypatch.setattr(writer, "call", call)
-
-    def add(txn: Transaction) -> int:
-        value = int(txn.get(7, P, b"n") or b"0") + 1
-        txn.put(7, P, b"n", b"%d" % value)
-        txn.append(8, P, b"%d" % value)
-        return value
-
-    def add_alone(txn: Transaction) -> int:
-        assert len(list(txn.scan(8, P))) == 1
-        return add(txn)
-
-    assert engine.write(add) == 1
-    assert engine.write(add_alone) == 2
-    assert len(losses) == 2
-    assert engine.counts()["reconnections"] == 2
-    assert engine.write(add) == 3
-    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
-
-
-def servers(url: str, name: str) -> list[int]:
-    with psycopg.connect(url) as connection:
-        return [row[0] for row in connection.execute(f"SELECT id FROM {name}.server ORDER BY id")]
-
-
-def grow_old(url: str, name: str, id_: int) -> None:
-    """Let an engine have committed nothing for longer than any engine does that goes on."""
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            f"UPDATE {name}.server SET seen = seen - 2 * %s::interval WHERE id = %s",
-            (writer.ABSENT_AFTER, id_),
-        )
-
-
-def test_the_rows_of_engines_long_gone_are_removed(open_engine: Opener, postgres_url: str, name: str) -> None:
-    first, second = open_engine(), open_engine()
-    put(first, 7, P, b"a", b"1")
-    put(second, 7, P, b"b", b"1")
-    gone, ended = servers(postgres_url, name)
-    first.close()
-    second.close()
-    grow_old(postgres_url, name, gone)
-    third = open_engine()
-    assert servers(postgres_url, name)[:-1] == [ended]
-    put(third, 7, P, b"a", b"2")
-    assert get(third, 7, P, b"a") == b"2"
-    assert max(servers(postgres_url, name)) > ended  # no number is given twice: it is a part of versions
-
-
-def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_url: str, name: str) -> None:
-    engine = open_engine()
-    put(engine, 7, P, b"n", b"0")
-    add = adding(8)
-    for count, body in enumerate((add, alone(add)), 1):
-        before = servers(postgres_url, name)
-        grow_old(postgres_url, name, engine._writer.server)
-        open_engine()
-        assert set(servers(postgres_url, name)).isdisjoint(before[-1:])
-        assert engine.write(body) == count
-        assert engine._writer.server in servers(postgres_url, name)
-    assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2"]
-
-
-@pytest.mark.parametrize("is_alone", [False, True])
-def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
-    open_engine: Opener, postgres_url: str, name: str, is_alone: bool
-) -> None:
-    """A commit's connection was cut, and the machine of its engine then stood still for days."""
-    engine = open_engine()
-    body = alone(adding(8)) if is_alone else adding(8)
-    cuts: list[None] = []
-
-    def stand_still() -> None:
-        if not cuts:
-            cuts.append(None)
-            cut_connections(postgres_url, name)
-            with psycopg.connect(postgres_url) as connection:
-                connection.execute(f"DELETE FROM {name}.server")
-
-    with faults.at(engine, "after", stand_still), pytest.raises(CommitUnknown, match="for so long"):
-        engine.write(body)
-    assert engine.write(body) == 1  # the cut came before PostgreSQL had committed
-    assert [value for _, _, value in rows(engine, 8)] == [b"1"]
-
-
-def adding(log: int) -> Callable[[Transaction], int]:
-    """A body that adds one to a counter, and appends the sum to a log."""
-
-    def add(txn: Transaction) -> int:
-        value = int(txn.get(7, P, b"n") or b"0") + 1
-        txn.put(7, P, b"n", b"%d" % value)
-        txn.append(log, P, b"%d" % value)
-        return value
-
-    return add
-
-
-def alone(body: Callable[[Transaction], int]) -> Callable[[Transaction], int]:
-    """The body, run under the exclusive lock, because it reads a range."""
-
-    def run(txn: Transaction) -> int:
-        list(txn.scan(9, P))
-        return body(txn)
-
-    return run
 
 
 def test_a_commit_that_postgres_refuses(

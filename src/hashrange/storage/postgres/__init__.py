@@ -21,6 +21,9 @@
 
 Why write bodies are serializable. A body runs over records that may be out of date: those of the group that
 collects, of the group that is being committed, of the cache. It notes which version of each record it read.
+A version stands for one value, because no group changes any more when bodies outside of it can read it: the
+group that collects is read by its own bodies only, which are committed with it; the group of bodies under
+locks is the committing one when all of them have run; a body that runs alone is read when it is committed.
 `commit_group` in `schema.sql` commits a whole group in one transaction, and only if all that its bodies read
 is still so; else they run again. Whatever decides this stays locked to the end of the transaction:
 

@@ -91,6 +91,18 @@ class Cache:
         self._bytes = 0
 
 
+class Peeked:
+    """What a cache has, for who holds no lock."""
+
+    __slots__ = ("_cache",)
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get(self, key: Key) -> Known | None:
+        return self._cache.peek(key)
+
+
 class CatalogState:
     """Space 0 and the deleted spaces, as of one version of the catalog. `records` has what was fetched."""
 

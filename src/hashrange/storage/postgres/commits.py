@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from threading import Condition, Lock, Thread
 from time import monotonic, sleep
@@ -141,23 +140,6 @@ class Commits:
             return False
         self.members.append(member)
         return True
-
-    def missing(self, member: Member, keys: list[Key]) -> list[Key]:
-        """What is to be fetched for a body that misses `keys`; called without the lock.
-
-        A body that misses records for the second time probably goes on like that, as one that puts ten items
-        does. It runs once for nothing, as if nothing else were there, to find out what it will ask for.
-        """
-        member.misses += 1
-        if member.misses != 2:
-            return keys
-        with self.lock:
-            state = self.catalog.state
-            txn = GroupTransaction(self.collecting, self.committing, self.cache, state, {})
-            txn.discovered = []
-            with suppress(BaseException):  # the run that counts follows
-                member.body(txn)
-        return [*keys, *txn.discovered]
 
     def wait_for_locks(self, member: Member, keys: Sequence[Key]) -> None:
         """Have a body run under the locks of records; called without the lock."""
@@ -334,11 +316,14 @@ class Commits:
         self._send(group, members, lambda: self.writer.commit(group, self.fault))
 
     def _begin_locked(self) -> tuple[Group, list[Member]]:
+        """Take the place of a commit for bodies that run under locks. Their group is not the committing one
+        until all of them have run: who read a value that another body of the group then changed would have
+        read it under the version of the value that is committed, so nothing would notice."""
         self._contention.age()
         members, self._waiting_for_locks = self._waiting_for_locks, []
-        group = self.committing = Group(self.writer.next_version())
+        self.committing = Group(self.writer.next_version())
         self._was_alone, self._was_locked = False, True
-        return group, members
+        return Group(self.writer.next_version()), members
 
     def _commit_locked(self, group: Group, members: list[Member]) -> None:
         """Lock the records of bodies, run them, and commit. Those that need more locks wait again."""
@@ -351,7 +336,8 @@ class Commits:
 
     def _run_locked(self, group: Group, members: list[Member], fetched: Fetched) -> None:
         """Run bodies over records that are locked, also those that came meanwhile and need no other locks;
-        leave those in `members` that have ended."""
+        leave those in `members` that have ended. From then on the group is the committing one, and changes
+        no more."""
         records = LockedRecords(fetched.records, self.cache)
         with self.lock:
             covered, self._waiting_for_locks = covered_by(records.locked, self._waiting_for_locks)
@@ -365,6 +351,7 @@ class Commits:
         members[:], others = ran[Locked.ENDED], ran[Locked.OTHERWISE]
         with self.lock:
             self._waiting_for_locks += ran[Locked.WAITS]
+            self.committing = group
         self._settle([member for member in others if member.stopped is not None], None)
         self._run_again([member for member in others if member.stopped is None])
 

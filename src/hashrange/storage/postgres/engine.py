@@ -55,7 +55,7 @@ from hashrange.storage.postgres.connections import (
 from hashrange.storage.postgres.direct import Statements
 from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
 from hashrange.storage.postgres.loops import Loop
-from hashrange.storage.postgres.members import LOSSES_MAX, Member, commit_failed
+from hashrange.storage.postgres.members import LOSSES_MAX, Member, commit_failed, discover
 from hashrange.storage.postgres.reads import Attempt, Reads
 from hashrange.storage.postgres.upkeep import Upkeep
 from hashrange.storage.postgres.writer import Writer
@@ -226,7 +226,7 @@ class PostgresEngine:
                     if waits:
                         commits.release_now()
             except Missing as missing:
-                self._fetching.now(Wanted(commits.missing(member, missing.keys)))
+                self._fetching.now(self._missed(member, missing))
                 continue
             except Contended as contended:
                 commits.wait_for_locks(member, contended.keys)
@@ -301,6 +301,10 @@ class PostgresEngine:
             self._commits.ask()
         return waits
 
+    def _missed(self, member: Member, missing: Missing) -> Wanted:
+        """What is to be fetched for a body that was ended; called without any lock."""
+        return Wanted(discover(member, missing.keys, self._commits.catalog.state, self._commits.cache))
+
     def _fetched_for_write(self, member: Member, found: Fetched | StorageError) -> None:
         """Run a body again, as a task of the loop."""
         assert member.done is not None
@@ -311,35 +315,40 @@ class PostgresEngine:
 
     def _run_member(self, member: Member, *, queued: bool = False) -> None:
         """Run a submitted body whose outcome was not delivered by `submit`, as a task of the loop."""
-        commits = self._commits
         done = member.done
         assert done is not None
         turn = self._begin_turn()
+        try:
+            ended = self._try_member(member, queued)
+        except CommitFailed as error:
+            self._settled(done, None, error)
+        except BaseException as error:  # it belongs to this body; the others go on
+            self._settled(done, None, _stopped(error))
+        else:
+            if ended:
+                self._settled(done, member.result, member.raised)
+        finally:
+            turn.end()
+
+    def _try_member(self, member: Member, queued: bool) -> bool:
+        """Whether a body has its outcome; else it waits for something. Raises CommitFailed, and what ends the
+        body."""
+        commits = self._commits
         try:
             with commits.lock:
                 if commits.broken is not None:
                     raise commit_failed(commits.broken)
                 if commits.full and not queued:
                     commits.queued.append(member)
-                    return
-                waits = self._take(member)
+                    return False
+                return not self._take(member)
         except Missing as missing:
-            self._fetching.later(
-                Wanted(commits.missing(member, missing.keys)), partial(self._fetched_for_write, member)
-            )
+            self._fetching.later(self._missed(member, missing), partial(self._fetched_for_write, member))
         except Contended as contended:
             commits.wait_for_locks(member, contended.keys)
         except NeedsAlone:
             self._go_alone(member)
-        except CommitFailed as error:
-            self._settled(done, None, error)
-        except BaseException as error:  # it belongs to this body; the others go on
-            self._settled(done, None, _stopped(error))
-        else:
-            if not waits:
-                self._settled(done, member.result, member.raised)
-        finally:
-            turn.end()
+        return False
 
     def _run_queued(self) -> None:
         """Run as many queued bodies as the collecting group has room for, each as a task of the loop."""

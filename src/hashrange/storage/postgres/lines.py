@@ -93,7 +93,10 @@ class Line:
         self._answer: Answer | None = None
         self._failed: Trouble | None = None
         # A descriptor of its own: the loop may look at it, while another thread closes the connection.
-        self._socket = os.dup(connection.pgconn.socket)
+        try:
+            self._socket = os.dup(connection.pgconn.socket)
+        except (OSError, psycopg.Error) as error:
+            raise Lost(str(error)) from None
         self._watched_by: LoopWatch | None = None
         self.waits = False
 

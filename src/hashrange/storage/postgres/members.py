@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, Final
 
+from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import CommitFailed, CommitUnknown, Done, Stopped
-from hashrange.storage.postgres.bodies import Contended, GroupTransaction
-from hashrange.storage.postgres.cache import Key
+from hashrange.storage.postgres.bodies import Contended, GroupTransaction, Layer, NeedsAlone
+from hashrange.storage.postgres.cache import Cache, CatalogState, Key, Peeked
 from hashrange.storage.postgres.groups import Group
 
 LOSSES_MAX: Final = 6
@@ -69,6 +70,28 @@ def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
         return False
     group.add(txn, writes=writes)
     return True
+
+
+def discover(member: Member, keys: list[Key], state: CatalogState, cache: Cache) -> list[Key]:
+    """What is to be fetched for a body that misses `keys`; called without any lock.
+
+    A body that misses records for the second time probably goes on like that, as one that puts ten items
+    does. It runs once for nothing, as if nothing else were there, to find out what it will ask for. That ends
+    with the turn of the thread, and with whatever such a body cannot do or comes to by mistake. Raises what
+    else ends the body.
+    """
+    member.misses += 1
+    if member.misses != 2:
+        return keys
+    txn = GroupTransaction(Layer(0), None, Peeked(cache), state, {})
+    discovered = txn.discovered = []
+    try:
+        member.body(txn)
+    except MemoryError:
+        raise
+    except (Exception, NeedsAlone, pace.TurnOver):
+        pass
+    return [*keys, *discovered]
 
 
 def outcomes_of(

@@ -27,12 +27,14 @@ from hashrange.storage.postgres.connections import (
     Fenced,
     Lost,
     Overtaken,
+    Retry,
     Trouble,
     call,
     call_all,
     close,
     connect,
     place_of,
+    translated,
 )
 from hashrange.storage.postgres.direct import DirectTransaction, Statements, arrays_of
 from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
@@ -121,13 +123,20 @@ class Writer:
         self.close()
         connection = connect(self._url, name=self._name)
         try:
-            known = self._take_row(connection)
+            server, epoch, known = self._take_row(connection)
+            with translated(connection):
+                place = place_of(connection, self._statements.schema)
             line = Line(connection, self._loop, self._often)
+        except Retry as error:
+            close(connection)
+            raise Lost(str(error)) from None
         except BaseException:
             close(connection)
             raise
+        # Only now is the engine another one. If it had taken a new row before, and then the connection had
+        # failed, the new row would be asked for the outcome of a commit of the old one.
+        self._server, self._epoch = server, epoch
         self.connections_made += 1
-        place = place_of(connection, self._statements.schema)
         if self.connected_to not in ("", place):
             _log.warning("connected to %s, no longer to %s", place, self.connected_to)
         self.connected_to = place
@@ -135,7 +144,9 @@ class Writer:
         self._line = line
         return known
 
-    def _take_row(self, connection: Connection) -> int | None:
+    def _take_row(self, connection: Connection) -> tuple[int, int, int | None]:
+        """The number of this engine, its epoch from now on, and the version of the last group that was
+        committed; None if the row is a new one."""
         schema = self._statements.schema
         if self._server:
             rows = call(
@@ -145,8 +156,8 @@ class Writer:
                 (self._server,),
             )
             if rows:
-                self._epoch = rows[0][0]
-                return int(rows[0][1])
+                [(epoch, last)] = rows
+                return self._server, epoch, last
         # A row that a commit under way has locked is not that of an engine that has ended.
         call(
             connection,
@@ -154,10 +165,10 @@ class Writer:
             "WHERE seen < now() - %s::interval FOR UPDATE SKIP LOCKED))",
             (ABSENT_AFTER,),
         )
-        [(self._epoch, self._server)] = call(
+        [(epoch, server)] = call(
             connection, f"INSERT INTO {schema}.server DEFAULT VALUES RETURNING epoch, id"
         )
-        return None
+        return server, epoch, None
 
     def commit(self, group: Group, fault: CommitFault | None) -> None:
         """Commit a group. Raises Changed, Retry, Refused, Undone (nothing was written), Lost (it was not
@@ -307,8 +318,9 @@ class Writer:
         """What the bodies of a group read that was changed since; nothing of the group was written."""
         connection = self._connection
         arrays, keys = group.read_arrays()
+        if connection is None:
+            return Changed(keys)
         try:
-            assert connection is not None
             [(_, bad)] = call(connection, self._statements.verify, arrays)
         except Trouble:
             self.close()
