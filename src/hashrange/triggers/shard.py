@@ -11,7 +11,7 @@ which deliver at the same time. All records of one item are in the same lane, so
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 from zlib import crc32
@@ -109,12 +109,12 @@ class ShardRun:
         do."""
         self.save()
         if not self._lanes:
-            wait = self._fill(now)
+            seconds = self._fill(now)
             if not self._lanes:
-                return wait
-        wait = self._deliver(now)
+                return seconds
+        seconds = self._deliver(now)
         self.save()
-        return wait
+        return seconds
 
     def _fill(self, now: float) -> float:
         """Read until there is a batch. Returns the seconds to wait if there are not enough records yet."""
@@ -152,12 +152,11 @@ class ShardRun:
 
     def _deliver(self, now: float) -> float:
         due = [lane for lane in self._lanes if has_come(lane.due, now, PAUSE_SECONDS_MAX)]
-        if self._pool is not None and len(due) > 1:
-            list(self._pool.map(lambda lane: self._attempt(lane, now), due))
-        else:
-            for lane in due:
-                self._attempt(lane, now)
-        self._lanes = [lane for lane in self._lanes if lane]
+        try:
+            self._attempt_all(due, now)
+        finally:
+            # Also if a lane raised an error: the next step must not begin a lane that is done.
+            self._lanes = [lane for lane in self._lanes if lane]
         if not self._lanes:
             # The buffer may be empty, and the reader beyond records that the filter dropped.
             self._reached = self._under_way[-1] if self._buffer else self._reader.after
@@ -167,6 +166,18 @@ class ShardRun:
         if first > 0:
             self._reached = self._under_way[first - 1]
         return max(0.0, min(lane.due for lane in self._lanes) - now)
+
+    def _attempt_all(self, lanes: list[Lane], now: float) -> None:
+        """Attempt lanes at the same time, and wait for all of them, also if one raises an error: the next
+        step would run a lane that still runs on a second thread, and both would take batches from it."""
+        if self._pool is None or len(lanes) < 2:
+            for lane in lanes:
+                self._attempt(lane, now)
+            return
+        attempts = [self._pool.submit(self._attempt, lane, now) for lane in lanes]
+        wait(attempts)
+        for attempt in attempts:
+            attempt.result()
 
     def _attempt(self, lane: Lane, now: float) -> None:
         last = lane.first
