@@ -275,12 +275,23 @@ class Database:
         For most reads and errors `done` is called before this returns. For writes it is called later,
         through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
+
+        Raises TurnOver (`pace`) if the turn ended while the request was prepared, for example because its
+        statements are long. Nothing has happened then, but a part of `request` may be normalised, and a
+        token of a transaction stands for the request as it was sent: the caller reads the request again and
+        gives it to `run_aside`.
         """
-        asked = self._ask(operation, request, caller, done, encode, aside=False)
-        if asked is None:
-            return None
         turn = self._turn
         turn.begin(self.turn_seconds)
+        try:
+            asked = self._ask(operation, request, caller, done, encode, aside=False)
+            if asked is None:
+                return None
+            return self._run_or_stop(asked)
+        finally:
+            turn.end()
+
+    def _run_or_stop(self, asked: _Asked) -> Task | None:
         try:
             if asked.is_write:
                 self.engine.submit(asked.run, asked.told.finish)
@@ -288,8 +299,6 @@ class Database:
                 self.engine.submit_read(asked.run, asked.told.finish)
         except TurnOver:
             return self._workers.start(asked.run_aside)
-        finally:
-            turn.end()
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
@@ -320,14 +329,19 @@ class Database:
                 done = passage.deliver(done, self._later)
                 encode = passage.encoding(encode)
             body = self._prepare(entry, operation, request, caller)
-            if passage is not None:
-                body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
+            if passage is not None:
+                if not aside:
+                    self._turn.end()  # the rules decide about a request once only
+                body = self._decided(passage, entry, operation, request, caller, body)
+                if not aside:
+                    self._turn.begin(self.turn_seconds)
         except Exception as error:
             # (a variable for the error that is told would make a reference cycle with its traceback)
             if aside:
                 self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             else:
+                self._turn.end()
                 done(None, self.translated(operation, request, error))
             return None
         return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))

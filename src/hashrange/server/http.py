@@ -322,6 +322,7 @@ class Connection(asyncio.Protocol):
         self._drop_body()
         if type(outcome) is Call:
             exchange.call = outcome
+            exchange.sent = method, self._url, headers, body
             if may_start:
                 exchange.start(plane)
             else:
