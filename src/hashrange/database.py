@@ -276,10 +276,9 @@ class Database:
         through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
 
-        Raises TurnOver (`pace`) if the turn ended while the request was prepared, for example because its
-        statements are long. Nothing has happened then, but a part of `request` may be normalised, and a
-        token of a transaction stands for the request as it was sent: the caller reads the request again and
-        gives it to `run_aside`.
+        Raises TurnOver (`pace`) if the turn ended while the request was prepared, as that of a long statement
+        does. Nothing has happened then, but a part of `request` may be normalised, and the token of a
+        transaction stands for the request as it was sent: read it again and give it to `run_aside`.
         """
         turn = self._turn
         turn.begin(self.turn_seconds)
@@ -292,11 +291,9 @@ class Database:
             turn.end()
 
     def _run_or_stop(self, asked: _Asked) -> Task | None:
+        submit = self.engine.submit if asked.is_write else self.engine.submit_read
         try:
-            if asked.is_write:
-                self.engine.submit(asked.run, asked.told.finish)
-            else:
-                self.engine.submit_read(asked.run, asked.told.finish)
+            submit(asked.run, asked.told.finish)
         except TurnOver:
             return self._workers.start(asked.run_aside)
         return None
