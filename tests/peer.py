@@ -11,7 +11,7 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.pace import Abandoned, Task
+from hashrange.pace import Abandoned, Task, TurnOver
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
@@ -76,10 +76,11 @@ class FakeTransport(asyncio.Transport):
 
 class FakeDatabase:
     """Answers `Now` at once, `Fail` with an error, `Break` by raising; ends `Leave` as the work of a client
-    that left; keeps the rest for later, `Long` as a task of a thread. The threads' work is in `aside`, for
-    the test to do."""
+    that left, and stops the first preparation of `Stop`; keeps the rest for later, `Long` as a task of a
+    thread. The threads' work is in `aside`, for the test to do."""
 
     def __init__(self) -> None:
+        self.stopped = False
         self.calls: list[tuple[str, dict[str, Any], Caller]] = []
         self.unfinished: list[Done] = []
         self.tasks: list[Task] = []
@@ -97,6 +98,12 @@ class FakeDatabase:
             raise ZeroDivisionError
         elif operation == "Leave":
             self.refuse(request)
+        elif operation == "Stop" and not self.stopped:
+            self.stopped = True
+            request.clear()  # a request is normalised in place while it is prepared
+            raise TurnOver
+        elif operation == "Stop":
+            done(encode(request), None)
         else:
             self.unfinished.append(
                 lambda answer, error: done(encode(answer) if error is None else None, error)

@@ -275,21 +275,27 @@ class Database:
         For most reads and errors `done` is called before this returns. For writes it is called later,
         through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
+
+        Raises TurnOver (`pace`) if the turn ended while the request was prepared, as that of a long statement
+        does. Nothing has happened then, but a part of `request` may be normalised, and the token of a
+        transaction stands for the request as it was sent: read it again and give it to `run_aside`.
         """
-        asked = self._ask(operation, request, caller, done, encode, aside=False)
-        if asked is None:
-            return None
         turn = self._turn
         turn.begin(self.turn_seconds)
         try:
-            if asked.is_write:
-                self.engine.submit(asked.run, asked.told.finish)
-            else:
-                self.engine.submit_read(asked.run, asked.told.finish)
-        except TurnOver:
-            return self._workers.start(asked.run_aside)
+            asked = self._ask(operation, request, caller, done, encode, aside=False)
+            if asked is None:
+                return None
+            return self._run_or_stop(asked)
         finally:
             turn.end()
+
+    def _run_or_stop(self, asked: _Asked) -> Task | None:
+        submit = self.engine.submit if asked.is_write else self.engine.submit_read
+        try:
+            submit(asked.run, asked.told.finish)
+        except TurnOver:
+            return self._workers.start(asked.run_aside)
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
@@ -320,14 +326,19 @@ class Database:
                 done = passage.deliver(done, self._later)
                 encode = passage.encoding(encode)
             body = self._prepare(entry, operation, request, caller)
-            if passage is not None:
-                body = self._decided(passage, entry, operation, request, caller, body)
             is_write = entry.is_write(request)
+            if passage is not None:
+                if not aside:
+                    self._turn.end()  # the rules decide about a request once only
+                body = self._decided(passage, entry, operation, request, caller, body)
+                if not aside:
+                    self._turn.begin(self.turn_seconds)
         except Exception as error:
             # (a variable for the error that is told would make a reference cycle with its traceback)
             if aside:
                 self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             else:
+                self._turn.end()
                 done(None, self.translated(operation, request, error))
             return None
         return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))

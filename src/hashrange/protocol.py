@@ -7,7 +7,7 @@ answer's body. Headers are a mapping of lower-case names to values, all bytes.
 The order of checks: method and path, content type, JSON, target, authentication. In DynamoDB different
 components do these checks, so refusals have different forms:
 
-    GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `
+    GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `; for browsers, a page
     OPTIONS with an Origin         200, the CORS preflight of a browser
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
@@ -99,10 +99,10 @@ class Wire:
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
     operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
-    the database's.
+    the database's. `page` is the HTML for browsers, if there is any.
     """
 
-    __slots__ = ("_account_id", "_callers", "_interest", "_operations", "_region", "_targets")
+    __slots__ = ("_account_id", "_callers", "_interest", "_operations", "_page", "_region", "_targets")
 
     def __init__(
         self,
@@ -111,7 +111,9 @@ class Wire:
         account_id: str,
         operations: Container[str] | None = None,
         interest: Interest | None = None,
+        page: bytes = b"",
     ) -> None:
+        self._page = page
         self._region = region
         self._account_id = account_id
         self._operations = operations
@@ -214,12 +216,22 @@ class Wire:
     def _read_other(self, method: bytes, target: bytes, headers: Headers) -> Response:
         if method == b"OPTIONS" and b"origin" in headers:
             return _preflight(headers)
-        if method in (b"GET", b"HEAD") and target.partition(b"?")[0] == b"/":
+        path = target.partition(b"?")[0]
+        if method in (b"GET", b"HEAD") and path == b"/":
+            if self._page and b"text/html" in headers.get(b"accept", b""):
+                return Response(200, self._page, b"text/html; charset=utf-8", _PAGE_HEADERS)
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
             return Response(200, healthy, b"text/plain", _cors_headers(headers))
+        if method == b"GET" and path == b"/favicon.ico":
+            # Every browser asks for it, so it is nothing to log.
+            return Response(404, b"", b"")
         return _unknown_operation(method, target, headers)
 
 
+_PAGE_HEADERS: Final = (
+    (b"Vary", b"Accept"),
+    (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'; img-src data:"),
+)
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ACCOUNT_ID: Final = re.compile(r"[0-9]{12}")
 

@@ -360,10 +360,10 @@ def test_an_idle_connection_does_not_keep_the_server(database: Database) -> None
 def test_a_plane_that_cannot_be_loaded_leaves_the_rest_alone(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(subject: object) -> Never:
+    def fail(subject: object, door: object) -> Never:
         raise ImportError("no starlette")
 
-    listening = Admin(port.bind(0), fail)
+    listening = Admin(port.bind(0)[0], fail)
     with running(database, admin=listening) as endpoint:
         with pytest.raises((ConnectionError, TimeoutError)):
             ask(listening.url, "/health")
@@ -388,6 +388,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
 
         scope = {
             "type": "http",
+            "http_version": "1.1",
             "method": "GET",
             "path": "/health",
             "query_string": b"",

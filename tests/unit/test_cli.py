@@ -16,6 +16,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoade
 from pathlib import Path
 from types import FunctionType
 from typing import Any
+from unittest.mock import ANY
 from urllib.parse import urlsplit
 
 import click
@@ -103,6 +104,8 @@ def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
         (("--log-format", "xml"), "'xml' is not one of"),
         (("--memory", "--allow-host", "http://db"), "'http://db' is not a host name"),
         (("--memory", "--allow-origin", "localhost:3000"), "'localhost:3000' is not the origin"),
+        (("--memory", "--admin-host", "0.0.0.0"), "Give it a token: --admin-token"),
+        (("--memory", "--admin-token", "short"), "at least 16 characters"),
     ],
 )
 def test_a_wrong_value_is_named(arguments: tuple[str, ...], message: str) -> None:
@@ -130,6 +133,17 @@ def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
         lines = stop(process)
         assert [line["event"] for line in lines] == ["stopping", "stopped"]
         assert lines[0]["reason"] == "SIGTERM"
+
+
+@pytest.mark.parametrize(("host", "warns"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
+def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, warns: bool) -> None:
+    with served(cwd=tmp_path, HASHRANGE_MEMORY="1", HASHRANGE_HOST=host) as (process, _):
+        lines = [line for line in stop(process) if line["level"] == "warning"]
+    text = "everybody who reaches the port can read and change all data"
+    assert lines == ([{"time": ANY, "level": "warning", "event": text, "host": host}] if warns else [])
+    fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
+    said = serving._welcome(fields, "us-east-1", is_open=warns)
+    assert ("can read and change all data" in said) == warns
 
 
 def test_options_come_from_the_environment(tmp_path: Path) -> None:

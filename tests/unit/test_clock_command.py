@@ -145,7 +145,8 @@ def test_where_the_admin_port_is(
 ) -> None:
     asked: list[int] = []
 
-    def bind(port: int) -> Admin:
+    def bind(port: int, host: str, token: str) -> Admin:
+        assert (host, token) == ("127.0.0.1", "")
         asked.append(port)
         return bind_admin(0)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
 from typing import Any, cast
 
 import pytest
@@ -279,3 +283,90 @@ def test_reserved_words_are_no_names_without_quotes() -> None:
 
 def test_a_statement_is_compiled_once() -> None:
     assert prepare("SELECT * FROM Pairs") is prepare("SELECT * FROM Pairs")
+
+
+# -- Work -------------------------------------------------------------------------------------------------
+
+
+def calls_of(work: Callable[[], object]) -> list[str]:
+    """The functions that `work` calls, in Python and in C, once for each call."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
+        elif event == "c_call":
+            called.append(argument.__name__)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+LONG_TEXTS: dict[str, tuple[str, str, str, str, str]] = {
+    # the head, then n times the piece (# is its number) with the text between, the tail, and n times the last
+    "list": ("INSERT INTO abc VALUE {'p': [", "1", ",", "]}", ""),
+    "set": ("INSERT INTO abc VALUE {'p': <<", "#", ",", ">>}", ""),
+    "texts": ("INSERT INTO abc VALUE {'p': <<", "'#'", ",", ">>}", ""),
+    "map": ("INSERT INTO abc VALUE {'p': {", "'#': 1", ",", "}}", ""),
+    "item": ("INSERT INTO abc VALUE {", "'#': 1", ",", "}", ""),
+    "nested lists": ("INSERT INTO abc VALUE {'p': [", "[[[[1]]]]", ",", "]}", ""),
+    "nested maps": ("INSERT INTO abc VALUE {'p': [", "{'a': {'b': {'c': 1}}}", ",", "]}", ""),
+    "deep list": ("INSERT INTO abc VALUE {'p': ", "[", "", "1", "]"),
+    "in": ("SELECT * FROM abc WHERE a IN [", "?", ",", "]", ""),
+    "and": ("SELECT * FROM abc WHERE ", "a# = 1", " AND ", "", ""),
+    "or": ("SELECT * FROM abc WHERE ", "a# = 1", " OR ", "", ""),
+    "not": ("SELECT * FROM abc WHERE ", "NOT ", "", "a = 1", ""),
+    "parentheses": ("SELECT * FROM abc WHERE ", "(", "", "a = 1", ")"),
+    "calls": ("SELECT * FROM abc WHERE 1 = ", "size(", "", "a", ")"),
+    "projection": ("SELECT ", "a.b.c#", ",", " FROM abc", ""),
+    "path": ("SELECT ", "a", ".", " FROM abc", ""),
+    "assignments": ("UPDATE abc ", "SET a# = 1", " ", " WHERE p = 1", ""),
+    "elements": ("UPDATE abc ", "SET a.b[#] = 1", " ", " WHERE p = 1", ""),
+    "removals": ("UPDATE abc ", "REMOVE a#", " ", " WHERE p = 1", ""),
+    "sum": ("UPDATE abc SET a = ", "1", " + ", " WHERE p = 1", ""),
+    "order": ("SELECT * FROM abc ORDER BY ", "a", ",", "", ""),
+    "no end": ("SELECT * FROM abc WHERE a = ", "/*", " ", "", ""),
+}
+
+
+@pytest.mark.parametrize("shape", LONG_TEXTS)
+def test_the_work_for_a_text_grows_no_faster_than_its_length(shape: str) -> None:
+    def calls(count: int) -> int:
+        head, piece, between, tail, last = LONG_TEXTS[shape]
+        pieces = between.join(piece.replace("#", str(number)) for number in range(1000, 1000 + count))
+        # (no text is so short that its statement is kept)
+        text = head + pieces + tail + last * count
+
+        def work() -> None:
+            with suppress(ValidationException):
+                prepare(text)
+
+        return len(calls_of(work))
+
+    calls(2_100)  # what is done once only
+    few, many = calls(2_100), calls(4_200)
+    assert many <= 2.2 * few  # the members of a set are sorted
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("ExecuteStatement", None),
+        ("BatchExecuteStatement", "Statements"),
+        ("ExecuteTransaction", "TransactStatements"),
+    ],
+)
+def test_a_long_statement_is_parsed_once(database: Database, operation: str, members: str | None) -> None:
+    statement = {"Statement": f"INSERT INTO Music VALUE {{'id': 1, 'l': {[1] * 1500}}}"}
+    request = statement if members is None else {members: [statement]}
+
+    def work() -> None:
+        with suppress(ServiceError):
+            database.execute(operation, dict(request))
+
+    called = calls_of(work)
+    assert called.count("_Parser.statement") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import orjson
@@ -26,7 +27,11 @@ OWN = (
 FOREIGN = (
     b"evil.example", b"evil.example:8000", b"localhost.evil.example", b"127.0.0.1.evil.example",
     b"notlocalhost", b"10.0.0.1:8000", b"[2001:db8::1]:8000", b"", b":8000",
-    b"[", b"localhost@evil.example", b"\xff",
+)  # fmt: skip
+MALFORMED = (
+    b"[", b"]", b"[]", b"localhost@evil.example", b"\xff", b"[127.0.0.1]", b"[127.0.0.1]evil.example",
+    b"[::1]evil.example", b"[::1]:80:evil", b"localhost:80:evil", b"localhost:evil", b"::1", b"[::1%25lo]",
+    b"localhost/", b"localhost evil.example", b"http://localhost", b"localhost?", b"localhost#", b"local\t",
 )  # fmt: skip
 
 
@@ -52,11 +57,22 @@ def test_a_loopback_server_refuses_other_names_every_time(host: bytes) -> None:
     assert [status(rules, host) for _ in range(3)] == [403] * 3
 
 
+@pytest.mark.parametrize("host", MALFORMED)
+@pytest.mark.parametrize("listening", [LOOPBACK, ("0.0.0.0",)])
+def test_what_is_no_name_or_address_is_malformed_wherever_the_server_listens(
+    host: bytes, listening: tuple[str, ...]
+) -> None:
+    """RFC 9112, 3.2 demands 400."""
+    for rules in (access(listening=listening), access(listening=listening, allow_host=("*",))):
+        assert [status(rules, host) for _ in range(2)] == [400] * 2
+
+
 @given(st.text(alphabet="abclost.-0127:[]@").map(str.encode))
 def test_only_loopback_names_pass(host: bytes) -> None:
     name = host.partition(b":")[0] if not host.startswith(b"[") else host.partition(b"]")[0]
     if status(access(), host) == 200:
         assert name.endswith(b"localhost") or name.startswith((b"127.", b"["))
+        assert re.fullmatch(rb"[a-z0-9.-]+(:[0-9]*)?|\[[0-9a-f:.]+\](:[0-9]*)?", host)
 
 
 def test_a_client_of_http_1_0_needs_no_host() -> None:

@@ -186,6 +186,15 @@ def test_a_tunnel_is_not_made() -> None:
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", {}, 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", {}, 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", {}, 400),
+        *[
+            (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: %b\r\n\r\n" % coding, {}, 501)
+            for coding in (b"gzip, chunked", b"gzip", b"identity", b"chunked;q=1", b"xchunked")
+        ],
+        *[
+            (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: %b\r\n\r\n0\r\n\r\n" % coding, {}, 400)
+            for coding in (b"chunked, gzip", b"chunked, chunked", b"", b"\x0bchunked")
+        ],
+        (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {}, 400),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {}, 400),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", {}, 400),
         (request("Now", b"x" * 11), {"body_bytes_max": 10}, 413),
@@ -220,13 +229,15 @@ def test_what_is_not_proper_http_ends_the_connection(
 
 HEADERS_READ = {
     "Amz-Sdk-Request": "attempt=1",
-    "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/dynamodb/aws4_request",
+    "Authorization": "AWS4-HMAC-SHA256 Credential=A/1/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, "
+    "Signature=0",
     "Content-Length": "2",
     "Content-Type": "application/x-amz-json-1.0",
     "Date": "Thu, 01 Jan 2026 00:00:00 GMT",
     "Expect": "100-continue",
     "Host": "localhost",
     "Origin": "http://localhost:3000",
+    "Transfer-Encoding": "chunked",
     "X-Amz-Date": "20260101T000000Z",
     "X-Amz-Target": "DynamoDB_20120810.Now",
 }
@@ -244,16 +255,27 @@ def headers_read() -> set[str]:
 
 def test_the_headers_that_are_read_are_known_here() -> None:
     asked = {"access-control-request-headers", "access-control-request-method"}  # echoed, and no more
+    asked.add("accept")  # a list, which may come in parts
     assert headers_read() - asked == {name.lower() for name in HEADERS_READ}
 
 
 @pytest.mark.parametrize("name", HEADERS_READ)
 @pytest.mark.parametrize("other", ["the same", "other"])
 def test_a_header_that_is_read_comes_once(name: str, other: str) -> None:
-    lines = [f"{header}: {value}\r\n" for header, value in HEADERS_READ.items()]
+    framing = {"Content-Length", "Transfer-Encoding"}
+    unused = "Content-Length" if name == "Transfer-Encoding" else "Transfer-Encoding"
+    lines = [f"{header}: {value}\r\n" for header, value in HEADERS_READ.items() if header != unused]
+    body = "{}" if unused != "Content-Length" else "2\r\n{}\r\n0\r\n\r\n"
+    assert len(lines) == len(HEADERS_READ) - len(framing) + 1
+
+    def send() -> Peer:
+        peer = Peer(allow_origin=("*",))
+        return peer.send(f"POST / HTTP/1.1\r\n{''.join(lines)}\r\n{body}".encode())
+
+    assert 400 not in send().statuses()
     again = HEADERS_READ[name] if other == "the same" else "3"
     lines.insert(0, f"{name.upper()}: {again}\r\n")
-    peer = Peer(allow_origin=("*",)).send(f"POST / HTTP/1.1\r\n{''.join(lines)}\r\n{{}}".encode())
+    peer = send()
     assert peer.statuses() == [400]
     assert peer.transport.half_closed
     assert peer.database.calls == []
@@ -284,11 +306,29 @@ def test_endless_headers_and_framing_are_cut_off() -> None:
     for _ in range(100):
         peer.send(b"x" * 100)
     assert peer.statuses() == [431]
-    peer = Peer(header_bytes_max=1000, body_bytes_max=1000)
-    peer.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;")
-    for _ in range(100):
-        peer.send(b"x" * 100)
-    assert peer.statuses() == [413]
+    for begin, piece in (
+        (b"1;", b"x" * 100),  # an extension without end
+        (b"", b"1;" + b"x" * 100 + b"\r\nx\r\n"),  # extensions that are long together
+        (b"0\r\n", b"T: " + b"x" * 100 + b"\r\n"),  # trailers
+        (b"1\r\nx\r\n0\r\nT: ", b"x" * 100),  # a trailer without end
+    ):
+        peer = Peer(header_bytes_max=1000, body_bytes_max=1_000_000)
+        peer.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + begin)
+        for number in range(100):
+            if peer.statuses():
+                assert number < 20
+                break
+            peer.send(piece)
+        assert peer.statuses() == [431]
+
+
+def test_a_body_in_very_small_chunks_is_a_body_all_the_same() -> None:
+    head, body = request("Now", b'{"a":"%b"}' % (b"x" * 5_000)).split(b"\r\n\r\n")
+    head = re.sub(rb"Content-Length: [0-9]+", b"Transfer-Encoding: chunked", head)
+    peer = Peer(header_bytes_max=1000).send(head + b"\r\n\r\n")
+    for start in range(0, len(body), 20):
+        peer.send(b"".join(b"1\r\n%c\r\n" % byte for byte in body[start : start + 20]))
+    assert peer.send(b"0\r\n\r\n").statuses() == [200]
 
 
 def test_bodies_being_received_are_bounded_over_all_connections() -> None:

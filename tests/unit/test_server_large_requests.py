@@ -28,6 +28,18 @@ def test_a_large_request_is_read_on_a_thread() -> None:
     assert broken.statuses() == [400]
 
 
+def test_a_request_whose_preparation_takes_long_is_read_again_on_a_thread() -> None:
+    peer = Peer().send(request("Stop", b'{"a":"1.0"}') + request("Now"))
+    assert peer.statuses() == []
+    assert [given for _, given, _ in peer.database.calls] == [{}]
+    peer.database.aside.pop()()
+    peer.run_soon()
+    assert peer.statuses() == [200, 200]
+    assert peer.answers()[0][1] == b'{"a":"1.0"}'
+    assert [operation for operation, _, _ in peer.database.calls] == ["Stop", "Stop", "Now"]
+    assert peer.plane.gathered_bytes == 0
+
+
 def test_large_bodies_are_read_by_turns() -> None:
     """An event loop takes many megabytes from one client at once, unless the client's turn is ended."""
     server = Peer()

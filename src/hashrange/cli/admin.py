@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING
 
 from hashrange.server import Admin
 from hashrange.server.admin import port
-from hashrange.server.admin.port import Subject
+from hashrange.server.admin.port import HOST, Door, Subject
 
 if TYPE_CHECKING:
     from hashrange.server.admin.application import AdminServer
 
 
-def bind_admin(at: int) -> Admin:
-    """The admin plane, which listens on a port of the loopback interface (0: any free port). Raises
-    OSError."""
-    return Admin(port.bind(at), load)
+def bind_admin(at: int, host: str = HOST, token: str = "") -> Admin:
+    """The admin plane, which listens on a port of `host` (0: any free port).
+
+    Raises OSError; and ValueError if other machines would reach it without a token.
+    """
+    listening, door = port.bind(at, host, token)
+    return Admin(listening, load, door)
 
 
-def load(subject: Subject) -> AdminServer:
+def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
     """The admin plane of a server, with all mounted parts. It imports many modules: see
     `server.admin.port`."""
     from hashrange.server.admin import application, backups, checkpoints, clock, faults, status, travel
 
     parts = (status, clock, faults, travel, backups, checkpoints)
-    return application.server(subject, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))
+    return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -6,6 +6,7 @@ An error of the plane becomes the command's own, in the plane's words.
 from __future__ import annotations
 
 import http.client
+import os
 import urllib.error
 import urllib.request
 from typing import Any, Final
@@ -16,6 +17,9 @@ import orjson
 from hashrange.cli.serve import ADMIN_PORT_DISTANCE, DEFAULT_PORT
 
 DEFAULT_ADMIN_URL: Final = f"http://127.0.0.1:{DEFAULT_PORT + ADMIN_PORT_DISTANCE}"
+TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
+"""The variable of the token, for servers whose admin plane has one. It is no option, because other users of
+the machine can read the options of a command."""
 # The server does the work that a change makes due before it answers, which may take long for large tables.
 _CHANGE_SECONDS_MAX: Final = 3_600.0
 
@@ -40,11 +44,14 @@ def ask(
     An answer without `member` is not the admin plane's. `start` is the command that starts a server which has
     one. Raises click.ClickException.
     """
+    headers = {"Content-Type": "application/json"}
+    if token := os.environ.get(TOKEN_VARIABLE):
+        headers["Authorization"] = f"Bearer {token}"
     try:
         request = urllib.request.Request(
             f"{admin_url.rstrip('/')}{path}",
             data=orjson.dumps(sent) if sent is not None else None,
-            headers={"Content-Type": "application/json"},
+            headers=headers,
             method=method,
         )
         # Ignore proxies of the environment, because the address is a loopback address.
@@ -67,6 +74,8 @@ def ask(
 
 def _told(error: urllib.error.HTTPError) -> str:
     """The text of an error answer, in any of its forms."""
+    if error.code == 401:
+        return f"{error.url} asks for the server's token: set {TOKEN_VARIABLE} to what its --admin-token is."
     body = error.read()
     try:
         return str(orjson.loads(body)["error"])

@@ -30,6 +30,8 @@ from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
+from hashrange.server.access import is_loopback
+from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Remote, StorageError, clock_of
 
@@ -44,6 +46,12 @@ _PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
 
+_OPEN: Final = "everybody who reaches the port can read and change all data"
+_ATTENTION: Final = """
+    !! Everybody who reaches this port can read and change all data, with any credentials: there is no
+    !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
+"""
+
 _EPILOG: Final = """\b
 Examples:
   hashrange serve                                 durable, in ./hashrange-data, on port 8000
@@ -55,8 +63,9 @@ Examples:
   HASHRANGE_PORT=8001 hashrange serve
 
 Every option may come from the environment. Any credentials are accepted. After SIGTERM or Ctrl-C the server
-finishes the requests under way and stops; a second one cuts them off. The admin port (health, metrics,
-tables, the clock) answers programs of this machine only; GET / on it lists its endpoints."""
+finishes the requests under way and stops; a second one cuts them off. --host opens the data to everybody who
+reaches that address: there is no access control yet. The admin port (health, metrics, tables, the clock)
+answers programs of this machine only, unless --admin-host says otherwise; GET / on it lists its endpoints."""
 
 # Shorter names of some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -247,8 +256,20 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 @_option(
     "--admin-port",
     type=click.IntRange(0, _PORT_MAX),
-    help="Port of the admin plane on 127.0.0.1; 0 for none.  "
+    help="Port of the admin plane; 0 for none.  "
     f"[default: {ADMIN_PORT_DISTANCE} above --port, or a free one]",
+)
+@_option(
+    "--admin-host",
+    default=HOST,
+    help="Address of the admin plane; any but a loopback address needs --admin-token.",
+)
+@_option(
+    "--admin-token",
+    default="",
+    metavar="TOKEN",
+    help="The token that requests to the admin plane have to bring, as `Authorization: Bearer TOKEN`. Better "
+    "set the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
     "--virtual-clock",
@@ -275,6 +296,8 @@ def command(
     host: str,
     port: int,
     admin_port: int | None,
+    admin_host: str,
+    admin_token: str,
     data_dir: Path | None,
     memory: bool,
     postgres: str | None,
@@ -309,7 +332,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        admin = _bind_admin(port, admin_port)
+        admin = _bind_admin(port, admin_port, admin_host, admin_token)
         if admin is not None:
             stack.callback(admin.close)
 
@@ -322,9 +345,7 @@ def command(
                 fields["clock"] = show_moment(clock.now())
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
-            _log.info("started", extra={"fields": fields})
-            if log_format == "text":
-                click.echo(_welcome(fields, region))
+            _announce(fields, region, log_format, open_on=host if _is_open(host, port) else None)
 
         try:
             serve(
@@ -362,7 +383,7 @@ def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _bind_admin(port: int, admin_port: int | None) -> Admin | None:
+def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Admin | None:
     """The admin plane, on the port that was asked for; else on the usual port, or on any free one."""
     if admin_port == 0:
         return None
@@ -371,12 +392,14 @@ def _bind_admin(port: int, admin_port: int | None) -> Admin | None:
         usual = port + ADMIN_PORT_DISTANCE
         wanted = usual if port and usual <= _PORT_MAX else 0
     try:
-        return bind_admin(wanted)
+        return bind_admin(wanted, host, token)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     except OSError as error:
         # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and wanted:
-            return bind_admin(0)
-        why = _why_not_listening("127.0.0.1", wanted, error, "--admin-port")
+            return bind_admin(0, host, token)
+        why = _why_not_listening(host, wanted, error, "--admin-port", "--admin-host")
         raise click.ClickException(why) from error
 
 
@@ -420,10 +443,13 @@ def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | Non
     return database
 
 
-def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str:
+def _why_not_listening(
+    host: str, port: int, error: OSError, option: str, host_option: str = "--host"
+) -> str:
     if isinstance(error, socket.gaierror):
         return (
-            f"The host {host!r} is not known ({error.strerror}); give an address of this machine to --host."
+            f"The host {host!r} is not known ({error.strerror}); give an address of this machine to "
+            f"{host_option}."
         )
     if error.errno == errno.EADDRINUSE:
         free = "any free" if option == "--port" else "none"
@@ -431,11 +457,26 @@ def _why_not_listening(host: str, port: int, error: OSError, option: str) -> str
     if error.errno == errno.EACCES:
         return f"Port {port} on {host} is not permitted to this user; choose a {option} above 1023."
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine; give one that is to --host."
+        return f"{host} is not an address of this machine; give one that is to {host_option}."
     return f"Listening on {host}, port {port}, failed: {error}"
 
 
-def _welcome(fields: dict[str, Any], region: str) -> str:
+def _announce(fields: dict[str, Any], region: str, log_format: str, open_on: str | None) -> None:
+    """Tell that the server has started. `open_on` is its host if other machines reach it."""
+    _log.info("started", extra={"fields": fields})
+    if open_on is not None:
+        _log.warning(_OPEN, extra={"fields": {"host": open_on}})
+    if log_format == "text":
+        click.echo(_welcome(fields, region, is_open=open_on is not None))
+
+
+def _is_open(host: str, port: int) -> bool:
+    """Whether other machines reach a server that listens on `host`."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return not all(is_loopback(str(info[4][0])) for info in found)
+
+
+def _welcome(fields: dict[str, Any], region: str, *, is_open: bool) -> str:
     """The text for whoever starts a server: where it listens, where the data is, how programs reach it."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"
@@ -449,7 +490,7 @@ Hashrange {fields["version"]}
     data       {data}
     admin      {admin}
     hot path   {speed}
-
+{_ATTENTION if is_open else ""}
 Programs with an AWS SDK, and the AWS CLI, come here where this is set:
 
     export AWS_ENDPOINT_URL_DYNAMODB={endpoint}

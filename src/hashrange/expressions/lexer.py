@@ -3,13 +3,17 @@
 A lexicon is a compiled pattern whose named groups are the kinds of token; text that no group takes becomes
 a token of kind "other", one character long, so that lexing never fails and the parser reports the place.
 A group called "comment" makes no token.
-The expression languages use `EXPRESSION`; PartiQL brings its own lexicon. Knows no grammar.
+The expression languages use `EXPRESSION`; PartiQL brings its own lexicon. Both pause at `pace.step` for each
+token, because a text of 8 KB can take tens of milliseconds. Knows no grammar.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+from hashrange import pace
 
 # Two reports of real messages fix the corners: `token: "_", near: "_version"` (a word does not begin with an
 # underscore) and `token: "-", near: "#AMZN_MAPPED_2021-0"` for `-03` (a number has no leading zero).
@@ -53,24 +57,28 @@ class ExpressionError(Exception):
 
 def tokens(text: str, lexicon: re.Pattern[str] = EXPRESSION) -> list[Token]:
     """The tokens of `text`, ending with one of kind "end"."""
-    result = []
+    return list(each_token(text, lexicon))
+
+
+def each_token(text: str, lexicon: re.Pattern[str]) -> Iterator[Token]:
+    """As `tokens`, one at a time."""
     skip, match = _SPACE.match, lexicon.match
     position = 0
     while True:
+        pace.step()
         space = skip(text, position)
         position = space.end() if space else position
         if position >= len(text):
             break
         found = match(text, position)
         if found is None or found.lastgroup is None:
-            result.append(Token("other", text[position], position, position + 1))
+            yield Token("other", text[position], position, position + 1)
             position += 1
         else:
             if found.lastgroup != "comment":
-                result.append(Token(found.lastgroup, found.group(), position, found.end()))
+                yield Token(found.lastgroup, found.group(), position, found.end())
             position = found.end()
-    result.append(Token("end", END, len(text), len(text)))
-    return result
+    yield Token("end", END, len(text), len(text))
 
 
 class Cursor:
@@ -91,6 +99,7 @@ class Cursor:
 
     def take(self) -> Token:
         """The current token; the cursor moves on (the end stays)."""
+        pace.step()
         token = self.token
         if token.kind != "end":
             self._index += 1

@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from hashrange import pace
+
 
 class Path(msgspec.Struct, frozen=True):
     """A document path: names (`#n` where a placeholder was written) and list indexes."""
@@ -150,6 +152,7 @@ def walk(node: Node) -> Iterator[Node]:
     """`node` and all nodes below it, in the order of the text, without recursion."""
     stack = [node]
     while stack:
+        pace.step()
         current = stack.pop()
         yield current
         stack.extend(reversed(children(current)))
@@ -160,6 +163,7 @@ def post_order(node: Node) -> list[Node]:
     found = []
     stack = [node]
     while stack:
+        pace.step()
         current = stack.pop()
         found.append(current)
         stack.extend(children(current))

@@ -20,6 +20,6 @@ There is only one evaluator: `expressions` compiles the conditions and updates o
 Whatever the text, these modules raise only `ServiceError`.
 """
 
-from hashrange.partiql.prepared import Bound, Prepared, admit, bind, prepare
+from hashrange.partiql.prepared import Bound, Prepared, admit, bind, prepare, reads_only
 
-__all__ = ["Bound", "Prepared", "admit", "bind", "prepare"]
+__all__ = ["Bound", "Prepared", "admit", "bind", "prepare", "reads_only"]

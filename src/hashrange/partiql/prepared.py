@@ -28,12 +28,15 @@ from hashrange.expressions.updates import compile_update
 from hashrange.partiql.conditions import SET_FUNCTIONS
 from hashrange.partiql.parser import SETS, not_a_set, parse
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
+from hashrange.partiql.tokens import first_word
 from hashrange.tables.definitions.table import KeySchema
 from hashrange.values import AttributeValue, admit_value, kind
 
 Values: TypeAlias = Mapping[str, AttributeValue]
 
 _CACHED_CHARS_MAX: Final = 2_048
+_WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "FROM", "EXISTS"})
+"""The first words of statements that write, or stand in transactions that do."""
 _PARAMETER_COUNT: Final = "Number of parameters in request and statement don't match."
 
 
@@ -98,6 +101,12 @@ def _prepare(text: str) -> Prepared:
 
 
 _prepare_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_prepare)
+
+
+def reads_only(text: str) -> bool:
+    """Whether a statement only reads. It looks at the first word alone: to parse a long text takes long, and
+    was done before. A text that is no statement counts by that word as well."""
+    return first_word(text) not in _WRITES
 
 
 def admit(parameters: Sequence[AttributeValue] | None) -> None:

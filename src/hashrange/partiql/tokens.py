@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from hashrange.expressions.lexer import Cursor, ExpressionError, Token
+from hashrange.expressions.lexer import Cursor, ExpressionError, Token, each_token
 from hashrange.partiql.reserved import RESERVED_WORDS
 
 STATEMENT: Final = re.compile(
@@ -52,6 +52,11 @@ _SCALE_MAX: Final = 2**31 - 1
 def malformed(detail: str) -> ExpressionError:
     """The error of a statement that does not follow the grammar."""
     return ExpressionError(_MALFORMED + detail)
+
+
+def first_word(text: str) -> str:
+    """The first token of a statement, in capitals."""
+    return next(each_token(text, STATEMENT)).text.upper()
 
 
 class StatementCursor(Cursor):

@@ -2,6 +2,7 @@
 
     settings  every limit and timeout, in one frozen value
     frames    answers as HTTP bytes
+    page      what a browser shows that opens the data plane's address
     access    refuses requests of web pages, by their Host and Origin headers
     listening accepts connections, up to a limit
     http      one object per connection: parse, dispatch, answer in order, stop reading when too much waits

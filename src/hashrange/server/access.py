@@ -12,7 +12,8 @@ those of programs, and a page can forge neither:
   (`allow_host`). A server that listens on other addresses cannot know all its names, such as those of
   containers; it checks Host only if `allow_host` is given.
 
-A refusal is 403 with an error that names the value and the option that allows it.
+A refusal is 403 with an error that names the value and the option that allows it. A Host that is no name or
+address is answered 400 (RFC 9112, 3.2).
 
 Refuses to know: credentials, and what a request asks for.
 """
@@ -20,8 +21,9 @@ Refuses to know: credentials, and what a request asks for.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 import orjson
@@ -32,12 +34,14 @@ from hashrange.server.settings import ANY, ServerSettings
 
 HEADERS_ONCE: Final = frozenset({
     b"amz-sdk-request", b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host",
-    b"origin", b"x-amz-date", b"x-amz-target",
+    b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
 })  # fmt: skip
 """Headers that the server reads. A request that has one of them twice is refused with 400, because a proxy
 before the server may have read the other one (RFC 9112, 3.2 demands this for Host)."""
 
 _LOCALHOST: Final = "localhost"
+# RFC 9110, 7.2:  Host = uri-host [ ":" port ];  RFC 3986, 3.2.2:  host = "[" IPv6address "]" / reg-name
+_HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([-a-z0-9._~%!$&'()*+,;=]*))(?::[0-9]*)?", re.IGNORECASE)
 _HOSTS_MET_MAX: Final = 1_000
 _TOLD_MAX: Final = 100
 
@@ -63,8 +67,10 @@ class Access:
         """The answer to a request that is refused; None for one that is accepted."""
         sent = headers.get(b"host")
         if sent is not None and sent not in self.hosts_met:
-            host = _bare(_without_port(sent.decode("latin-1")))
-            if not self._takes_host(host):
+            host = named(sent)
+            if host is None:
+                return Response(400, b"")
+            if not self.takes_host(host):
                 return self._refuse(
                     "Host",
                     host,
@@ -86,11 +92,12 @@ class Access:
                 )
         return None
 
-    def _takes_host(self, host: str) -> bool:
+    def takes_host(self, host: str) -> bool:
+        """Whether clients may call the server by this name or address (of `named`)."""
         if self._hosts is None or host in self._hosts:
             return True
         # RFC 6761, 6.3: names below localhost are always loopback names.
-        return host == _LOCALHOST or host.endswith("." + _LOCALHOST) or _is_loopback(host)
+        return host == _LOCALHOST or host.endswith("." + _LOCALHOST) or is_loopback(host)
 
     def _refuse(self, header: str, value: str, remedy: str) -> Response:
         if (header, value) not in self._told and len(self._told) < _TOLD_MAX:
@@ -102,11 +109,30 @@ class Access:
         return Response(403, orjson.dumps(error.wire()), error=error.code)
 
 
-def _without_port(host: str) -> str:
-    """A Host header's name or address: `localhost` of `localhost:8000`, `[::1]` of `[::1]:8000`."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+def coding_refusal(coding: bytes, http_version: str) -> int:
+    """The status for a request with this Transfer-Encoding; 0 if its body can be read.
+
+    RFC 9112, 6.1: a coding that the server does not know is 501; HTTP/1.0 has none.
+    """
+    if http_version == "1.0":
+        return 400
+    return 0 if coding.strip().lower() == b"chunked" else 501
+
+
+def named(sent: bytes) -> str | None:
+    """The name or address in a Host header: `localhost` of `localhost:8000`, `::1` of `[::1]:8000`; None if
+    the header is malformed."""
+    found = _HOST.fullmatch(sent.decode("latin-1"))
+    if found is None:
+        return None
+    address, name = found.groups()
+    if address is None:
+        return str(name).lower()
+    try:
+        IPv6Address(address)
+    except ValueError:
+        return None
+    return str(address).lower()
 
 
 def _bare(host: str) -> str:
@@ -114,10 +140,11 @@ def _bare(host: str) -> str:
 
 
 def _all_loopback(addresses: tuple[str, ...]) -> bool:
-    return bool(addresses) and all(map(_is_loopback, addresses))
+    return bool(addresses) and all(map(is_loopback, addresses))
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether only programs of this machine reach an address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

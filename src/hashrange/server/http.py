@@ -16,7 +16,7 @@ Rules:
   loop. While a request runs on a thread (`Exchange.task`), the connection's later requests wait.
 - A large request is read on a thread from the start.
 - A request on a thread is abandoned when its client closes the connection, or only its sending half.
-- Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431), and the connection ends. It
+- Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431, 501), and the connection ends. It
   stays half open for a moment, because the kernel would discard the answer if a socket with unread input
   were closed.
 - Time comes from `Plane.sweep`, which is called a few times a second, so no request needs a timer. Time in
@@ -39,7 +39,7 @@ from hashrange import pace
 from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 from hashrange.server import trace
-from hashrange.server.access import HEADERS_ONCE
+from hashrange.server.access import HEADERS_ONCE, coding_refusal
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
 from hashrange.server.plane import Exchange, Large, Plane
@@ -55,6 +55,9 @@ LARGE_READ_BYTES: Final = 128 * 1024
 
 LARGE_BODY_BYTES: Final = 64 * 1024
 """A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
+
+CHUNK_FRAMING_BYTES: Final = 16
+"""The framing of one chunk that does not count as headers: its size, and the ends of two lines."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +79,8 @@ class Connection(asyncio.Protocol):
     """One client connection."""
 
     __slots__ = (
-        "_body", "_busy", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes", "_last",
-        "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
+        "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
+        "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
         "_turn_began", "_url", "_waiting", "_write_paused", "_write_since", "dear", "plane",
     )  # fmt: skip
 
@@ -94,6 +97,7 @@ class Connection(asyncio.Protocol):
         self._body: bytes | bytearray = b""
         self._gathered_bytes = 0
         self._fed_bytes = 0
+        self._chunks = 0
         self._status = 0
         # The unanswered requests in order, and those among them that are not started yet.
         self._pending: deque[Exchange] = deque()
@@ -245,7 +249,12 @@ class Connection(asyncio.Protocol):
         if b"host" not in headers and self._http_version() == "1.1":
             self._refuse(400)
         length = headers.get(b"content-length")
-        if length is not None and int(length) > settings.body_bytes_max:
+        if length is None:
+            self._chunks = 0
+            coding = headers.get(b"transfer-encoding")
+            if coding is not None and (status := coding_refusal(coding, self._http_version())):
+                self._refuse(status)
+        elif int(length) > settings.body_bytes_max:
             self._refuse(413)
         expectation = headers.get(b"expect")
         if expectation is not None and not self._last:
@@ -255,6 +264,9 @@ class Connection(asyncio.Protocol):
             interim.answer = CONTINUE
             self._held_bytes += len(CONTINUE)
             self._pending.append(interim)
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
 
     def on_body(self, body: bytes) -> None:
         if not self._body:
@@ -322,6 +334,7 @@ class Connection(asyncio.Protocol):
         self._drop_body()
         if type(outcome) is Call:
             exchange.call = outcome
+            exchange.sent = method, self._url, headers, body
             if may_start:
                 exchange.start(plane)
             else:
@@ -377,14 +390,15 @@ class Connection(asyncio.Protocol):
                 return
 
     def _check_fed_bytes(self) -> None:
-        """Refuse a request of which too many bytes were read, complete or not."""
+        """Refuse a request with too many bytes outside its body, complete or not: headers, trailers, and the
+        extensions of chunks."""
         settings = self.plane.settings
-        # Chunk framing and trailers count as body, because they would be a way around the limit otherwise.
-        body_bytes_max = 2 * settings.body_bytes_max + settings.header_bytes_max
         if self._phase is Phase.HEAD:
             self._end_with(431)
-        elif self._phase is Phase.BODY and self._fed_bytes > body_bytes_max:
-            self._end_with(413)
+        elif self._phase is Phase.BODY:
+            framing_bytes_max = settings.header_bytes_max + self._chunks * CHUNK_FRAMING_BYTES
+            if self._fed_bytes - len(self._body) > framing_bytes_max:
+                self._end_with(431)
 
     def _end_with(self, status: int) -> None:
         exchange = Exchange(self, True)

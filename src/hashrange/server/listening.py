@@ -49,6 +49,13 @@ async def bind(
     return listening
 
 
+def url_of(address: str, port: int) -> str:
+    """The URL by which programs of this machine reach a socket that listens on `address`."""
+    if address in ("0.0.0.0", "::"):
+        address = "localhost"
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
 @dataclass(frozen=True, slots=True)
 class Guests:
     """The connections of one listener: `connections` returns how many there are, `refusal` the answer to a

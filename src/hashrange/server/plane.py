@@ -17,7 +17,7 @@ from hashrange import json_pieces, pace, protocol
 from hashrange.database import Caller
 from hashrange.errors import AnswerLost, drop_tracebacks
 from hashrange.long_answers import Pieces
-from hashrange.pace import Abandoned, Task
+from hashrange.pace import Abandoned, Task, TurnOver
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
@@ -188,7 +188,8 @@ class Plane:
 
 class Exchange:
     """One request and its answer. `call` is set until it is started, `task` while the request runs on a
-    thread, and `noted` if the request is logged. `large` is a large request that is not read yet.
+    thread, and `noted` if the request is logged. `sent` is the request as it was sent, until it is started;
+    `large` is one that is read on a thread.
 
     `operation` and `form` are those of the call. `answer` is the bytes to be written, without the `pieces` of
     the body, which are written after it.
@@ -205,6 +206,7 @@ class Exchange:
         "noted",
         "operation",
         "pieces",
+        "sent",
         "started",
         "task",
     )
@@ -218,22 +220,29 @@ class Exchange:
         self.noted: trace.Noted | None = None
         self.operation = ""
         self.form: Form | None = None
+        self.sent: tuple[bytes, bytes, dict[bytes, bytes], bytes | bytearray] | None = None
         self.large: Large | None = None
         self.task: Task | None = None
         self.answer: bytes | None = None
         self.pieces: Pieces | None = None
 
     def start(self, plane: Plane) -> None:
-        """Run the call; or begin to read a large request on a thread, and run it there."""
+        """Run the call. A large request, and one whose preparation takes long, is read and run on a
+        thread."""
         self.started = latency_now()
-        call = self.call
+        call, sent = self.call, self.sent
+        self.sent = None
         try:
             if call is not None:
                 self.take(call)
-                self.task = plane.database.submit(
-                    call.operation, call.request, call.caller, self.done, protocol.encode_result
-                )
-            else:
+                try:
+                    self.task = plane.database.submit(
+                        call.operation, call.request, call.caller, self.done, protocol.encode_result
+                    )
+                except TurnOver:
+                    assert sent is not None
+                    self.keep_large(Large(*sent))
+            if self.large is not None:
                 self.task = plane.database.start_aside(self.read_large)
         except Exception as error:
             self.done(None, error)

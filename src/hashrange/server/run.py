@@ -32,7 +32,8 @@ from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
-from hashrange.server.listening import Guests, Listener, bind
+from hashrange.server.listening import Guests, Listener, bind, url_of
+from hashrange.server.page import page
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
 from hashrange.storage.api import CommitError
@@ -127,11 +128,7 @@ class Server:
             self._admin.open()
         self._listener.open()
         address, bound_port = sockets[0].getsockname()[:2]
-        if address in ("0.0.0.0", "::"):
-            address = "localhost"
-        if ":" in address:
-            address = f"[{address}]"
-        return f"http://{address}:{bound_port}"
+        return url_of(address, bound_port)
 
     async def stop(self) -> None:
         """Accept no more connections, let requests under way finish (for up to `drain_seconds_max`), and
@@ -221,6 +218,17 @@ class Server:
                 return
 
 
+def _wire(database: Database, region: str, account_id: str, admin: Admin | None) -> Wire:
+    guarded = admin is not None and bool(admin.door.token)
+    return Wire(
+        region=region,
+        account_id=account_id,
+        operations=REGISTRY,
+        interest=database.interest,
+        page=page(admin.url if admin is not None else None, guarded=guarded),
+    )
+
+
 def serve(
     database: Database,
     *,
@@ -245,7 +253,7 @@ def serve(
         server = Server(
             database,
             settings or ServerSettings(),
-            Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
+            _wire(database, region, account_id, admin),
             loop,
             admin,
             owns_process=True,
@@ -314,7 +322,7 @@ def running(
     server = Server(
         database,
         settings or ServerSettings(),
-        Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
+        _wire(database, region, account_id, admin),
         loop,
         admin,
     )

@@ -9,7 +9,6 @@ Source: API reference, BatchExecuteStatement and BatchStatementError.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hashrange import pace, partiql
@@ -91,12 +90,8 @@ class _Totals:
 
 
 def reads_only(request: Request) -> bool:
-    """Whether no statement writes; a statement that cannot be parsed counts as no write."""
-    for one in request["Statements"]:
-        with suppress(ValidationException):
-            if not partiql.prepare(one["Statement"]).reads:
-                return False
-    return True
+    """Whether no statement writes; one that cannot be parsed counts by its first word."""
+    return all(partiql.reads_only(one["Statement"]) for one in request["Statements"])
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:

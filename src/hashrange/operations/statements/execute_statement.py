@@ -24,7 +24,7 @@ ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requ
 
 def reads_only(request: Request) -> bool:
     """Whether the statement is a SELECT."""
-    return partiql.prepare(request["Statement"]).reads
+    return partiql.reads_only(request["Statement"])
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:

@@ -43,7 +43,7 @@ Address = tuple[int, bytes, bytes]
 
 def reads_only(request: Request) -> bool:
     """Whether no statement writes."""
-    return all(partiql.prepare(one["Statement"]).reads for one in request["TransactStatements"])
+    return all(partiql.reads_only(one["Statement"]) for one in request["TransactStatements"])
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:

@@ -1,8 +1,8 @@
 """The admin plane as one application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
 
-Errors are `{"error": "…"}`. There is no authentication, because the port is on the loopback interface.
-Requests that a web page makes a browser send are refused: by the Host header (DNS rebinding), and because a
-JSON content type is required (a cross-origin request with one needs a preflight, which is not answered).
+Errors are `{"error": "…"}`. Who may come in is checked first (`server.admin.guard`). Requests that a web page
+makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON content
+type is required (a cross-origin request with one needs a preflight, which is not answered).
 
 It is loaded at the first connection to the port (`server.admin.port`). It runs on the data plane's event
 loop, so no endpoint may take long there. Refuses to know DynamoDB's API, and the list of endpoints.
@@ -23,16 +23,21 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__
-from hashrange.server.admin.port import HOST, Subject
+from hashrange.server.admin.guard import Guard
+from hashrange.server.admin.port import Door, Subject
 
 _BODY_BYTES_MAX: Final = 64 * 1024
+_FRAMING_BYTES_MAX: Final = 64 * 1024
+"""The most bytes of a request outside its body: request line, headers, trailers and the framing of chunks."""
+_TOO_LONG: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
 _SHUTDOWN_SECONDS_MAX: Final = 2
 
 REQUEST_SECONDS_MAX: Final = 10.0
@@ -66,10 +71,11 @@ class AdminServer(uvicorn.Server):
 
 
 class AdminConnection(HttpToolsProtocol):
-    """A connection that is cut off if its client is too slow: uvicorn would wait for a first request for
-    ever."""
+    """A connection that is cut off if its client is too slow, or sends headers without end: uvicorn would
+    wait for a first request for ever, and keep all headers."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _framing_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,7 +85,19 @@ class AdminConnection(HttpToolsProtocol):
         self._clear_deadline()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        self._framing_bytes += len(data)
+        super().data_received(data)
+        if self._framing_bytes > _FRAMING_BYTES_MAX and not self.transport.is_closing():
+            self.transport.write(_TOO_LONG)
+            self.transport.close()
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes -= len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
+        self._framing_bytes = 0
         # From here on the time does not count against the client: a change of the clock may take minutes.
         if not self.flow.write_paused:
             self._clear_deadline()
@@ -113,10 +131,10 @@ class AdminConnection(HttpToolsProtocol):
             self._deadline = None
 
 
-def server(subject: Subject, endpoints: Sequence[Endpoint]) -> AdminServer:
-    """The admin plane of `subject`, ready to `serve(sockets=[…])` on the running loop."""
+def server(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> AdminServer:
+    """The admin plane of `subject` behind `door`, ready to `serve(sockets=[…])` on the running loop."""
     config = uvicorn.Config(
-        application(subject, endpoints),
+        application(subject, door, endpoints),
         http=AdminConnection,
         ws="none",
         lifespan="off",
@@ -131,7 +149,7 @@ def server(subject: Subject, endpoints: Sequence[Endpoint]) -> AdminServer:
     return AdminServer(config)
 
 
-def application(subject: Subject, endpoints: Sequence[Endpoint]) -> Starlette:
+def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> Starlette:
     """The ASGI application of the admin plane."""
 
     async def describe(request: Request) -> Response:
@@ -140,7 +158,7 @@ def application(subject: Subject, endpoints: Sequence[Endpoint]) -> Starlette:
     endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
     app = Starlette(
         routes=_routes(endpoints),
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
+        middleware=[Middleware(Guard, door=door)],
         exception_handlers={HTTPException: _refusal, Exception: _failure},
     )
     app.state.subject = subject

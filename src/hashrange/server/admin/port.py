@@ -4,8 +4,9 @@ Starlette and uvicorn take a tenth of a second and some megabytes to load, too m
 hundred servers. So the port listens at once, and the kernel keeps the first connection. This connection
 makes the server load the plane, on a thread, while requests of the data plane go on.
 
-The port is on the loopback interface only, because the admin plane has no authentication. Refuses to know the
-endpoints of the plane: the code that opens the port says how the plane is made (`Admin.load`).
+The port is on the loopback interface, unless there is a token that every request has to bring: who comes in
+can change the clock and the tables. Refuses to know the endpoints of the plane: the code that opens the port
+says how the plane is made (`Admin.load`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from hashrange.database import Database
-from hashrange.server.listening import Guests, Listener
+from hashrange.server.access import is_loopback
+from hashrange.server.listening import Guests, Listener, url_of
 from hashrange.server.plane import Plane
 
 HOST: Final = "127.0.0.1"
@@ -29,7 +32,37 @@ CONNECTIONS_MAX: Final = 16
 _BACKLOG_MAX: Final = 64
 _REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
+# RFC 6750, 2.1: the characters of a token in an Authorization header.
+_TOKEN: Final = re.compile(r"[-A-Za-z0-9._~+/]{16,}=*")
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the admin plane listens: the `host` that was asked for and its `address`; and the token that
+    every request has to bring, "" for none.
+
+    Raises ValueError for a token that is too easy to guess or cannot stand in a header, and for an address
+    that other machines reach without a token.
+    """
+
+    host: str = HOST
+    address: str = HOST
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        if self.token and not _TOKEN.fullmatch(self.token):
+            raise ValueError(
+                "The token of the admin plane needs at least 16 characters: letters, digits and -._~+/ only. "
+                "`openssl rand -hex 32` makes one."
+            )
+        if not self.token and not is_loopback(self.address):
+            raise ValueError(
+                f"Other machines would reach the admin plane on {self.host}, and could change the clock and "
+                "all tables. Give it a token: --admin-token, or better HASHRANGE_ADMIN_TOKEN in the "
+                "environment, where other users cannot read it."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +90,15 @@ class Guest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """A socket that listens for the admin plane, and the function that makes the plane at the first
+    """A socket that listens for the admin plane, its door, and the function that makes the plane at the first
     connection.
 
     `load` is called once, on a thread. If it raises, the data plane goes on without an admin plane.
     """
 
     socket: socket.socket
-    load: Callable[[Subject], Guest]
+    load: Callable[[Subject, Door], Guest]
+    door: Door = Door()
 
     @property
     def port(self) -> int:
@@ -73,25 +107,29 @@ class Admin:
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        return url_of(self.door.address, self.port)
 
     def close(self) -> None:
         self.socket.close()
 
 
-def bind(port: int) -> socket.socket:
-    """A socket that listens on `port` of the loopback interface, 0 for any free one. Raises OSError."""
-    listening = socket.socket()
+def bind(port: int, host: str = HOST, token: str = "") -> tuple[socket.socket, Door]:
+    """A socket that listens on `port` of `host`, 0 for any free one, and its door. Raises OSError, and
+    ValueError as `Door` does."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = found[0]
+    door = Door(host, str(address[0]), token)
+    listening = socket.socket(family)
     try:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
+        listening.bind(address)
         listening.listen(_BACKLOG_MAX)
         listening.setblocking(False)
     except OSError:
         listening.close()
         raise
-    return listening
+    return listening, door
 
 
 class AdminPort:
@@ -100,6 +138,7 @@ class AdminPort:
     def __init__(self, admin: Admin, subject: Subject, loop: asyncio.AbstractEventLoop) -> None:
         self._listening = admin.socket
         self._load = admin.load
+        self._door = admin.door
         self._subject = subject
         self._loop = loop
         self._watching = False
@@ -122,7 +161,9 @@ class AdminPort:
 
     async def _serve(self) -> None:
         try:
-            server = self._server = await self._loop.run_in_executor(None, self._load, self._subject)
+            server = self._server = await self._loop.run_in_executor(
+                None, self._load, self._subject, self._door
+            )
             guests = Guests(
                 "admin",
                 server.connection,

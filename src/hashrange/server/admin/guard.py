@@ -1,0 +1,73 @@
+"""Who may use the admin plane: the checks of a request's headers, before any endpoint sees it.
+
+- A header that the plane reads comes once, as on the data plane: a proxy may have read the other one (400).
+- A plane on a loopback address takes loopback names in Host only, against web pages whose name leads there
+  (DNS rebinding); a Host that is no name is refused everywhere (400).
+- A plane that has a token takes requests with `Authorization: Bearer TOKEN` only (401). Everywhere but on a
+  loopback address it has one (`server.admin.port.bind`).
+
+Refuses to know the endpoints.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
+from hashrange.server.admin.port import Door
+from hashrange.server.settings import ServerSettings
+
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
+
+Refusal = tuple[int, str]
+
+
+class Guard:
+    """Middleware that answers requests which may not come in, as `{"error": "…"}`."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._access = Access(ServerSettings(), listening=[door.address], host=door.host)
+        self._expected = f"Bearer {door.token}".encode() if door.token else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self.refusal(scope["headers"], scope["http_version"]) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        status, text = refusal
+        headers = _CHALLENGE if status == 401 else None
+        answer = Response(orjson.dumps({"error": text}), status, headers, "application/json")
+        await answer(scope, receive, send)
+
+    def refusal(self, lines: Sequence[tuple[bytes, bytes]], http_version: str) -> Refusal | None:
+        """The status and the text for a request with these headers, whose names are in lower case; None if it
+        may come in."""
+        headers: dict[bytes, bytes] = {}
+        for name, value in lines:
+            if name in headers and name in HEADERS_ONCE:
+                return 400, f"the header {name.decode('latin-1')} comes more than once"
+            headers[name] = value
+        host = named(headers.get(b"host", b"["))
+        if host is None:
+            return 400, "the header Host is missing or malformed"
+        if not self._access.takes_host(host):
+            return 400, f"the admin plane does not know the name {host!r} as its own; call it 127.0.0.1"
+        coding = headers.get(b"transfer-encoding")
+        if coding is not None and (status := coding_refusal(coding, http_version)):
+            return status, "the only transfer coding is chunked, in HTTP/1.1"
+        if self._expected is not None and not self._opens(headers.get(b"authorization", b"")):
+            return 401, "send the token of --admin-token: Authorization: Bearer TOKEN"
+        return None
+
+    def _opens(self, given: bytes) -> bool:
+        assert self._expected is not None
+        scheme, _, token = given.partition(b" ")
+        # (the time of the comparison tells nothing about the token)
+        return hmac.compare_digest(scheme.title() + b" " + token.strip(), self._expected)
