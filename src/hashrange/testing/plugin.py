@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dynamodb_now", "moment at which the clock of every database stands still", default="")
     parser.addini(
         "dynamodb_other_services",
-        "requests without credentials to other services: stop, allow",
+        "requests to other services: stop (those without credentials), refuse, allow",
         default="stop",
     )
     group = parser.getgroup("dynamodb")
