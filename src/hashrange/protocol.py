@@ -94,15 +94,20 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     pieces: Pieces | None = None
 
 
+ADMIN_HEADER: Final = b"X-Hashrange-Admin"
+"""The header of the answer to GET / that says where the admin plane is."""
+NO_ADMIN: Final = "none"
+
+
 class Wire:
     """Reads requests. One object serves all connections; it caches callers, and nothing else of a request.
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
     operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
-    the database's.
+    the database's. `admin_url` is where the admin plane listens; GET / tells it to the commands.
     """
 
-    __slots__ = ("_account_id", "_callers", "_interest", "_operations", "_region", "_targets")
+    __slots__ = ("_account_id", "_admin", "_callers", "_interest", "_operations", "_region", "_targets")
 
     def __init__(
         self,
@@ -111,8 +116,10 @@ class Wire:
         account_id: str,
         operations: Container[str] | None = None,
         interest: Interest | None = None,
+        admin_url: str | None = None,
     ) -> None:
         self._region = region
+        self._admin = (ADMIN_HEADER, (admin_url or NO_ADMIN).encode())
         self._account_id = account_id
         self._operations = operations
         self._interest = interest
@@ -216,7 +223,7 @@ class Wire:
             return _preflight(headers)
         if method in (b"GET", b"HEAD") and target.partition(b"?")[0] == b"/":
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
-            return Response(200, healthy, b"text/plain", _cors_headers(headers))
+            return Response(200, healthy, b"text/plain", (*_cors_headers(headers), self._admin))
         return _unknown_operation(method, target, headers)
 
 

@@ -27,7 +27,7 @@ from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
-from hashrange.clock import Clock, VirtualClock, parse_moment, show_moment
+from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.settings import Settings
@@ -136,7 +136,7 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
 
 def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     try:
-        return parse_moment(value) if value is not None else None
+        return parse_moment(value, SystemClock().now()) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
 

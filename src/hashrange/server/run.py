@@ -117,9 +117,7 @@ class Server:
         self._listener = Listener(sockets, guests, self._loop)
         listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
-        self._database.deliver_on(
-            self._deliver, self._loop.call_soon, self._loop.call_later, self._watch
-        )
+        self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later, self._watch)
         self._database.background.pause = self._pause
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
@@ -221,6 +219,16 @@ class Server:
                 return
 
 
+def _wire(database: Database, region: str, account_id: str, admin: Admin | None) -> Wire:
+    return Wire(
+        region=region,
+        account_id=account_id,
+        operations=REGISTRY,
+        interest=database.interest,
+        admin_url=admin.url if admin is not None else None,
+    )
+
+
 def serve(
     database: Database,
     *,
@@ -245,7 +253,7 @@ def serve(
         server = Server(
             database,
             settings or ServerSettings(),
-            Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
+            _wire(database, region, account_id, admin),
             loop,
             admin,
             owns_process=True,
@@ -314,7 +322,7 @@ def running(
     server = Server(
         database,
         settings or ServerSettings(),
-        Wire(region=region, account_id=account_id, operations=REGISTRY, interest=database.interest),
+        _wire(database, region, account_id, admin),
         loop,
         admin,
     )
