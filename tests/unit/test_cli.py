@@ -186,8 +186,20 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     result = invoke("serve", "--memory", "--region", "eu-north-1")
     assert result.exit_code == 0
-    assert "export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1\n" in result.stdout
-    assert "AWS_DEFAULT_REGION=eu-north-1\n" in result.stdout
+    exported = dict(
+        pair.split("=")
+        for line in result.stdout.splitlines()
+        if line.startswith("    export ")
+        for pair in line.split()[1:]
+    )
+    assert exported == {
+        "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1",
+        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": "http://127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_REGION": "eu-north-1",
+        "AWS_DEFAULT_REGION": "eu-north-1",
+    }
     assert " INFO started endpoint=http://127.0.0.1:1 engine=memory data=memory" in result.stderr
     admin = re.search(r"admin=(\S+)", result.stderr)
     assert admin is not None

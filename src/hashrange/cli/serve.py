@@ -452,8 +452,8 @@ Hashrange {fields["version"]}
 
 Programs with an AWS SDK, and the AWS CLI, come here where this is set:
 
-    export AWS_ENDPOINT_URL_DYNAMODB={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_DEFAULT_REGION={region}
+    export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
+    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
     aws dynamodb list-tables
 
 Ctrl-C stops it.
