@@ -75,9 +75,26 @@ def test_the_help_names_every_command() -> None:
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    result = invoke("swerve")
-    assert result.exit_code == 2
-    assert "No such command 'swerve'" in result.stderr
+    for arguments, said in (
+        (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
+        (["srve", "--port", "0"], "No such command 'srve'. Did you mean 'serve'?"),
+        (["undo"], "No such command 'undo'."),
+    ):
+        result = invoke(*arguments)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_the_help_of_serve_is_short_and_begins_with_the_everyday_options() -> None:
+    text = invoke("serve", "--help").output
+    assert len(text.splitlines()) < 140
+    section, rest = text.partition("Everyday options:\n")[2].split("\n\n", 1)
+    names = [line.split()[0] for line in section.splitlines() if line.startswith("  -")]
+    everyday = [f"--{name.replace('_', '-')}" for name in serving.EVERYDAY]
+    assert names == everyday
+    assert len(everyday) == 10
+    assert "Behaviour of the database:" in rest
+    assert "docs/settings.md" in rest
 
 
 def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
@@ -96,7 +113,12 @@ def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--port", "99999"), "99999 is not in the range"),
+        (("--port", "99999"), "'99999' is not a whole number from 0 to 65535"),
+        (("--port", "abc"), "'abc' is not a whole number from 0 to 65535"),
+        (("--admin-port", "8100.5"), "'8100.5' is not a whole number from 0 to 65535"),
+        (("--headers-max", "0"), "'0' is not a whole number from 1;"),
+        (("--sweep-seconds", "soon"), "'soon' is not a number from 0;"),
+        (("--sweep-seconds", "nan"), "'nan' is not a number from 0;"),
         (("--region", "Mars 1"), "'Mars 1' is not a region"),
         (("--account-id", "7"), "'7' is not an account id: 12 digits"),
         (("--memory", "--data-dir", "x"), "give one of them"),

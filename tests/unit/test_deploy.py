@@ -1,4 +1,4 @@
-"""The image of the container, and the Makefile of the examples, as far as no Docker and no network is needed."""
+"""The image of the container, and the examples' Makefile, as far as they need neither Docker nor a network."""
 
 from __future__ import annotations
 
