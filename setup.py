@@ -21,7 +21,7 @@ C_FILES = os.environ.get("HASHRANGE_C_FILES")
 """Where mypyc writes the C files; `build` if it is not given."""
 # gcc takes half as long as with -O3.
 OPTIMIZATION = "2"
-# All C files end in one library, whose functions need not be found from outside: so calls between them are direct,
+# All C files end in one library, whose functions need not be found from outside. So calls are direct,
 # and functions can be inlined.
 OPTIONS = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
 

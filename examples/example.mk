@@ -9,14 +9,16 @@ DATA_DIR ?= data
 export DATA_DIR ENDPOINT PORT
 export PYTHONPATH := $(ROOT)/examples:$(CURDIR):$(PYTHONPATH)
 
+run: NEEDS = hashrange, hashrange_patterns, boto3
 run: environment
 	$(PYTHON) app.py
 
+test: NEEDS = hashrange, hashrange_patterns, boto3, mypy, pytest
 test: environment
 	cd $(ROOT) && MYPYPATH=examples:examples/$(NAME) $(PYTHON) -m mypy examples/*.py examples/$(NAME)/*.py
 	cd $(ROOT) && $(PYTHON) -m pytest -q examples/$(NAME)
 
 environment:
-	@[ -x $(PYTHON) ] || $(MAKE) --no-print-directory -C $(ROOT) .venv/.develop
+	@$(PYTHON) -c 'import $(NEEDS)' 2>/dev/null || $(MAKE) --no-print-directory -C $(ROOT) .venv/.develop
 
 .PHONY: run test environment

@@ -207,19 +207,27 @@ def parse_duration(text: str) -> float:
     return sum(float(n) * unit for n, unit in zip(match.groups(), _UNITS_SECONDS, strict=True) if n)
 
 
-def parse_moment(text: str) -> float:
+def parse_moment(text: str, now: float | None = None) -> float:
     """The epoch seconds of an ISO 8601 date or time, UTC where it names no zone, or of a number of them.
 
+    With `now`, which are epoch seconds, also of ``now``, and of a duration before it: ``10m``, ``1d12h``.
     Raises ValueError.
     """
     text = text.strip()
+    if now is not None:
+        if text == "now":
+            return now
+        if text and _DURATION.fullmatch(text):
+            return now - parse_duration(text)
     try:
         if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII) and len(text) != len("20260131"):
             return float(text)
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a time, as 2026-01-31T12:00:00Z and 1769860800 are") from None
+        relative = ", 10m (ago) and now" if now is not None else ""
+        known = f"2026-01-31T12:00:00Z{',' if relative else ' and'} 1769860800{relative}"
+        raise ValueError(f"{text!r} is not a time, as {known} are") from None
 
 
 def show_moment(moment: float) -> str:

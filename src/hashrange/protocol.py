@@ -94,15 +94,30 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     pieces: Pieces | None = None
 
 
+ADMIN_HEADER: Final = b"X-Hashrange-Admin"
+"""The header of the answer to GET / that says where the admin plane is."""
+NO_ADMIN: Final = "none"
+
+
 class Wire:
     """Reads requests. One object serves all connections; it caches callers, and nothing else of a request.
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
     operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
-    the database's. `page` is the HTML for browsers, if there is any.
+    the database's. `admin_url` is where the admin plane listens, which GET / tells commands. `page` is the
+    HTML for browsers, if there is any.
     """
 
-    __slots__ = ("_account_id", "_callers", "_interest", "_operations", "_page", "_region", "_targets")
+    __slots__ = (
+        "_account_id",
+        "_admin",
+        "_callers",
+        "_interest",
+        "_operations",
+        "_page",
+        "_region",
+        "_targets",
+    )
 
     def __init__(
         self,
@@ -111,10 +126,12 @@ class Wire:
         account_id: str,
         operations: Container[str] | None = None,
         interest: Interest | None = None,
+        admin_url: str | None = None,
         page: bytes = b"",
     ) -> None:
         self._page = page
         self._region = region
+        self._admin = (ADMIN_HEADER, (admin_url or NO_ADMIN).encode())
         self._account_id = account_id
         self._operations = operations
         self._interest = interest
@@ -221,7 +238,7 @@ class Wire:
             if self._page and b"text/html" in headers.get(b"accept", b""):
                 return Response(200, self._page, b"text/html; charset=utf-8", _PAGE_HEADERS)
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
-            return Response(200, healthy, b"text/plain", _cors_headers(headers))
+            return Response(200, healthy, b"text/plain", (*_cors_headers(headers), self._admin))
         if method == b"GET" and path == b"/favicon.ico":
             # Every browser asks for it, so it is nothing to log.
             return Response(404, b"", b"")

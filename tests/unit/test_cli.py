@@ -76,9 +76,26 @@ def test_the_help_names_every_command() -> None:
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    result = invoke("swerve")
-    assert result.exit_code == 2
-    assert "No such command 'swerve'" in result.stderr
+    for arguments, said in (
+        (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
+        (["srve", "--port", "0"], "No such command 'srve'. Did you mean 'serve'?"),
+        (["undo"], "No such command 'undo'."),
+    ):
+        result = invoke(*arguments)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_the_help_of_serve_is_short_and_begins_with_the_everyday_options() -> None:
+    text = invoke("serve", "--help").output
+    assert len(text.splitlines()) < 140
+    section, rest = text.partition("Everyday options:\n")[2].split("\n\n", 1)
+    names = [line.split()[0] for line in section.splitlines() if line.startswith("  -")]
+    everyday = [f"--{name.replace('_', '-')}" for name in serving.EVERYDAY]
+    assert names == everyday
+    assert len(everyday) == 10
+    assert "Behaviour of the database:" in rest
+    assert "docs/settings.md" in rest
 
 
 def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
@@ -97,7 +114,12 @@ def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--port", "99999"), "99999 is not in the range"),
+        (("--port", "99999"), "'99999' is not a whole number from 0 to 65535"),
+        (("--port", "abc"), "'abc' is not a whole number from 0 to 65535"),
+        (("--admin-port", "8100.5"), "'8100.5' is not a whole number from 0 to 65535"),
+        (("--headers-max", "0"), "'0' is not a whole number from 1;"),
+        (("--sweep-seconds", "soon"), "'soon' is not a number from 0;"),
+        (("--sweep-seconds", "nan"), "'nan' is not a number from 0;"),
         (("--region", "Mars 1"), "'Mars 1' is not a region"),
         (("--account-id", "7"), "'7' is not an account id: 12 digits"),
         (("--memory", "--data-dir", "x"), "give one of them"),
@@ -200,8 +222,20 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     result = invoke("serve", "--memory", "--region", "eu-north-1")
     assert result.exit_code == 0
-    assert "export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1\n" in result.stdout
-    assert "AWS_DEFAULT_REGION=eu-north-1\n" in result.stdout
+    exported = dict(
+        pair.split("=")
+        for line in result.stdout.splitlines()
+        if line.startswith("    export ")
+        for pair in line.split()[1:]
+    )
+    assert exported == {
+        "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1",
+        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": "http://127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_REGION": "eu-north-1",
+        "AWS_DEFAULT_REGION": "eu-north-1",
+    }
     assert " INFO started endpoint=http://127.0.0.1:1 engine=memory data=memory" in result.stderr
     admin = re.search(r"admin=(\S+)", result.stderr)
     assert admin is not None

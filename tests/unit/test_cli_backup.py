@@ -88,7 +88,8 @@ def test_a_table_and_back(server: Server) -> None:
     assert "restored 20 items" in server.done("restore", id_in(shown), "--to", "again")
     assert server.scan("again") == before
     taken = server.run("restore", id_in(shown))
-    assert (taken.exit_code, taken.stderr) == (1, "songs: a table with this name exists, and is left alone\n")
+    assert taken.exit_code == 1
+    assert taken.stderr.endswith("\nsongs: a table with this name exists, and is left alone\n")
     server.drop("songs")
     server.done("restore", f"arn:aws:dynamodb:us-east-1:000000000000:table/songs/backup/{id_in(shown)}")
     assert server.scan("songs") == before

@@ -136,7 +136,8 @@ def test_what_is_not_the_api_is_an_unknown_operation(
 
 def test_get_tells_that_the_endpoint_is_healthy() -> None:
     answer = wire().read(b"GET", b"/", {}, b"")
-    assert answer == Response(200, b"healthy: dynamodb.us-east-1.amazonaws.com ", b"text/plain")  # [report]
+    healthy = b"healthy: dynamodb.us-east-1.amazonaws.com "
+    assert answer == Response(200, healthy, b"text/plain", ((b"X-Hashrange-Admin", b"none"),))  # [report]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import ClientError
 
 from hashrange.testing import mock_aws, scopes
 
@@ -99,15 +99,6 @@ def test_decorated_coroutines() -> None:
     import asyncio
 
     assert asyncio.run(coroutine()) == []
-
-
-def test_another_service_is_not_mocked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    with mock_aws(), pytest.raises(NoCredentialsError):
-        boto3.Session().client("sqs", region_name="us-east-1").list_queues()
 
 
 KEY: dict[str, Any] = {

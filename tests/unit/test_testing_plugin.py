@@ -195,3 +195,45 @@ def test_server(dynamodb, dynamodb_server, number):
 """
     )
     assert "2 passed" in run_pytest(folder)
+
+
+def test_marks_reach_the_server(folder: Path) -> None:
+    (folder / "test_marks.py").write_text(
+        """
+import pytest
+
+pytestmark = pytest.mark.dynamodb("of-module", "pk")
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.dynamodb("orders", "pk", items=[{"pk": "a"}])
+def test_marked(dynamodb_server, number):
+    client = dynamodb_server.client()
+    assert client.list_tables()["TableNames"] == ["of-module", "orders"]
+    assert client.scan(TableName="orders")["Count"] == 1
+    client.delete_table(TableName="orders")
+
+def test_unmarked(dynamodb_server):
+    assert dynamodb_server.client().list_tables()["TableNames"] == ["of-module"]
+"""
+    )
+    assert "3 passed" in run_pytest(folder)
+
+
+def test_a_misspelt_argument_of_a_mark_is_refused(folder: Path) -> None:
+    (folder / "test_marks.py").write_text(
+        """
+import pytest
+
+@pytest.mark.dynamodb("orders", "pk", itmes=[{"pk": "a"}])
+def test_items(dynamodb):
+    pass
+
+@pytest.mark.dynamodb(table="template.yaml")
+def test_tables(dynamodb_server):
+    pass
+"""
+    )
+    output = run_pytest(folder, status=1)
+    assert "2 errors" in output
+    assert "'itmes'; did you mean 'items'?" in output
+    assert "'table'; did you mean 'tables'?" in output

@@ -470,3 +470,21 @@ def test_items_that_cannot_be_read_are_named(
     database.create_table("tab", "a")
     with pytest.raises(DeclarationError, match=message):
         database.load("tab", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [("itmes", "items"), ("index", "indexes"), ("billingMode", "BillingMode"), ("TTL", "ttl"), ("xyz", None)],
+)
+def test_a_misspelt_member_is_refused(database: LocalDatabase, misspelt: str, meant: str | None) -> None:
+    named: dict[str, Any] = {misspelt: []}
+    with pytest.raises(DeclarationError, match=meant or "there are name, key, indexes") as caught:
+        database.create_table("tab", "pk", **named)
+    assert repr(misspelt) in str(caught.value)
+    assert database.execute("ListTables", {})["TableNames"] == []
+
+
+def test_items_and_members_of_create_table_are_taken(database: LocalDatabase) -> None:
+    database.create_table("tab", "pk", items=[{"pk": {"S": "a"}}], DeletionProtectionEnabled=True)
+    assert database.execute("Scan", {"TableName": "tab"})["Count"] == 1
+    assert database.execute("DescribeTable", {"TableName": "tab"})["Table"]["DeletionProtectionEnabled"]

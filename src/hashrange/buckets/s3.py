@@ -99,9 +99,7 @@ def _connect(endpoint: str) -> S3Client:
         import boto3
         from botocore.config import Config
     except ImportError as error:
-        raise BucketError(
-            ACCESS_DENIED, "Buckets of S3 need boto3: pip install 'hashrange[s3]'."
-        ) from error
+        raise BucketError(ACCESS_DENIED, "Buckets of S3 need boto3: pip install boto3") from error
     # Stores other than AWS know neither buckets as host names nor the newer checksums.
     other: dict[str, Any] = {} if endpoint == AWS else {"s3": {"addressing_style": "path"}}
     config = Config(

@@ -26,6 +26,7 @@ wait for the database. Exit codes: 0 success, 1 failure (one line on stderr give
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import Final
 
@@ -68,6 +69,15 @@ class _Commands(click.Group):
         command = importlib.import_module(f"hashrange.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in _COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in sorted(_COMMANDS) if name.startswith(incomplete)]

@@ -9,7 +9,8 @@ from typing import Any, Final
 import click
 import orjson
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, confirm, plane_options
+from hashrange.clock import parse_moment
 
 _EPILOG: Final = """\b
 Examples, for a table whose point-in-time recovery is on:
@@ -19,11 +20,13 @@ Examples, for a table whose point-in-time recovery is on:
       "ExpressionAttributeValues": {":p": {"S": "order#1"}}}'
   hashrange as-of versions orders '{"pk": {"S": "order#1"}}'
   hashrange as-of diff orders 2026-11-22T12:00:00Z 2026-11-22T13:00:00Z
+  hashrange as-of diff orders 10m now
   hashrange as-of undo orders 2026-11-22T12:00:00Z '{"pk": {"S": "order#1"}}'
-  hashrange as-of undo orders 2026-11-22T12:00:00Z --all
+  hashrange as-of undo orders 10m --all --dry-run         shows what would be brought back
+  hashrange as-of undo orders 10m --all
 
-A moment is ISO 8601 (UTC where it names no zone) or epoch seconds; a key is DynamoDB's JSON. Each item,
-version or difference is a line of JSON. docs/history.md tells more."""
+A moment is ISO 8601 (UTC where it names no zone), epoch seconds, a time span ago (10m, 2h, 1d12h), or now;
+a key is DynamoDB's JSON. Each item, version or difference is a line of JSON. docs/history.md tells more."""
 
 _START: Final = "hashrange serve"
 
@@ -41,7 +44,7 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
         except orjson.JSONDecodeError as error:
             self.fail(f"{value!r} is not JSON: {error}", param, ctx)
         if not isinstance(found, dict):
-            self.fail(f"{value!r} is no JSON object, as {{\"pk\": {{\"S\": \"a\"}}}} is", param, ctx)
+            self.fail(f'{value!r} is no JSON object, as {{"pk": {{"S": "a"}}}} is', param, ctx)
         return found
 
 
@@ -61,10 +64,10 @@ def command() -> None:
 @click.argument("table")
 @click.argument("moment")
 @click.argument("key", type=_JSON)
-@admin_url_option
-def get(admin_url: str, table: str, moment: str, key: dict[str, Any]) -> None:
+@plane_options
+def get(plane: Plane, table: str, moment: str, key: dict[str, Any]) -> None:
     """Show the item with KEY as it was at MOMENT."""
-    answer = _read(admin_url, "GetItem", {"TableName": table, "Key": key}, moment)
+    answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, _fixed(plane, moment))
     if "Item" not in answer:
         raise click.ClickException(f"Table {table} had no such item at {moment}.")
     _line(answer["Item"])
@@ -75,10 +78,10 @@ def get(admin_url: str, table: str, moment: str, key: dict[str, Any]) -> None:
 @click.argument("moment")
 @click.argument("request", type=_JSON)
 @_max_option("items")
-@admin_url_option
-def query(admin_url: str, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
+@plane_options
+def query(plane: Plane, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
     """Show the items of a Query as of MOMENT. REQUEST has the parameters of the API's Query."""
-    _items(admin_url, "Query", {**request, "TableName": table}, moment, most)
+    _items(plane, "Query", {**request, "TableName": table}, moment, most)
 
 
 @command.command("scan")
@@ -86,21 +89,21 @@ def query(admin_url: str, table: str, moment: str, request: dict[str, Any], most
 @click.argument("moment")
 @click.argument("request", type=_JSON, default="{}")
 @_max_option("items")
-@admin_url_option
-def scan(admin_url: str, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
+@plane_options
+def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
     """Show the items of a Scan as of MOMENT. REQUEST has the parameters of the API's Scan, such as a
     filter."""
-    _items(admin_url, "Scan", {**request, "TableName": table}, moment, most)
+    _items(plane, "Scan", {**request, "TableName": table}, moment, most)
 
 
 @command.command("versions")
 @click.argument("table")
 @click.argument("key", type=_JSON)
 @_max_option("versions")
-@admin_url_option
-def versions(admin_url: str, table: str, key: dict[str, Any], most: int | None) -> None:
+@plane_options
+def versions(plane: Plane, table: str, key: dict[str, Any], most: int | None) -> None:
     """Show what the item with KEY was, the newest version first, and who made each version."""
-    _pages(admin_url, "/past/versions", "Versions", {"table": table, "key": key}, most)
+    _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, most)
 
 
 @command.command("diff")
@@ -108,11 +111,11 @@ def versions(admin_url: str, table: str, key: dict[str, Any], most: int | None) 
 @click.argument("since")
 @click.argument("until", required=False)
 @_max_option("differences")
-@admin_url_option
-def diff(admin_url: str, table: str, since: str, until: str | None, most: int | None) -> None:
+@plane_options
+def diff(plane: Plane, table: str, since: str, until: str | None, most: int | None) -> None:
     """Show the items that were not the same at SINCE and at UNTIL (at first now)."""
-    sent = {"table": table, "since": since, "until": until}
-    _pages(admin_url, "/past/differences", "Differences", sent, most)
+    sent = {"table": table, "since": _fixed(plane, since), "until": until and _fixed(plane, until)}
+    _pages(plane, "/past/differences", "Differences", sent, most)
 
 
 @command.command("undo")
@@ -120,31 +123,72 @@ def diff(admin_url: str, table: str, since: str, until: str | None, most: int | 
 @click.argument("moment")
 @click.argument("keys", type=_JSON, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Bring all items of the table back.")
-@admin_url_option
-def undo(admin_url: str, table: str, moment: str, keys: tuple[dict[str, Any], ...], everything: bool) -> None:
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--yes", is_flag=True, help="With --all: do not ask.")
+@plane_options
+def undo(
+    plane: Plane,
+    table: str,
+    moment: str,
+    keys: tuple[dict[str, Any], ...],
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Write back what the items with KEYS were at MOMENT: as ordinary writes, all of them or none.
 
-    With --all, all items that differ are written back, a few at a time, while others go on writing.
+    With --all, all items that differ are written back, a few at a time, while others go on writing; the
+    command asks before.
     """
     if everything == bool(keys):
         raise click.UsageError("Name the keys of the items, or say --all.")
-    sent = {"table": table, "to": moment, "keys": list(keys), "all": everything}
-    answer = ask(admin_url, "/past/undo", "Counts" if everything else "Undone", _START, sent)
+    at = _fixed(plane, moment)
+    if dry_run:
+        _show_undo(plane, table, at, keys)
+        return
+    if everything:
+        confirm(f"Write all items of table {table} of {plane.server} back as they were at {moment}?", yes)
+    sent = {"table": table, "to": at, "keys": list(keys), "all": everything}
+    answer = ask(plane, "/past/undo", "Counts" if everything else "Undone", _START, sent)
     if everything:
         _line(answer["Counts"])
     for one in answer.get("Undone", ()):
         _line(one)
 
 
-def _read(admin_url: str, operation: str, request: dict[str, Any], moment: str) -> dict[str, Any]:
+def _show_undo(plane: Plane, table: str, at: str, keys: tuple[dict[str, Any], ...]) -> None:
+    """Show what the items with `keys`, or all that differ, would become: the item, or null for none."""
+    if keys:
+        for key in keys:
+            answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, at)
+            _line({"Key": key, "Item": answer.get("Item")})
+    else:
+        for one in _paged(plane, "/past/differences", "Differences", {"table": table, "since": at}):
+            _line({"Key": one["Key"], "Item": one["Before"]})
+
+
+def _fixed(plane: Plane, moment: str) -> str:
+    """A moment that stays the same over several requests: "now" and "10m" are those of the server's clock."""
+    try:
+        parse_moment(moment)
+    except ValueError:
+        now = float(ask(plane, "/clock", "epoch_seconds", _START)["epoch_seconds"])
+        try:
+            return repr(parse_moment(moment, now))
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+    return moment
+
+
+def _read(plane: Plane, operation: str, request: dict[str, Any], moment: str) -> dict[str, Any]:
     sent = {"operation": operation, "request": request, "at": moment}
-    return ask(admin_url, "/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
+    return ask(plane, "/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
 
 
-def _items(admin_url: str, operation: str, request: dict[str, Any], moment: str, most: int | None) -> None:
-    shown = 0
+def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, most: int | None) -> None:
+    shown, moment = 0, _fixed(plane, moment)
     while True:
-        answer = _read(admin_url, operation, request, moment)
+        answer = _read(plane, operation, request, moment)
         for item in answer.get("Items", ()):
             if shown == most:
                 return
@@ -155,17 +199,17 @@ def _items(admin_url: str, operation: str, request: dict[str, Any], moment: str,
         request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
-def _pages(admin_url: str, path: str, member: str, sent: dict[str, Any], most: int | None) -> None:
-    for shown, one in enumerate(_paged(admin_url, path, member, sent)):
+def _pages(plane: Plane, path: str, member: str, sent: dict[str, Any], most: int | None) -> None:
+    for shown, one in enumerate(_paged(plane, path, member, sent)):
         if shown == most:
             return
         _line(one)
 
 
-def _paged(admin_url: str, path: str, member: str, sent: dict[str, Any]) -> Iterator[Any]:
+def _paged(plane: Plane, path: str, member: str, sent: dict[str, Any]) -> Iterator[Any]:
     position: str | None = None
     while True:
-        answer = ask(admin_url, path, member, _START, {**sent, "next": position})
+        answer = ask(plane, path, member, _START, {**sent, "next": position})
         yield from answer[member]
         position = answer["Next"]
         if position is None:

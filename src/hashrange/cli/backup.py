@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, plane_options
 from hashrange.cli.waiting import wait
 from hashrange.clock import SystemClock, show_moment
 
@@ -32,53 +32,53 @@ there with `hashrange restore FOLDER`. docs/backups.md tells more."""
 @click.option("--name", help="The name of the backups; without it the present time.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the files are complete.")
 @click.option("--list", "listing", is_flag=True, help="Show the backups, and begin none.")
-@admin_url_option
+@plane_options
 def command(
-    admin_url: str, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool, listing: bool
+    plane: Plane, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool, listing: bool
 ) -> None:
     """Back up tables of a running server into folders of files."""
     if listing:
-        for one in listed(admin_url):
+        for one in listed(plane):
             _show(one)
         return
     if every == bool(tables):
         raise click.UsageError("Name the tables to back up, or give --all.")
     if every:
-        found = ask(admin_url, "/tables", "tables", START)["tables"]
+        found = ask(plane, "/tables", "tables", START)["tables"]
         tables = tuple(one["name"] for one in found if one["status"] in ("ACTIVE", "UPDATING"))
     name = name or show_moment(SystemClock().now()).replace(":", ".")
     # All of them are begun before the first is waited for, so that their moments are close together.
-    begun = [_begin(admin_url, table, name) for table in tables]
+    begun = [_begin(plane, table, name) for table in tables]
     for table, id_ in zip(tables, begun, strict=True):
         if no_wait:
             click.echo(f"{table}: {id_} is being written")
             continue
-        wait(table, lambda id_=id_: _progress(admin_url, id_))  # type: ignore[misc]
-        _show(find(admin_url, id_))
+        wait(table, lambda id_=id_: _progress(plane, id_))  # type: ignore[misc]
+        _show(find(plane, id_))
 
 
-def listed(admin_url: str) -> list[dict[str, Any]]:
+def listed(plane: Plane) -> list[dict[str, Any]]:
     """The backups of a server, as its admin plane shows them."""
-    found: list[dict[str, Any]] = ask(admin_url, "/backups", "backups", START)["backups"]
+    found: list[dict[str, Any]] = ask(plane, "/backups", "backups", START)["backups"]
     return found
 
 
-def find(admin_url: str, id_: str) -> dict[str, Any]:
+def find(plane: Plane, id_: str) -> dict[str, Any]:
     """The backup with this id. Raises click.ClickException."""
-    for one in listed(admin_url):
+    for one in listed(plane):
         if one["id"] == id_:
             return one
     raise click.ClickException(f"The server has no backup {id_}; `hashrange backup --list` shows all.")
 
 
-def _begin(admin_url: str, table: str, name: str) -> str:
-    answer = ask(admin_url, "/backups", "backup", START, {"table": table, "name": name})
+def _begin(plane: Plane, table: str, name: str) -> str:
+    answer = ask(plane, "/backups", "backup", START, {"table": table, "name": name})
     return str(answer["backup"])
 
 
-def _progress(admin_url: str, id_: str) -> float | None:
-    found = find(admin_url, id_)
-    failing = ask(admin_url, "/health", "status", START).get("failing", ())
+def _progress(plane: Plane, id_: str) -> float | None:
+    found = find(plane, id_)
+    failing = ask(plane, "/health", "status", START).get("failing", ())
     for one in failing:
         if one["unit"] == f"backup {id_}":
             raise click.ClickException(

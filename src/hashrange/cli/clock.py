@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, plane_options
 from hashrange.clock import REAL_CLOCKS
 
 _EPILOG: Final = """\b
@@ -27,10 +27,10 @@ def command() -> None:
 
 
 @command.command("show")
-@admin_url_option
-def show(admin_url: str) -> None:
+@plane_options
+def show(plane: Plane) -> None:
     """Show the time of the database's clock."""
-    _tell(_ask(admin_url))
+    _tell(_ask(plane))
 
 
 def _moment_option(text: str) -> Callable[[Any], Any]:
@@ -39,38 +39,38 @@ def _moment_option(text: str) -> Callable[[Any], Any]:
 
 @command.command("freeze")
 @_moment_option("Set the clock to this time as it is frozen: ISO 8601, or epoch seconds.")
-@admin_url_option
-def freeze(admin_url: str, at: str | None) -> None:
+@plane_options
+def freeze(plane: Plane, at: str | None) -> None:
     """Make the clock stand still."""
-    _tell(_ask(admin_url, frozen=True, **({} if at is None else {"set": at})))
+    _tell(_ask(plane, frozen=True, **({} if at is None else {"set": at})))
 
 
 @command.command("set")
 @click.argument("time")
-@admin_url_option
-def set_(admin_url: str, time: str) -> None:
+@plane_options
+def set_(plane: Plane, time: str) -> None:
     """Set the clock to TIME: ISO 8601 (UTC where it names no zone), or epoch seconds."""
-    _tell(_ask(admin_url, set=time))
+    _tell(_ask(plane, set=time))
 
 
 @command.command("advance")
 @click.argument("duration")
-@admin_url_option
-def advance(admin_url: str, duration: str) -> None:
+@plane_options
+def advance(plane: Plane, duration: str) -> None:
     """Move the clock on by DURATION: seconds, or a text such as 15m, 24h, 7d or 1d12h."""
-    _tell(_ask(admin_url, advance=duration))
+    _tell(_ask(plane, advance=duration))
 
 
 @command.command("resume")
-@admin_url_option
-def resume(admin_url: str) -> None:
+@plane_options
+def resume(plane: Plane) -> None:
     """Make a frozen clock run on from the time that it shows."""
-    _tell(_ask(admin_url, frozen=False))
+    _tell(_ask(plane, frozen=False))
 
 
-def _ask(admin_url: str, **change: str | bool) -> dict[str, Any]:
+def _ask(plane: Plane, **change: str | bool) -> dict[str, Any]:
     """The clock as the admin plane shows it, after `change` if there is one."""
-    return ask(admin_url, "/clock", "time", "hashrange serve --virtual-clock", change or None)
+    return ask(plane, "/clock", "time", "hashrange serve --virtual-clock", change or None)
 
 
 def _tell(clock: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, plane_options
 from hashrange.cli.progress import Progress
 from hashrange.cli.stores import is_url, needs_driver
 from hashrange.clock import SystemClock, show_moment
@@ -60,8 +60,8 @@ exports, are folders beside the store: move them yourself. docs/postgresql.md te
     metavar="NAME",
     help="Schema of TO in PostgreSQL, made where missing.",
 )
-@admin_url_option
-def command(origin: str, target: str, from_schema: str, to_schema: str, admin_url: str) -> None:
+@plane_options
+def command(origin: str, target: str, from_schema: str, to_schema: str, plane: Plane) -> None:
     """Copy the store FROM to the new store TO.
 
     Each of them is a data directory, or a URL as postgresql://user@host/database. Servers over FROM may go on
@@ -75,7 +75,7 @@ def command(origin: str, target: str, from_schema: str, to_schema: str, admin_ur
     progress = Progress("copying", "verifying")
     try:
         with ExitStack() as stack:
-            source, name = stack.enter_context(_source(origin, from_schema, admin_url))
+            source, name = stack.enter_context(_source(origin, from_schema, plane))
             stack.callback(source.close)
             moment = show_moment(SystemClock().now())
             made = _target(target, to_schema, name)
@@ -97,7 +97,7 @@ def _check_different(origin: str, target: str) -> None:
 
 
 @contextmanager
-def _source(origin: str, schema: str, admin_url: str) -> Iterator[tuple[Source, str]]:
+def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, str]]:
     """The store FROM at one moment, and its name."""
     if is_url(origin):
         with needs_driver():
@@ -112,7 +112,7 @@ def _source(origin: str, schema: str, admin_url: str) -> Iterator[tuple[Source, 
     try:
         source = _directory_source(directory)
     except DataDirectoryLocked:
-        with _checkpoint(directory, admin_url) as checkpoint:
+        with _checkpoint(directory, plane) as checkpoint:
             yield _directory_source(checkpoint), origin
         return
     yield source, origin
@@ -126,13 +126,13 @@ def _directory_source(directory: Path) -> DirectorySource:
 
 
 @contextmanager
-def _checkpoint(directory: Path, admin_url: str) -> Iterator[Path]:
+def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
     """A checkpoint of a directory, made by the server that holds it."""
     from hashrange.storage.embedded.mark import DamagedMark
     from hashrange.storage.embedded.moving import is_same_store, remove_checkpoint
 
     try:
-        made = Path(ask(admin_url, "/checkpoints", "checkpoint", START, {})["checkpoint"])
+        made = Path(ask(plane, "/checkpoints", "checkpoint", START, {})["checkpoint"])
     except click.ClickException as error:
         raise click.ClickException(
             f"{directory} is in use, so the server over it has to make a checkpoint. {error.message}"
@@ -142,13 +142,13 @@ def _checkpoint(directory: Path, admin_url: str) -> Iterator[Path]:
             same = is_same_store(directory, made)
         except (OSError, DamagedMark) as error:
             raise click.ClickException(
-                f"The checkpoint {made} of the server at {admin_url} cannot be read: {error}. Run this "
+                f"The checkpoint {made} of the server at {plane.server} cannot be read: {error}. Run this "
                 "command as the user of that server, and where it runs."
             ) from None
         if not same:
             raise click.ClickException(
-                f"The server at {admin_url} is over another store: it made a checkpoint in {made}. Name the "
-                f"admin URL of the server over {directory} with --admin-url."
+                f"The server at {plane.server} is over another store: it made a checkpoint in {made}. Name "
+                f"the server over {directory} with --endpoint-url."
             )
         yield made
     finally:

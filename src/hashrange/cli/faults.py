@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, plane_options
 
 _EPILOG: Final = """\b
 Examples:
@@ -26,39 +26,39 @@ def command() -> None:
 
 
 @command.command("list")
-@admin_url_option
-def list_(admin_url: str) -> None:
+@plane_options
+def list_(plane: Plane) -> None:
     """List the rules, with the requests that they matched and those that they fired on."""
-    _tell(_ask(admin_url))
+    _tell(_ask(plane))
 
 
 @command.command("add")
 @click.argument("rule", nargs=-1, required=True)
-@admin_url_option
-def add(admin_url: str, rule: tuple[str, ...]) -> None:
+@plane_options
+def add(plane: Plane, rule: tuple[str, ...]) -> None:
     """Put RULE in force until it is removed, or the server stops."""
-    _tell(_ask(admin_url, sent={"rule": " ".join(rule)}))
+    _tell(_ask(plane, sent={"rule": " ".join(rule)}))
 
 
 @command.command("remove")
 @click.argument("number", type=int)
-@admin_url_option
-def remove(admin_url: str, number: int) -> None:
+@plane_options
+def remove(plane: Plane, number: int) -> None:
     """Remove the rule with NUMBER."""
-    _tell(_ask(admin_url, f"/faults/{number}", method="DELETE"))
+    _tell(_ask(plane, f"/faults/{number}", method="DELETE"))
 
 
 @command.command("clear")
-@admin_url_option
-def clear(admin_url: str) -> None:
+@plane_options
+def clear(plane: Plane) -> None:
     """Remove all rules."""
-    _tell(_ask(admin_url, method="DELETE"))
+    _tell(_ask(plane, method="DELETE"))
 
 
 def _ask(
-    admin_url: str, path: str = "/faults", sent: object = None, method: str | None = None
+    plane: Plane, path: str = "/faults", sent: object = None, method: str | None = None
 ) -> dict[str, Any]:
-    return ask(admin_url, path, "faults", "hashrange serve", sent, method)
+    return ask(plane, path, "faults", "hashrange serve", sent, method)
 
 
 def _tell(shown: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
-from hashrange.cli.trigger import attempt, connect, connection
+from hashrange.cli.trigger import attempt, connect_loudly, connection
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.tables.data.keys import address_of_item
@@ -73,7 +73,7 @@ def command(
     if len(delimiter) != 1:
         raise click.UsageError(f"--delimiter is one character, not {delimiter!r}.")
     formats = [_format_of(file, format_) for file in files]
-    sending = _Sending(connect(endpoint_url, region).dynamodb, table)
+    sending = _Sending(connect_loudly(endpoint_url, region).dynamodb, table)
     columns = sending.columns(delimiter, header)
     size = sum(file.stat().st_size for file in files)
     with click.progressbar(length=size, label=table, file=sys.stderr) as progress:

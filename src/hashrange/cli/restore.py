@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import admin_url_option, ask
+from hashrange.cli.asking import Plane, ask, plane_options
 from hashrange.cli.backup import START, find, listed
 from hashrange.cli.waiting import wait
 from hashrange.durable_files import make_directory
@@ -35,9 +35,9 @@ server goes on. A table that exists is left alone. docs/backups.md tells more.""
 @click.option("--to", "target", help="The name of the new table, for one backup.")
 @click.option("--all", "every", is_flag=True, help="Restore the newest backup of each table.")
 @click.option("--name", help="With --all: only backups with this name.")
-@admin_url_option
+@plane_options
 def command(
-    admin_url: str, backups: tuple[str, ...], target: str | None, every: bool, name: str | None
+    plane: Plane, backups: tuple[str, ...], target: str | None, every: bool, name: str | None
 ) -> None:
     """Make tables of backups."""
     if not every and not backups:
@@ -45,10 +45,10 @@ def command(
     if target is not None and (every or len(backups) != 1):
         raise click.UsageError("--to is for one backup.")
     if every:
-        wanted = _newest(admin_url, [Path(one) for one in backups], name)
+        wanted = _newest(plane, [Path(one) for one in backups], name)
     else:
-        wanted = [_known(admin_url, one) for one in backups]
-    taken = {one["name"] for one in _tables(admin_url)}
+        wanted = [_known(plane, one) for one in backups]
+    taken = {one["name"] for one in _tables(plane)}
     failed = False
     begun: list[tuple[str, dict[str, Any]]] = []
     for one in wanted:
@@ -57,12 +57,12 @@ def command(
             failed = True
             continue
         asked = {"backup": one["id"], **({"table": target} if target is not None else {})}
-        answer = ask(admin_url, "/restores", "table", START, asked)
+        answer = ask(plane, "/restores", "table", START, asked)
         begun.append((str(answer["table"]), one))
     for table, one in begun:
-        wait(table, lambda table=table: _progress(admin_url, table))  # type: ignore[misc]
-        problem = find(admin_url, one["id"])["problem"]
-        if problem is not None or all(known["name"] != table for known in _tables(admin_url)):
+        wait(table, lambda table=table: _progress(plane, table))  # type: ignore[misc]
+        problem = find(plane, one["id"])["problem"]
+        if problem is not None or all(known["name"] != table for known in _tables(plane)):
             click.echo(f"{table}: not restored: {problem or 'somebody has deleted the table'}", err=True)
             failed = True
         else:
@@ -71,17 +71,17 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _tables(admin_url: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ask(admin_url, "/tables", "tables", START)["tables"]
+def _tables(plane: Plane) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ask(plane, "/tables", "tables", START)["tables"]
     return found
 
 
-def _progress(admin_url: str, table: str) -> float | None:
+def _progress(plane: Plane, table: str) -> float | None:
     """How far a restore is; None: it has ended."""
-    shown = next((one for one in _tables(admin_url) if one["name"] == table), None)
+    shown = next((one for one in _tables(plane) if one["name"] == table), None)
     if shown is None or shown["restore"] is None:
         return None
-    for one in ask(admin_url, "/health", "status", START).get("failing", ()):
+    for one in ask(plane, "/health", "status", START).get("failing", ()):
         if one["unit"] == f"restore of {table}":
             raise click.ClickException(
                 f"Table {table} cannot be restored now: {one['error']} The server tries again; delete the "
@@ -90,7 +90,7 @@ def _progress(admin_url: str, table: str) -> float | None:
     return float(shown["restore"]["progress"])
 
 
-def _newest(admin_url: str, directories: list[Path], name: str | None) -> list[dict[str, Any]]:
+def _newest(plane: Plane, directories: list[Path], name: str | None) -> list[dict[str, Any]]:
     """The newest backup of each table: of the server, or of directories."""
     if directories:
         folders = [one for directory in directories for one in sorted(directory.iterdir()) if _is_backup(one)]
@@ -101,9 +101,9 @@ def _newest(admin_url: str, directories: list[Path], name: str | None) -> list[d
             is_wanted = name is None or manifest.name == name
             if is_wanted and (known is None or known[0].created < manifest.created):
                 newest[manifest.table_name] = manifest, folder
-        found = [_of_folder(admin_url, folder) for _, folder in newest.values()]
+        found = [_of_folder(plane, folder) for _, folder in newest.values()]
     else:
-        available = [one for one in listed(admin_url) if one["status"] == "AVAILABLE"]
+        available = [one for one in listed(plane) if one["status"] == "AVAILABLE"]
         by_table = {
             one["table"]: one
             for one in sorted(available, key=lambda one: (one["created"], one["id"]))
@@ -116,12 +116,12 @@ def _newest(admin_url: str, directories: list[Path], name: str | None) -> list[d
     return found
 
 
-def _known(admin_url: str, given: str) -> dict[str, Any]:
+def _known(plane: Plane, given: str) -> dict[str, Any]:
     """The backup that an argument names, after it was copied if need be."""
     path = Path(given)
     if path.is_dir():
-        return _of_folder(admin_url, path)
-    return find(admin_url, given.rpartition("/")[2])
+        return _of_folder(plane, path)
+    return find(plane, given.rpartition("/")[2])
 
 
 def _is_backup(folder: Path) -> bool:
@@ -135,10 +135,10 @@ def _manifest(folder: Path) -> Manifest:
         raise click.ClickException(str(error)) from None
 
 
-def _of_folder(admin_url: str, folder: Path) -> dict[str, Any]:
+def _of_folder(plane: Plane, folder: Path) -> dict[str, Any]:
     """The backup in a folder, which is copied to the server if it does not have it."""
     manifest = _manifest(folder)
-    shown = ask(admin_url, "/backups", "backups", START)
+    shown = ask(plane, "/backups", "backups", START)
     for one in shown["backups"]:
         if one["id"] == manifest.id:
             return dict(one)
@@ -162,8 +162,8 @@ def _of_folder(admin_url: str, folder: Path) -> dict[str, Any]:
     ids: list[str] = []
 
     def is_found() -> float | None:
-        ids[:] = [one["id"] for one in listed(admin_url)]
+        ids[:] = [one["id"] for one in listed(plane)]
         return None if manifest.id in ids else 0.0
 
     wait(f"copying {name}", is_found)
-    return find(admin_url, manifest.id)
+    return find(plane, manifest.id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import inspect
 import logging
+import math
 import os
 import re
 import socket
@@ -27,7 +28,7 @@ from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
-from hashrange.clock import Clock, VirtualClock, parse_moment, show_moment
+from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
 from hashrange.server.access import is_loopback
@@ -62,10 +63,11 @@ Examples:
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   HASHRANGE_PORT=8001 hashrange serve
 
-Every option may come from the environment. Any credentials are accepted. After SIGTERM or Ctrl-C the server
-finishes the requests under way and stops; a second one cuts them off. --host opens the data to everybody who
-reaches that address: there is no access control yet. The admin port (health, metrics, tables, the clock)
-answers programs of this machine only, unless --admin-host says otherwise; GET / on it lists its endpoints."""
+Every option may come from the environment: --log-format from HASHRANGE_LOG_FORMAT. docs/settings.md tells all
+about each of them. Any credentials are accepted. After SIGTERM or Ctrl-C the server finishes the requests
+under way and stops; a second one cuts them off. --host opens the data to everybody who reaches that address:
+there is no access control yet. The admin port (health, metrics, tables, the clock) answers programs of this
+machine only, unless --admin-host says otherwise; GET / on it lists its endpoints."""
 
 # Shorter names of some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -80,8 +82,23 @@ _DEFAULTS: Final = {
 # The names of settings end in their unit, which becomes the metavar.
 _UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
 
+EVERYDAY: Final = (
+    "host",
+    "port",
+    "data_dir",
+    "memory",
+    "postgres",
+    "region",
+    "log_requests",
+    "admin_port",
+    "virtual_clock",
+    "fault",
+)
+_EVERYDAY: Final = "Everyday options"
+_OTHER: Final = "Stores, callers, logs and the clock"
 SECTIONS: Final[dict[str, type | None]] = {
-    "Options": None,
+    _EVERYDAY: None,
+    _OTHER: None,
     "Behaviour of the database": Settings,
     "Limits of the server": ServerSettings,
 }
@@ -134,7 +151,7 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
                 whole = isinstance(field.default, int)
                 unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
                 attributes = {
-                    "type": click.IntRange(min=1) if whole else click.FloatRange(min=0),
+                    "type": _Number(int, 1) if whole else _Number(float, 0),
                     "metavar": unit,
                 }
             function = _option(*names, default=field.default, help=text, **attributes)(function)
@@ -145,7 +162,7 @@ def _settings_options(settings: type) -> Callable[[Any], Any]:
 
 def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     try:
-        return parse_moment(value) if value is not None else None
+        return parse_moment(value, SystemClock().now()) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
 
@@ -171,6 +188,25 @@ class _Fault(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
             self.fail(f"{value[1:]} cannot be read: {error.strerror}", param, ctx)
 
 
+class _Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A number in a range, whose message names what may be given."""
+
+    def __init__(self, kind: type[int] | type[float], least: int, most: int | None = None) -> None:
+        self._kind, self._least, self._most = kind, least, most
+        self.name = "integer" if kind is int else "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = self._kind(value)
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or not self._least <= number <= (math.inf if self._most is None else self._most):
+            kind = "whole number" if self._kind is int else "number"
+            most = "" if self._most is None else f" to {self._most}"
+            self.fail(f"{value!r} is not a {kind} from {self._least}{most}; give such a number.", param, ctx)
+        return number
+
+
 def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Parameter, str], str]:
     def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -181,21 +217,37 @@ def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Paramet
 
 
 class _Sectioned(click.Command):
-    """A command whose help shows the options in the sections of `SECTIONS`."""
+    """A command whose help shows the options in the sections of `SECTIONS`, with the beginning of their
+    texts: docs/settings.md has them whole."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, parameters in in_sections(self.get_params(ctx)).items():
-            records = [record for one in parameters if (record := one.get_help_record(ctx)) is not None]
+            records = [
+                (record[0], _shortened(one))
+                for one in parameters
+                if isinstance(one, click.Option) and (record := one.get_help_record(ctx)) is not None
+            ]
             with formatter.section(section):
                 formatter.write_dl(records)
+
+
+def _shortened(option: click.Option) -> str:
+    """The first clause of an option's text, and its default."""
+    text, _, told = (option.help or "").partition("  [default: ")
+    clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
+    default = told.rstrip("]")
+    if not default and not option.is_flag and option.default not in (None, ()):
+        default = str(option.default)
+    return f"{clause}.  [{default}]" if default else f"{clause}."
 
 
 def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
     """Parameters by the section that shows them."""
     place = {one.name: name for name, settings in SECTIONS.items() if settings for one in fields(settings)}
+    place |= dict.fromkeys(EVERYDAY, _EVERYDAY)
     shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
     for parameter in parameters:
-        shown[place.get(parameter.name or "", "Options")].append(parameter)
+        shown[place.get(parameter.name or "", _OTHER)].append(parameter)
     return shown
 
 
@@ -203,7 +255,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 @_option("--host", default="127.0.0.1", help="Address to listen on.")
 @_option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=_Number(int, 0, _PORT_MAX),
+    metavar="PORT",
     default=DEFAULT_PORT,
     help="Port to listen on; 0 takes a free one.",
 )
@@ -227,7 +280,7 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 )
 @_option(
     "--cache-mib",
-    type=click.IntRange(min=1),
+    type=_Number(int, 1),
     metavar="MIB",
     help="The most memory that the cache of data on disk, or of records of PostgreSQL, takes.  "
     "[default: an eighth of the memory, at least 128; 256 with --postgres]",
@@ -255,7 +308,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 )
 @_option(
     "--admin-port",
-    type=click.IntRange(0, _PORT_MAX),
+    type=_Number(int, 0, _PORT_MAX),
+    metavar="PORT",
     help="Port of the admin plane; 0 for none.  "
     f"[default: {ADMIN_PORT_DISTANCE} above --port, or a free one]",
 )
@@ -493,8 +547,8 @@ Hashrange {fields["version"]}
 {_ATTENTION if is_open else ""}
 Programs with an AWS SDK, and the AWS CLI, come here where this is set:
 
-    export AWS_ENDPOINT_URL_DYNAMODB={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_DEFAULT_REGION={region}
+    export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
+    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
     aws dynamodb list-tables
 
 Ctrl-C stops it.

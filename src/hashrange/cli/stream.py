@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from typing import Any, Final
 
 import click
 import orjson
 
-from hashrange.cli.trigger import attempt, connect, connection, on_signals
-from hashrange.clock import SystemClock
+from hashrange.cli.trigger import attempt, connect_loudly, connection, on_signals
+from hashrange.clock import SystemClock, parse_moment
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _COLOURS: Final[dict[str, dict[str, Any]]] = {
     "time": {"dim": True},
     "event": {"bold": True},
@@ -30,12 +28,10 @@ def command() -> None:
 def _since(ctx: click.Context, parameter: click.Parameter, value: str) -> str | float:
     if value in ("TRIM_HORIZON", "LATEST"):
         return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", value)
-    if match is None:
-        raise click.BadParameter(
-            f"{value!r} is neither a time span, as 10m or 2h is, nor TRIM_HORIZON or LATEST.", ctx, parameter
-        )
-    return SystemClock().now() - float(match[1]) * _UNITS[match[2]]
+    try:
+        return parse_moment(value, SystemClock().now())
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, nor TRIM_HORIZON or LATEST.", ctx, parameter) from None
 
 
 @command.command(
@@ -54,8 +50,9 @@ Examples:
     default="LATEST",
     show_default=True,
     callback=_since,
-    metavar="SPAN|TRIM_HORIZON|LATEST",
-    help="Where to begin: a time span ago (30s, 10m, 2h, 1d), with the oldest change, or with the next.",
+    metavar="MOMENT|TRIM_HORIZON|LATEST",
+    help="Where to begin: a time span ago (30s, 10m, 2h, 1d12h), at a time, with the oldest change, or with "
+    "the next.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
 @click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colours, as into a file.")
@@ -78,7 +75,7 @@ def tail(
     until_caught_up: bool,
 ) -> None:
     """Follow the changes of TABLE: what was added (green), removed (red) and changed (both)."""
-    clients = connect(endpoint_url, region)
+    clients = connect_loudly(endpoint_url, region)
     from hashrange.triggers.tail import Tail
 
     stop = threading.Event()

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hashrange.cli import logs
+from hashrange.cli.asking import AWS, endpoint_option, tell_server
 
 if TYPE_CHECKING:
     from hashrange.triggers import Clients
-
-DEFAULT_ENDPOINT: Final = "http://127.0.0.1:8000"
-AWS: Final = "aws"
 
 _log = logging.getLogger(__name__)
 
@@ -45,14 +43,7 @@ it was. SIGTERM and Ctrl-C finish the batch under way; a second one does not wai
 def connection(function: Any) -> Any:
     """The options that say where the database is."""
     function = click.option("--region", envvar="AWS_DEFAULT_REGION", help="Region of the table.")(function)
-    return click.option(
-        "--endpoint-url",
-        envvar="HASHRANGE_ENDPOINT_URL",
-        show_envvar=True,
-        default=DEFAULT_ENDPOINT,
-        show_default=True,
-        help=f"URL of the server; `{AWS}` for Amazon DynamoDB.",
-    )(function)
+    return endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB.")(function)
 
 
 def connect(endpoint_url: str, region: str | None) -> Clients:
@@ -65,6 +56,12 @@ def connect(endpoint_url: str, region: str | None) -> Clients:
         return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
     except (*triggers.SERVICE_ERRORS, ValueError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def connect_loudly(endpoint_url: str, region: str | None) -> Clients:
+    """As `connect`, and it says on stderr which server this is."""
+    tell_server(endpoint_url if endpoint_url != AWS else "Amazon DynamoDB")
+    return connect(endpoint_url, region)
 
 
 def attempt(work: Callable[[], Any]) -> Any:

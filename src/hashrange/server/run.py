@@ -118,9 +118,7 @@ class Server:
         self._listener = Listener(sockets, guests, self._loop)
         listening = [one.getsockname()[0] for one in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
-        self._database.deliver_on(
-            self._deliver, self._loop.call_soon, self._loop.call_later, self._watch
-        )
+        self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later, self._watch)
         self._database.background.pause = self._pause
         self._tick()
         self._sweeping = self._loop.create_task(self._sweep())
@@ -225,6 +223,7 @@ def _wire(database: Database, region: str, account_id: str, admin: Admin | None)
         account_id=account_id,
         operations=REGISTRY,
         interest=database.interest,
+        admin_url=admin.url if admin is not None else None,
         page=page(admin.url if admin is not None else None, guarded=guarded),
     )
 

@@ -63,8 +63,8 @@ def local(given: Any = None, /, **options: Any) -> Any:
         with different limits stand side by side; the request of a client that no block takes goes its way.
     default_account_id: the account of callers whose access key is no account id (12 digits).
     other_services: requests without credentials to other services than DynamoDB raise `RequestStopped` in
-        the block, before they leave this machine; with ``"allow"`` they pass. Requests with credentials, and
-        requests to this machine, always pass.
+        the block, before they leave this machine; with ``"refuse"`` all requests to other services do, and
+        with ``"allow"`` none. What moto or a stub answers, and requests to this machine, always pass.
     afterwards: ``"reach"`` lets clients that were made in the block reach AWS after it; with ``"refuse"``
         their requests raise `RequestStopped` then.
 
@@ -107,6 +107,7 @@ class Block:
         self._default_account_id = default_account_id
         self._other_services: OtherServices = other_services
         self._afterwards: Afterwards = afterwards
+        self._own_credentials = False
         self._open: list[tuple[Scope, LocalDatabase]] = []
 
     def __enter__(self) -> LocalDatabase:
@@ -127,6 +128,7 @@ class Block:
             default_account_id=self._default_account_id or Caller().account_id,
             other_services=self._other_services,
             afterwards=self._afterwards,
+            own_credentials=self._own_credentials,
         )
         scopes.enter(scope)
         self._open.append((scope, database))

@@ -232,9 +232,7 @@ class LocalDatabase:
 
         if isinstance(items, str | Path):
             described = self.execute("DescribeTable", {"TableName": table})["Table"]
-            types = {
-                one["AttributeName"]: one["AttributeType"] for one in described["AttributeDefinitions"]
-            }
+            types = {one["AttributeName"]: one["AttributeType"] for one in described["AttributeDefinitions"]}
             found = reading.read(items, types)
         else:
             found = reading.of_values(items)

@@ -2,7 +2,8 @@
 
     before-call    finds the scope that answers a request, by endpoint, region and account; names the caller
     choose-signer  leaves such a request unsigned: no credentials are needed, and none are asked for
-    before-send    answers it; any other request of a scope's block that has no credentials is stopped
+    before-send    answers it; a request to another service that nobody else answers is stopped, if it has no
+                   credentials, or if the scope refuses all of them
     creating-client-class   lets the clients that are made in a block refuse their requests after it
 
 `install` puts them into `botocore.handlers.BUILTIN_HANDLERS`, where each session that is made later finds
@@ -60,9 +61,12 @@ def install() -> None:
         if _is_installed():
             return
         handlers.BUILTIN_HANDLERS.extend(_handlers())
+        # The last one: what moto or a stub answers comes before it.
+        handlers.BUILTIN_HANDLERS.append(("before-send", _check, handlers.REGISTER_LAST))
         for emitter in _emitters():
             for event, handler in _handlers():
                 emitter.register(event, handler, unique_id=f"{_ID} {event}")
+            emitter.register_last("before-send", _check, unique_id=f"{_ID} before-send")
         _installed = True
 
 
@@ -78,7 +82,7 @@ def _emitters() -> list[hooks.HierarchicalEmitter]:
 
 
 def _handlers() -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = [("before-send", _check)]
+    found: list[tuple[str, Any]] = []
     for service in _SERVICES:
         found.append((f"creating-client-class.{service}", _create_class))
         found.append((f"before-call.{service}", _call))
@@ -196,22 +200,39 @@ def _refusing(scope: Scope) -> type:
     return MadeInBlock
 
 
-def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> None:
-    """Stop a request that nobody answers and that has no credentials, before it leaves this machine."""
-    scope = scopes.innermost()
-    if scope is None or scope.other_services == "allow":
-        return
+def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
+    """Stop a request to another service that nobody answers, before it leaves this machine: any, or one that
+    has no credentials, as the scopes say. Returns a `_Stopped`, or None where the request may go."""
+    treated = scopes.other_services()
+    if treated == "allow":
+        return None
     service = event_name.split(".")[1] if "." in event_name else ""
     url = urlsplit(request.url or "")
     if service in _SERVICES or _is_here(url.hostname or ""):
-        return
-    if "Authorization" in request.headers or "X-Amz-Signature" in (url.query or ""):
-        return
-    raise RequestStopped(
-        f"{event_name.removeprefix('before-send.')} to {url.hostname} has no credentials, and "
-        "hashrange.local answers DynamoDB only. Answer it by a mock of that service; or let such requests "
-        'pass with hashrange.local(other_services="allow").'
+        return None
+    is_signed = "Authorization" in request.headers or "X-Amz-Signature" in (url.query or "")
+    if treated == "stop" and is_signed:
+        return None
+    why = "has no credentials" if treated == "stop" else "would leave this machine"
+    return _Stopped(
+        f"{event_name.removeprefix('before-send.')} to {url.hostname} {why}, and hashrange answers DynamoDB "
+        "only. Answer it by a mock of that service, as moto's mock_aws is; or let such requests pass with "
+        'other_services="allow", an option of hashrange.local and of hashrange.testing.mock_aws.'
     )
+
+
+class _Stopped:
+    """An answer that raises when it is read.
+
+    botocore calls all handlers of an event, and reads the first answer. So a handler that comes last and
+    answers, instead of raising, lets the answers of moto and of stubs pass, without knowing them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getattr__(self, name: str) -> Any:
+        raise RequestStopped(self._text)
 
 
 def _is_here(host: str) -> bool:

@@ -6,7 +6,8 @@ It takes what moto's takes: a function, coroutine or class to decorate, nothing,
 no meaning here; and it is a context manager with `start` and `stop`. As with moto, the account is
 123456789012 and a region is needed only where the program names none: us-east-1.
 
-Another service is not mocked: a call to it raises, instead of leaving the machine.
+Another service is not mocked: a request to it raises `RequestStopped`, whatever credentials it has, unless
+moto or a stub answers it, or it goes to this machine. Meanwhile the environment holds credentials of nobody.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeVar, overload
 
 from hashrange.testing.blocks import Block
 from hashrange.testing.database import LocalDatabase
+from hashrange.testing.scopes import OtherServices
 
 ACCOUNT_ID: Final = "123456789012"
 """The account of all callers, as moto has it."""
@@ -24,7 +26,11 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 
 class MockAWS(Block):
-    """A block that is also begun by `start` and ended by `stop`."""
+    """A block that is also begun by `start` and ended by `stop`, and hides the developer's credentials."""
+
+    def __init__(self, other_services: OtherServices) -> None:
+        super().__init__(default_account_id=ACCOUNT_ID, other_services=other_services)
+        self._own_credentials = True
 
     def start(self, reset: bool = True) -> LocalDatabase:
         """Begin the block. `reset` is taken for moto's sake: each block begins with an empty database."""
@@ -40,10 +46,25 @@ def mock_aws(given: T, /) -> T: ...
 
 
 @overload
-def mock_aws(given: None = None, /, *, config: Mapping[str, Any] | None = None) -> MockAWS: ...
+def mock_aws(
+    given: None = None,
+    /,
+    *,
+    config: Mapping[str, Any] | None = None,
+    other_services: OtherServices = ...,
+) -> MockAWS: ...
 
 
-def mock_aws(given: Any = None, /, *, config: Mapping[str, Any] | None = None) -> Any:
-    """As moto's `mock_aws`, for DynamoDB and its streams: `hashrange.local` in the account 123456789012."""
-    block = MockAWS(default_account_id=ACCOUNT_ID)
+def mock_aws(
+    given: Any = None,
+    /,
+    *,
+    config: Mapping[str, Any] | None = None,
+    other_services: OtherServices = "refuse",
+) -> Any:
+    """As moto's `mock_aws`, for DynamoDB and its streams: `hashrange.local` in the account 123456789012.
+
+    Requests to other services raise `RequestStopped`; with ``other_services="allow"`` they pass.
+    """
+    block = MockAWS(other_services)
     return block if given is None else block(given)

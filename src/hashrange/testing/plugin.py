@@ -7,7 +7,7 @@
     dynamodb_faults         its fault rules, which end with the test
     dynamodb_costs          what the requests of the test cost
     dynamodb_seed           override it: a function that fills a database once, from which each test starts
-    dynamodb_server         a server over HTTP on a free port; one for the run, empty for each test
+    dynamodb_server         a server over HTTP on a free port; one for the run, with the tables of the marks
 
     @pytest.mark.dynamodb("orders", "pk, sk:N", indexes={"by-customer": "customer"}, items="orders.json")
     @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dynamodb_now", "moment at which the clock of every database stands still", default="")
     parser.addini(
         "dynamodb_other_services",
-        "requests without credentials to other services: stop, allow",
+        "requests to other services: stop (those without credentials), refuse, allow",
         default="stop",
     )
     group = parser.getgroup("dynamodb")
@@ -133,13 +133,22 @@ def dynamodb(
             if dynamodb_seed is not None:
                 dynamodb_seed(database)
                 _dynamodb_states[dynamodb_seed] = database.snapshot()
-        # The marks of a module come before those of its classes, and these before those of a test.
-        for mark in reversed(list(request.node.iter_markers(_MARK))):
-            _declare(database, request, *mark.args, **mark.kwargs)
+        _declare_marks(database, request)
         yield database
 
 
+def _declare_marks(database: LocalDatabase, request: pytest.FixtureRequest) -> None:
+    """Make the tables of the marks: those of a module before those of its classes, and these before those of
+    a test."""
+    for mark in reversed(list(request.node.iter_markers(_MARK))):
+        _declare(database, request, *mark.args, **mark.kwargs)
+
+
 def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *given: Any, **named: Any) -> None:
+    from hashrange.shapes import OPERATIONS
+    from hashrange.testing.tables.declaration import check_names
+
+    check_names(named, ("tables", "parameters", *OPERATIONS["CreateTable"].members))
     tables = named.pop("tables", None)
     if tables is not None:
         paths = [tables] if isinstance(tables, str | Path) else tables
@@ -254,10 +263,13 @@ def _dynamodb_server_of_the_run(request: pytest.FixtureRequest) -> Iterator[tupl
 
 
 @pytest.fixture(scope=_scope)
-def dynamodb_server(_dynamodb_server_of_the_run: tuple[Server, Snapshot]) -> Iterator[Server]:
+def dynamodb_server(
+    request: pytest.FixtureRequest, _dynamodb_server_of_the_run: tuple[Server, Snapshot]
+) -> Iterator[Server]:
     """A server over HTTP on a free port (`hashrange.testing.Server`), for code in other languages, or in
-    other processes. It is started once a run, and its database is empty for each test."""
+    other processes. It is started once a run, and its database has for each test what its marks say."""
     server, empty = _dynamodb_server_of_the_run
     server.database.restore(empty)
+    _declare_marks(server.database, request)
     yield server
     server.database.restore(empty)

@@ -5,8 +5,9 @@ limited to an endpoint, a region or an account. The scope that was entered last 
 it; so an inner scope hides an outer one. Scopes may be left in any order.
 
 While a scope is entered, the environment keeps botocore from asking the network for credentials, and names a
-region where the user has named none. What the environment held before comes back with the end of the last
-scope.
+region where the user has named none. While a scope with `own_credentials` is entered, the environment holds
+credentials that are nobody's, and boto3's default session, which may hold the developer's, gives way to
+another one. What was there before comes back with the end of the last such scope.
 
 Refuses to know botocore.
 """
@@ -14,11 +15,12 @@ Refuses to know botocore.
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from hashrange.operations.context import Caller
 
@@ -26,10 +28,17 @@ if TYPE_CHECKING:
     from hashrange.database import Database
     from hashrange.testing.database import LocalDatabase
 
-OtherServices = Literal["stop", "allow"]
+OtherServices = Literal["stop", "refuse", "allow"]
 Afterwards = Literal["reach", "refuse"]
 
 _ACCOUNT_DIGITS: Final = 12
+_OWN_CREDENTIALS: Final = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_SESSION_TOKEN": "testing",
+    # The older name of AWS_SESSION_TOKEN.
+    "AWS_SECURITY_TOKEN": "testing",
+}
 
 
 class Sender(NamedTuple):
@@ -44,7 +53,7 @@ class Scope:
 
     `endpoint_url`, `region` and `account_id` limit the requests; None is no limit. A sender whose access key
     has 12 digits is of that account, and any other sender of `default_account_id`. `holder` is what the
-    block of the scope gives to the program.
+    block of the scope gives to the program. `own_credentials` hides those of the developer.
     """
 
     __slots__ = (
@@ -56,6 +65,7 @@ class Scope:
         "endpoint_url",
         "holder",
         "other_services",
+        "own_credentials",
         "region",
     )
 
@@ -70,7 +80,11 @@ class Scope:
         default_account_id: str = Caller().account_id,
         other_services: OtherServices = "stop",
         afterwards: Afterwards = "reach",
+        own_credentials: bool = False,
     ) -> None:
+        if other_services not in get_args(OtherServices):
+            known = ", ".join(get_args(OtherServices))
+            raise ValueError(f"other_services is {other_services!r}, and must be one of: {known}.")
         self.database = database
         self.holder = holder
         self.endpoint_url = endpoint_url.rstrip("/") if endpoint_url is not None else None
@@ -79,6 +93,7 @@ class Scope:
         self.default_account_id = default_account_id
         self.other_services = other_services
         self.afterwards = afterwards
+        self.own_credentials = own_credentials
         self._callers: dict[Sender, Caller] = {}
 
     def caller(self, sender: Sender) -> Caller:
@@ -121,6 +136,15 @@ def innermost() -> Scope | None:
     return entered[-1] if entered else None
 
 
+def other_services() -> OtherServices:
+    """What becomes of requests to other services. The innermost scope decides; but where it is content with
+    "stop", an outer scope may still refuse all of them."""
+    named: list[OtherServices] = [scope.other_services for scope in reversed(_entered)]
+    if not named:
+        return "allow"
+    return named[0] if named[0] != "stop" else next((one for one in named if one == "refuse"), "stop")
+
+
 def is_entered(scope: Scope) -> bool:
     """Whether `scope` is entered."""
     return scope in _entered
@@ -131,7 +155,10 @@ def enter(scope: Scope) -> None:
     global _entered
     with _changing:
         if not _entered:
-            _environment.set()
+            _defaults.set(_default_variables())
+        if scope.own_credentials and not _has_own_credentials():
+            _credentials.set(_OWN_CREDENTIALS)
+            _session.put_away()
         _entered = (*_entered, scope)
 
 
@@ -140,8 +167,15 @@ def leave(scope: Scope) -> None:
     global _entered
     with _changing:
         _entered = tuple(one for one in _entered if one is not scope)
+        if scope.own_credentials and not _has_own_credentials():
+            _credentials.reset()
+            _session.bring_back()
         if not _entered:
-            _environment.reset()
+            _defaults.reset()
+
+
+def _has_own_credentials() -> bool:
+    return any(scope.own_credentials for scope in _entered)
 
 
 @contextmanager
@@ -157,25 +191,57 @@ def served(endpoint_url: str) -> Iterator[None]:
             _served = tuple(one for one in _served if one != endpoint_url)
 
 
-class _Environment:
-    """The variables that are set while a scope is entered."""
+class _Variables:
+    """Variables of the environment that are set for a while."""
 
     def __init__(self) -> None:
-        self._set: dict[str, str] = {}
+        self._before: dict[str, str | None] = {}
+        self._set: Mapping[str, str] = {}
 
-    def set(self) -> None:
-        wanted = {"AWS_EC2_METADATA_DISABLED": "true"}
-        if not _names_a_region():
-            wanted["AWS_DEFAULT_REGION"] = Caller().region
-        for name, value in wanted.items():
-            if name not in os.environ:
-                os.environ[name] = self._set[name] = value
+    def set(self, wanted: Mapping[str, str]) -> None:
+        self._before = {name: os.environ.get(name) for name in wanted}
+        self._set = wanted
+        os.environ.update(wanted)
 
     def reset(self) -> None:
-        for name, value in self._set.items():
-            if os.environ.get(name) == value:
+        """Bring back what was there, unless the program has set a variable itself meanwhile."""
+        for name, before in self._before.items():
+            if os.environ.get(name) != self._set[name]:
+                continue
+            if before is None:
                 del os.environ[name]
-        self._set.clear()
+            else:
+                os.environ[name] = before
+        self._before = {}
+
+
+class _DefaultSession:
+    """boto3's default session, which keeps the credentials that it has found once.
+
+    The session that takes its place is kept for later scopes: making one takes a tenth of a second.
+    """
+
+    def __init__(self) -> None:
+        self._theirs: Any = None
+        self._ours: Any = None
+
+    def put_away(self) -> None:
+        boto3: Any = sys.modules.get("boto3")
+        if boto3 is not None:
+            self._theirs, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, self._ours
+
+    def bring_back(self) -> None:
+        boto3: Any = sys.modules.get("boto3")
+        if boto3 is not None:
+            self._ours, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, self._theirs
+        self._theirs = None
+
+
+def _default_variables() -> dict[str, str]:
+    wanted = {"AWS_EC2_METADATA_DISABLED": "true"}
+    if not _names_a_region():
+        wanted["AWS_DEFAULT_REGION"] = Caller().region
+    return {name: value for name, value in wanted.items() if name not in os.environ}
 
 
 def _names_a_region() -> bool:
@@ -186,4 +252,6 @@ def _names_a_region() -> bool:
     return file.is_file() and "region" in file.read_text(encoding="utf-8", errors="replace")
 
 
-_environment: Final = _Environment()
+_defaults: Final = _Variables()
+_credentials: Final = _Variables()
+_session: Final = _DefaultSession()

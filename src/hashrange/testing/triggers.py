@@ -67,9 +67,7 @@ class Trigger:
         self._raises = retries is None
         self._error: Exception | None = None
         self._batching = Batching(batch_size, poll_interval=_NEVER)
-        policy = Policy(
-            retries or 0, bisect_on_error, report_batch_item_failures=report_batch_item_failures
-        )
+        policy = Policy(retries or 0, bisect_on_error, report_batch_item_failures=report_batch_item_failures)
         self._handling = Handling(filters.compile(patterns), self._call, self._discard, policy)
         self._positions: Positions = {}
         self._runs: dict[tuple[str, str], tuple[_Shard, ShardRun]] = {}

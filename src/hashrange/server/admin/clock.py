@@ -83,7 +83,7 @@ async def _change_clock(request: Request) -> None:
     if not isinstance(clock, VirtualClock):
         raise HTTPException(409, _NOT_VIRTUAL.format(REAL_CLOCKS[_source(subject)]))
     try:
-        moment = parse_moment(change.set) if isinstance(change.set, str) else change.set
+        moment = parse_moment(change.set, clock.now()) if isinstance(change.set, str) else change.set
         advance = parse_duration(change.advance) if isinstance(change.advance, str) else change.advance
         clock.change(moment, advance=advance or 0.0, frozen=change.frozen)
     except ValueError as error:

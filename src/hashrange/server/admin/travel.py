@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange.clock import parse_moment
-from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.aside import aside
 from hashrange.travel import NoPast, Travel
 
@@ -65,7 +65,7 @@ class Undo(msgspec.Struct, forbid_unknown_fields=True):
 
 async def _read(request: Request) -> Response:
     wanted = await read_json(request, ReadPast)
-    at = _moment(wanted.at)
+    at = _moment(request, wanted.at)
     return await _answer(
         request, lambda travel: {"Answer": travel.read(wanted.operation, wanted.request, at)}
     )
@@ -81,8 +81,8 @@ async def _versions(request: Request) -> Response:
 
 async def _differences(request: Request) -> Response:
     wanted = await read_json(request, Differences)
-    limit, since = _limit(wanted.limit), _moment(wanted.since)
-    until = _moment(wanted.until) if wanted.until is not None else None
+    limit, since = _limit(wanted.limit), _moment(request, wanted.since)
+    until = _moment(request, wanted.until) if wanted.until is not None else None
     return await _answer(
         request, lambda travel: travel.differences(wanted.table, since, until, limit, wanted.next)
     )
@@ -90,7 +90,7 @@ async def _differences(request: Request) -> Response:
 
 async def _undo(request: Request) -> Response:
     wanted = await read_json(request, Undo)
-    to = _moment(wanted.to)
+    to = _moment(request, wanted.to)
     if wanted.all == bool(wanted.keys):
         raise HTTPException(400, "name the keys of the items to undo, or say that it is to be all of them")
     if wanted.all:
@@ -98,9 +98,9 @@ async def _undo(request: Request) -> Response:
     return await _answer(request, lambda travel: travel.undo(wanted.table, wanted.keys, to))
 
 
-def _moment(text: str) -> float:
+def _moment(request: Request, text: str) -> float:
     try:
-        return parse_moment(text)
+        return parse_moment(text, subject_of(request).database.clock.now())
     except ValueError as error:
         raise HTTPException(400, str(error)) from None
 

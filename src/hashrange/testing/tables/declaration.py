@@ -8,9 +8,12 @@ its name.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from hashrange.shapes import OPERATIONS
 
 Request = dict[str, Any]
 Item = dict[str, Any]
@@ -76,8 +79,9 @@ def declare(
 
     Indexes project all attributes. `stream` is a StreamViewType, `ttl` the attribute of the time to live.
     `members` are further members of CreateTable, as they are. Raises DeclarationError for a key that cannot
-    be read.
+    be read, and for a member that CreateTable does not have.
     """
+    check_names(members, OPERATIONS["CreateTable"].members)
     types: dict[str, str] = {}
     create: Request = {"TableName": name, "KeySchema": _schema(key, types), "BillingMode": "PAY_PER_REQUEST"}
     for member, given in (("GlobalSecondaryIndexes", indexes), ("LocalSecondaryIndexes", local_indexes)):
@@ -96,6 +100,28 @@ def declare(
         {"AttributeName": attribute, "AttributeType": type_} for attribute, type_ in types.items()
     ]
     return Declaration(create | members, ttl, tuple(items))
+
+
+SHORT_MEMBERS: Final = ("name", "key", "indexes", "local_indexes", "stream", "ttl", "items")
+"""The parameters of `declare`."""
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise DeclarationError for a name that is neither in `known` nor one of `SHORT_MEMBERS`.
+
+    DynamoDB takes no notice of members that it does not know, so a misspelt one would have no effect.
+    """
+    allowed = (*SHORT_MEMBERS, *known)
+    for name in given:
+        if name not in allowed:
+            lower = {one.lower(): one for one in allowed}
+            near = difflib.get_close_matches(name.lower(), lower, 1)
+            hint = (
+                f"did you mean {lower[near[0]]!r}?"
+                if near
+                else f"there are {', '.join(SHORT_MEMBERS)}, and the members of CreateTable."
+            )
+            raise DeclarationError(f"A table is not declared by {name!r}; {hint}")
 
 
 def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:

@@ -1,0 +1,121 @@
+"""The image of the container, and the Makefile of the examples, as far as they need no Docker, no network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import orjson
+import pytest
+
+from hashrange.cli.admin import bind_admin
+from hashrange.database import Database
+from hashrange.server import running
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text("utf-8")
+# The image that runs, which is the last one.
+STEPS = [
+    (line.partition(" ")[0], line.partition(" ")[2])
+    for line in DOCKERFILE.split("\nFROM ")[-1].splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def step(name: str) -> str:
+    (found,) = [rest for step, rest in STEPS if step == name]
+    return found
+
+
+def test_the_server_starts_in_a_folder_that_everybody_may_write_and_that_is_kept(tmp_path: Path) -> None:
+    folder = step("WORKDIR")
+    assert step("VOLUME") == folder
+    (made,) = [rest for name, rest in STEPS if name == "RUN" and rest.endswith(f" {folder}")]
+    order = [name for name, _ in STEPS]
+    assert order.index("USER") > max(n for n, name in enumerate(order) if name == "RUN")
+    here = tmp_path / "folder"
+    subprocess.run([*shlex.split(made)[:-1], str(here)], check=True)
+    assert stat.S_IMODE(here.stat().st_mode) == 0o1777
+    # Nothing else says where the data is, because --memory and --postgres would contradict it.
+    assert "HASHRANGE_DATA_DIR" not in DOCKERFILE
+
+
+def test_the_health_check_asks_the_admin_plane() -> None:
+    check = orjson.loads(step("HEALTHCHECK").partition("CMD ")[2])
+    assert check[0] == "python"
+    environment = dict(pair.split("=") for pair in step("ENV").split())
+    assert environment["HASHRANGE_ADMIN_PORT"] == "8100"
+    admin = bind_admin(0)
+    environment = os.environ | {"HASHRANGE_ADMIN_PORT": str(admin.port)}
+
+    def status() -> int:
+        return subprocess.run(
+            [sys.executable, *check[1:]], env=environment, capture_output=True, check=False
+        ).returncode
+
+    with Database.in_memory() as database, running(database, admin=admin):
+        assert status() == 0
+    assert status() != 0
+
+
+def test_the_image_is_built_of_what_it_copies_and_of_nothing_else() -> None:
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert "*" in ignored
+    taken = {line[1:] for line in ignored if line.startswith("!")}
+    copied = {
+        source.rstrip("/")
+        for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)
+        for source in line.split()[:-1]
+    }
+    assert taken == copied
+    assert all((ROOT / one).exists() for one in copied)
+    assert any(fnmatch("src/hashrange/__pycache__", line) for line in ignored)
+
+
+@pytest.mark.parametrize(
+    ("target", "has", "installs"),
+    [
+        ("test", ("hashrange", "boto3"), True),  # as after `make serve`
+        ("test", ("hashrange", "boto3", "mypy", "pytest"), False),
+        ("run", ("hashrange", "boto3"), False),
+        ("run", (), True),
+    ],
+)
+@pytest.mark.parametrize("example", ["page-views", "blog-statistics", "news-feed", "quick-photos"])
+def test_an_example_installs_what_it_needs(
+    tmp_path: Path, example: str, target: str, has: tuple[str, ...], installs: bool
+) -> None:
+    python, log = tmp_path / "python", tmp_path / "log"
+    python.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        "if sys.argv[1] == '-c':\n"
+        f"    wanted = sys.argv[2].removeprefix('import ').split(', ')\n"
+        f"    sys.exit(not set(wanted) <= {set(has)!r})\n"
+    )
+    make = tmp_path / "make"
+    make.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+    for one in (python, make):
+        one.chmod(0o755)
+    command = ["make", "-C", str(ROOT / "examples" / example), target, f"PYTHON={python}", f"MAKE={make}"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert log.exists() == installs
+    if installs:
+        assert log.read_text().split()[-1] == ".venv/.develop"
+
+
+def test_no_text_names_a_package_that_no_index_has() -> None:
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    named = [
+        (file.name, line)
+        for file in files
+        for line in file.read_text("utf-8").splitlines()
+        if re.search(r"""pip install[^|]*['"]?hashrange(\[|['"\s]|$)""", line) and "@ git+" not in line
+    ]
+    assert named == []
