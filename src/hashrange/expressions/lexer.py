@@ -44,15 +44,15 @@ class Token(NamedTuple):
 class ExpressionError(Exception):
     """An expression breaks a rule; translated to a ValidationException where the parameter is known.
 
-    `prefixed` tells whether the message is led by "Invalid <parameter>: "; `filter_detail` is what a
-    filter's message ends with in addition.
+    `prefixed` tells whether the message is led by "Invalid <parameter>: "; `detail` is what the
+    message ends with in addition for some parameters (`preparing.prepare`).
     """
 
-    def __init__(self, message: str, *, prefixed: bool = True, filter_detail: str = "") -> None:
+    def __init__(self, message: str, *, prefixed: bool = True, detail: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.prefixed = prefixed
-        self.filter_detail = filter_detail
+        self.detail = detail
 
 
 def tokens(text: str, lexicon: re.Pattern[str] = EXPRESSION) -> list[Token]:

@@ -103,7 +103,7 @@ class _Parser:
         if size > EXPRESSION_BYTES_MAX:
             raise ExpressionError(
                 "Expression size has exceeded the maximum allowed size;",
-                filter_detail=f" expression size: {size}",
+                detail=f" expression size: {size}",
             )
         self.cursor = Cursor(text)
         self._depth = 0

@@ -152,8 +152,9 @@ def prepare(
 ) -> Compiled[Program]:
     """The compiled form of `text`, checked with the request's values; its placeholders are noted as used.
 
-    With `tells_size` the error for a text that is too long names its length, as for a Scan's filter
-    ([report] floci pull request 3447).
+    With `tells_size` the error for a text that is too long names its length. [report] paritysuite, captures
+    of 2026, and Alternator's authors for the condition of a write; floci pull request 3447 for a Scan's
+    filter.
     """
     values = substitutions.values
     try:
@@ -169,7 +170,7 @@ def prepare(
             _check_step_by_step(compiled.steps, values)
     except ExpressionError as error:
         prefix = f"Invalid {parameter}: " if error.prefixed else ""
-        detail = error.filter_detail if tells_size else ""
+        detail = error.detail if tells_size else ""
         raise RequestViolation(prefix + error.message + detail) from None
     substitutions.use(compiled.names, compiled.values, compiled.nested)
     return compiled

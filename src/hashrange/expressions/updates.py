@@ -118,12 +118,11 @@ class Charges(NamedTuple):
 
 
 # [report] dynoxide issues 187 and 210, paritysuite's captures of 2026: the gate bisected to the byte.
-# The charges of ADD beside its value, and of a list index in a path, are [assumed].
+# The charge of ADD beside its value is [assumed].
 _UPDATE_BYTES: Final = 3
 _WRITE_BYTES: Final = 19
 _REMOVAL_BYTES: Final = 1
 _LATER_ELEMENT_BYTES: Final = 4
-_INDEX_BYTES: Final = 1
 _PATH_BYTES: Final = 1
 _PATH_ELEMENT_BYTES: Final = 14
 _OPERATOR_BYTES: Final = {"+": 34, "-": 37, "if_not_exists": 39, "list_append": 37}
@@ -159,9 +158,8 @@ def _charges(tree: UpdateTree, names: dict[str, str]) -> Charges:
 
 
 def _element_bytes(element: str | int) -> int:
-    if isinstance(element, int):
-        return _INDEX_BYTES
-    return len(element.encode("utf-8", "surrogatepass"))
+    # A list index costs its digits.
+    return len(str(element).encode("utf-8", "surrogatepass"))
 
 
 def _charge(charges: Charges, item: Item, values: Values) -> int:

@@ -96,7 +96,7 @@ def write_condition(request: Request, subs: Substitutions) -> Callable[[Item], b
     """The condition of a write, in either style."""
     text = request.get("ConditionExpression")
     if text is not None:
-        return expressions.condition(text, subs, "ConditionExpression").test
+        return expressions.condition(text, subs, "ConditionExpression", tells_size=True).test
     if "Expected" not in request and "ConditionalOperator" not in request:
         return None
     expected = request.get("Expected")

@@ -139,7 +139,7 @@ def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]
     found: list[Branch] = []
     for side in _flatten(where, Or):
         conjuncts = _flatten(side, And)
-        if any(_is_negative(conjunct) for conjunct in conjuncts):
+        if any(_is_negative(conjunct, key) for conjunct in conjuncts):
             return ()
         terms = [_term(conjunct) for conjunct in conjuncts]
         number = _find(terms, key.partition[0].name, ("=",))
@@ -152,8 +152,10 @@ def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]
     return tuple(found)
 
 
-def _is_negative(conjunct: ConditionTree) -> bool:
-    return isinstance(conjunct, Not) or (isinstance(conjunct, Comparison) and conjunct.operator == "<>")
+def _is_negative(conjunct: ConditionTree, key: KeySchema) -> bool:
+    """Whether a condition negates something of the key."""
+    negates = isinstance(conjunct, Not) or (isinstance(conjunct, Comparison) and conjunct.operator == "<>")
+    return negates and not {name for name, _ in key.attributes()}.isdisjoint(_attributes(conjunct))
 
 
 def _attributes(tree: ConditionTree) -> Iterator[str]:
@@ -281,7 +283,7 @@ def check_apart(source: Source, access: Access, values: Values) -> None:
     """Raise `ValidationException` if two sides of an OR read some of the same sort keys of one partition.
 
     [report] paritysuite, captures of 2026: also where one side has no condition on the sort key; sides that
-    negate run. That sides which are equal overlap too is [assumed].
+    negate something of the key run. That sides which are equal overlap too is [assumed].
     """
     taken: dict[bytes, list[_Range]] = {}
     narrowed: set[bytes] = set()

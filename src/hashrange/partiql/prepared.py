@@ -145,6 +145,8 @@ def _compile(statement: Statement) -> Prepared:
         case Insert():
             return Prepared(statement, constants, {}, ())
         case Exists(select):
+            if select.refusal is not None:
+                raise ExpressionError(select.refusal)
             return _prepared(statement, constants, select.where)
         case Select(paths=selected, where=where):
             projection = None if selected is None else _projection(selected)

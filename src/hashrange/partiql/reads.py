@@ -119,6 +119,7 @@ def select(
     prepared = bound.prepared
     statement = prepared.statement
     assert isinstance(statement, Select)
+    _check_index(table, statement)
     source = _open_source(table, statement.index, consistent=consistent)
     keys.check_scalars(table, prepared.nested)
     project = prepared.projection
@@ -163,6 +164,15 @@ def select(
     )
 
 
+def _check_index(table: Table, statement: Select) -> None:
+    """Refuse an index that statements cannot read, then a `COUNT(*)`."""
+    index = None if statement.index is None else table.index(statement.index)
+    if index is not None and not index.key.is_simple:
+        raise ValidationException(_SEVERAL_ATTRIBUTES)
+    if statement.refusal is not None:
+        raise ValidationException(statement.refusal)
+
+
 def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
     """The table or index that a SELECT reads. Errors have the words that statements have for them.
 
@@ -172,8 +182,6 @@ def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> S
         index = table.index(index_name)
         if index is None:
             raise ValidationException(_NO_INDEX)
-        if not index.key.is_simple:
-            raise ValidationException(_SEVERAL_ATTRIBUTES)
         if index.is_global and consistent:
             raise ValidationException(_GSI_CONSISTENT)
     return sources.open_source(table, index_name, consistent=consistent)
@@ -188,10 +196,8 @@ def single_key(table: Table, bound: Bound) -> Item | None:
     statement = bound.prepared.statement
     if not isinstance(statement, Select):
         return None
+    _check_index(table, statement)
     if statement.index is not None:
-        index = table.index(statement.index)
-        if index is not None and not index.key.is_simple:
-            raise ValidationException(_SEVERAL_ATTRIBUTES)
         return None
     access = accesses.plan(bound.prepared, table.key)
     if access.key is None or access.rest is not None:

@@ -38,7 +38,10 @@ Constants: TypeAlias = tuple[AttributeValue, ...]
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`paths` are None for `*`; `order` are pairs of attribute and whether it descends."""
+    """`paths` are None for `*`; `order` are pairs of attribute and whether it descends.
+
+    `refusal` is the error of `COUNT(*)` on an index, which comes after that of the index's key.
+    """
 
     table: str
     index: str | None
@@ -47,6 +50,7 @@ class Select:
     order: tuple[tuple[str, bool], ...]
     constants: Constants
     parameters: int
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,9 @@ def show(statement: Statement) -> str:
 
 
 def _show_select(select: Select) -> str:
-    what = "*" if select.paths is None else ", ".join(_node(path, select) for path in select.paths)
+    what = "COUNT(*)" if select.refusal is not None else "*"
+    if select.paths is not None:
+        what = ", ".join(_node(path, select) for path in select.paths)
     source = _name(select.table) + (f".{_name(select.index)}" if select.index is not None else "")
     order = ", ".join(f"{_name(name)} {'DESC' if descends else 'ASC'}" for name, descends in select.order)
     return f"SELECT {what} FROM {source}{_where(select)}" + (f" ORDER BY {order}" if order else "")

@@ -77,6 +77,10 @@ class StatementCursor(Cursor):
         column = token.start - self.text.rfind("\n", 0, token.start)
         return f"at {line}:{column}:{token.stop - token.start}"
 
+    def at_end(self) -> bool:
+        """Whether the statement ends here."""
+        return self.token.kind == "end" or self.at(";")
+
     def demand(self, symbol: str) -> None:
         """Take the current token, which must be this symbol."""
         if not self.accept(symbol):

@@ -85,6 +85,10 @@ def check(operation: str, request: dict[str, Any], *, older: bool = False) -> No
     _check_table_name(operation, shape, request, layer)
     if operation == "BatchWriteItem" and request.get("RequestItems") == {}:
         raise ValidationException(_NO_ITEMS)
+    for name, other in layer.bare.items():
+        if request.get(other):
+            for text in _of_member(shape, request, name, layer):
+                raise ValidationException(text)
     found = _violations(shape, request, layer)
     first = next(found, None)
     if first is not None:

@@ -43,6 +43,7 @@ class Layer:
     last: members that are checked only if nothing else is wrong.
     first_only: only the first of several violations is reported.
     lists: the words that it prints for the values of these enums; the given value is not shown.
+    bare: members of `alone` whose violation is reported without a count if the request has another member.
     terse: a bad length or size is reported with the API's path and without the value; maps are shown as JSON.
     """
 
@@ -51,6 +52,7 @@ class Layer:
     order: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     first_only: bool = False
+    bare: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     terse: bool = False
 
@@ -75,14 +77,23 @@ NEWER: Final = {
     "UpdateItem": Layer(
         "counted", alone=("ReturnValues", "ConditionalOperator"), first_only=True, lists=_LISTS, terse=True
     ),
-    "Query": Layer("newer", alone=("ConditionalOperator",), lists=_LISTS, terse=True),
+    # That QueryFilter alone makes the error bare, whatever else is wrong, is [assumed].
+    "Query": Layer(
+        "newer",
+        alone=("ConditionalOperator",),
+        bare={"ConditionalOperator": "QueryFilter"},
+        lists=_LISTS,
+        terse=True,
+    ),
     "GetItem": Layer("newer", terse=True),
     "BatchGetItem": Layer("newer", terse=True),
 }
 """The operations that the newer layer reads."""
 
 OLDER: Final = {
-    "UpdateItem": Layer(order=("ReturnConsumedCapacity", "TableName", "ReturnValues", "Key")),
+    "UpdateItem": Layer(
+        order=("ReturnConsumedCapacity", "TableName", "ReturnValues", "ConditionalOperator", "Key")
+    ),
     "PutItem": Layer(order=("ReturnConsumedCapacity", "ReturnValues", "TableName", "Item")),
     "BatchWriteItem": Layer(last=("RequestItems",)),
     "TransactWriteItems": Layer(order=("ClientRequestToken",)),

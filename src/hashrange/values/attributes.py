@@ -207,19 +207,28 @@ def in_order(name: str, members: Iterable[str]) -> list[str]:
 _ORDER: Final[dict[str, Callable[[str], Any] | None]] = {"SS": None, "NS": numbers.parse, "BS": a2b_base64}
 
 
-def _duplicates(older: str, members: list[Any]) -> RequestViolation:
-    """The error for a repeated text or binary. `older` is the text of the older layer.
+def _duplicates(name: str, members: list[str]) -> RequestViolation:
+    """The error for a repeated text or binary in a set of type `name`.
 
-    The newer layer sorts the members one by one: its text shows the members before the repeated one sorted,
-    and the rest as they were sent.
+    The older layer shows all members as they were sent. The newer layer sorts the members one by one: it
+    shows those before the repeated one sorted, then that one, and of texts also the rest as they were sent.
+    [report] paritysuite, captures of 2026.
     """
     seen: set[str] = set()
     for member in members:
         if member in seen:
             break
         seen.add(member)
-    shown = ", ".join([f'"{member}"' for member in [*sorted(seen), *members[len(seen) :]]])
-    return RequestViolation(older, f"{INVALID}Input collection [{shown}] contains duplicates.")
+    older = ", ".join(members)
+    first = in_order(name, seen)
+    if name == "BS":
+        newer = ",".join([f'"{member}"' for member in [*first, members[len(seen)]]])
+        end = "of type BS contains duplicates."
+    else:
+        newer = ", ".join([f'"{member}"' for member in [*first, *members[len(seen) :]]])
+        end = " contains duplicates."
+    opening = f"{INVALID}Input collection ["
+    return RequestViolation(f"{opening}{older}]{end}", f"{opening}{newer}]{end}")
 
 
 def _text_size(content: Any) -> int:
@@ -319,7 +328,7 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
             raise RequestViolation(_NULL_MEMBER.format(what="string")) from None
         raise SerializationException(_NO_TEXT) from None
     if len(seen) != looked_at:
-        raise _duplicates(f"{INVALID}Input collection [{', '.join(members)}] contains duplicates.", members)
+        raise _duplicates("SS", members)
     # A set that is too large is refused for that. To look for repetitions among two million texts and to put
     # them in order would take long, in steps in which nothing else runs. The same goes for the other sets.
     if total <= ITEM_BYTES_MAX:
@@ -363,9 +372,7 @@ def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
         normal.append(text)
         total += size
     if total <= ITEM_BYTES_MAX and len(set(normal)) != len(normal):
-        raise _duplicates(
-            f"{INVALID}Input collection [{', '.join(normal)}]of type BS contains duplicates.", normal
-        )
+        raise _duplicates("BS", normal)
     value["BS"] = in_order("BS", normal) if total <= ITEM_BYTES_MAX else normal
     return total
 

@@ -82,8 +82,9 @@ def _exponent(text: str, exponent_text: str, digits: str, scale: int) -> int:
     return exponent
 
 
-def _compose(negative: bool, digits: str, exponent: int) -> str:
-    """The normal form of ±digits·10^exponent, checked against the limits."""
+def _compose(negative: bool, digits: str, exponent: int, *, too_precise: str = TOO_PRECISE) -> str:
+    """The normal form of ±digits·10^exponent, checked against the limits; `too_precise` is the error's text
+    if it has too many digits."""
     digits = digits.lstrip("0")
     if not digits:
         return "0"
@@ -96,7 +97,7 @@ def _compose(negative: bool, digits: str, exponent: int) -> str:
     if leading < NUMBER_EXPONENT_MIN:
         raise RequestViolation(TOO_SMALL)
     if len(digits) > NUMBER_DIGITS_MAX:
-        raise RequestViolation(TOO_PRECISE)
+        raise RequestViolation(too_precise)
     if exponent >= 0:
         text = digits + "0" * exponent
     elif leading >= 0:
@@ -112,14 +113,19 @@ def parse(text: str) -> int | Decimal:
 
 
 def render(number: int | Decimal) -> str:
-    """The normal form of `number`. Raises `ValidationException` beyond the limits."""
+    """The normal form of `number`, the result of a calculation. Raises `ValidationException` beyond the
+    limits.
+
+    A result of more than 38 digits is an overflow, also if its magnitude is in the range: [report]
+    Alternator's authors, of the difference of 1e50 and 1; other calculations are [assumed].
+    """
     if isinstance(number, int):
         text = str(number)
-        return _compose(text[0] == "-", text.lstrip("-"), 0)
+        return _compose(text[0] == "-", text.lstrip("-"), 0, too_precise=TOO_LARGE)
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise ValidationException(f"{NOT_A_NUMBER}: {number}")
-    return _compose(bool(sign), "".join(map(str, digits)), exponent)
+    return _compose(bool(sign), "".join(map(str, digits)), exponent, too_precise=TOO_LARGE)
 
 
 def add(left: str, right: str) -> str:
