@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -37,9 +38,8 @@ def with_listener(
     body: Callable[[tuple[str, int], set[Greeter]], Coroutine[Any, Any, None]],
     *,
     connections_max: int = 1000,
-    accept: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Run `body` beside an open listener, whose loop accepts by `accept(original)` if that is given."""
+    """Run `body` beside an open listener."""
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -48,7 +48,7 @@ def with_listener(
             "test", lambda: Greeter(present), lambda: len(present), connections_max, lambda: REFUSAL
         )
         sockets = await bind(loop, "127.0.0.1", 0, 100)
-        listener = Listener(sockets, guests, Accepting(loop, accept) if accept else loop)  # type: ignore[arg-type]
+        listener = Listener(sockets, guests, loop)
         listener.open()
         try:
             await body(sockets[0].getsockname(), present)
@@ -58,17 +58,6 @@ def with_listener(
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(asyncio.wait_for(run(), 30))
-
-
-class Accepting:
-    """A loop with another `sock_accept`."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, accept: Callable[[Any], Any]) -> None:
-        self._loop = loop
-        self.sock_accept = accept(loop.sock_accept)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loop, name)
 
 
 async def greeting(address: tuple[str, int]) -> tuple[bytes, asyncio.StreamWriter]:
@@ -102,20 +91,35 @@ def test_beyond_the_number_is_refused_with_one_line_and_taken_again_later(
     assert events(caplog) == ["connections refused"]
 
 
+def test_clients_that_connect_at_once_are_accepted_at_once() -> None:
+    """Each round of the event loop serves those that were accepted before, which takes longer and longer."""
+
+    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
+        with contextlib.ExitStack() as clients:
+            for _ in range(50):  # the kernel connects them while the loop stands still
+                clients.enter_context(socket.create_connection(address))
+            rounds = 0
+            while len(present) < 50:
+                await asyncio.sleep(0)
+                rounds += 1
+            assert rounds < 10
+
+    with_listener(body)
+
+
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EBADF])
 def test_a_failing_accept_is_not_tried_again_at_once(
     number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     steps: list[str] = []
 
-    def accept(original: Any) -> Any:
-        async def fail_at_first(listening: socket.socket) -> Any:
-            if steps.count("fail") < 3:
-                steps.append("fail")
-                raise OSError(number, "too many open files")
-            return await original(listening)
+    accepted = listening.accepted
 
-        return fail_at_first
+    async def fail_at_first(loop: asyncio.AbstractEventLoop, socket_: socket.socket) -> socket.socket:
+        if steps.count("fail") < 3:
+            steps.append("fail")
+            raise OSError(number, "too many open files")
+        return await accepted(loop, socket_)
 
     sleep = asyncio.sleep
 
@@ -130,29 +134,32 @@ def test_a_failing_accept_is_not_tried_again_at_once(
         writer.close()
 
     monkeypatch.setattr(asyncio, "sleep", note)
+    monkeypatch.setattr(listening, "accepted", fail_at_first)
     with caplog.at_level(logging.INFO):
-        with_listener(body, accept=accept)
+        with_listener(body)
     assert steps == ["fail", "wait"] * 3
     assert events(caplog) == ["accepting failed"]
 
 
-def test_a_client_that_left_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_left_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     failures = [ConnectionAbortedError()]
+    accepted = listening.accepted
 
-    def accept(original: Any) -> Any:
-        async def fail_once(listening: socket.socket) -> Any:
-            if failures:
-                raise failures.pop()
-            return await original(listening)
-
-        return fail_once
+    async def fail_once(loop: asyncio.AbstractEventLoop, socket_: socket.socket) -> socket.socket:
+        if failures:
+            raise failures.pop()
+        return await accepted(loop, socket_)
 
     async def body(address: tuple[str, int], present: set[Greeter]) -> None:
         text, writer = await greeting(address)
         assert text == b"welcome"
         writer.close()
 
-    with_listener(body, accept=accept)
+    monkeypatch.setattr(listening, "accepted", fail_once)
+    with_listener(body)
+    assert not failures
     assert events(caplog) == []
 
 
