@@ -134,10 +134,11 @@ def test_a_token_that_is_none_is_an_error(token: str) -> None:
 
 
 def test_commands_bring_the_token_of_the_environment(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = asking.Plane(None, guarded)
     with pytest.raises(click.ClickException, match="set HASHRANGE_ADMIN_TOKEN"):
-        asking.ask(guarded, "/health", "status", "")
+        asking.ask(plane, "/health", "status", "")
     monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", TOKEN)
-    assert asking.ask(guarded, "/health", "status", "")["status"] == "ok"
+    assert asking.ask(plane, "/health", "status", "")["status"] == "ok"
 
 
 PARTS = (

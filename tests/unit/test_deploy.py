@@ -81,9 +81,9 @@ def test_the_image_is_built_of_what_it_copies_and_of_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("target", "has", "installs"),
     [
-        ("test", ("hashrange", "boto3"), True),  # as after `make serve`
-        ("test", ("hashrange", "boto3", "mypy", "pytest"), False),
-        ("run", ("hashrange", "boto3"), False),
+        ("test", ("hashrange", "hashrange_patterns", "boto3"), True),  # as after `make serve`
+        ("test", ("hashrange", "hashrange_patterns", "boto3", "mypy", "pytest"), False),
+        ("run", ("hashrange", "hashrange_patterns", "boto3"), False),
         ("run", (), True),
     ],
 )
