@@ -410,12 +410,24 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the background work that is due: states of tables, expired items, new and lagging indexes.
+        """Do the background work that is due: that of `sweep_tables`, and of `sweep_jobs`.
 
-        Returns the seconds until it is to be called again; 0 while more is due.
-        """
+        Returns the seconds until it is due again; 0 while more is due."""
+        return min(self.sweep_tables(), self.sweep_jobs())
+
+    def sweep_tables(self) -> float:
+        """As `sweep`, for what needs only the store: states, expired items, new and lagging indexes."""
+        return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
+
+    def sweep_jobs(self) -> float:
+        """As `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
         units = [jobs.units for jobs in self._jobs]
-        return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background, *units)
+        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units)
+
+    def release_jobs(self) -> None:
+        """Close what jobs keep open. They go on at the place that is stored."""
+        for jobs in self._jobs:
+            jobs.forget()
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was moved."""
@@ -434,8 +446,7 @@ class Database:
         """
         self._rewinding().restore(snapshot)
         self.background.forget()
-        for jobs in self._jobs:
-            jobs.forget()
+        self.release_jobs()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -473,7 +484,7 @@ class Database:
         self.background.leave()
         self.engine.close()
         for jobs in self._jobs:
-            jobs.forget()
+            jobs.close()
         self.clients.clear()
 
 

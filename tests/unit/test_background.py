@@ -259,7 +259,7 @@ def test_a_unit_that_fails_is_logged_once_and_tried_again_ever_more_rarely(
         return False
 
     run = partial(
-        world.background.run,
+        world.background.tables.run,
         lambda: [Unit("luck", step), Unit("other", lambda _: False)],
         Occasion(NOW, world.database.settings),
         10,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import socket
@@ -15,7 +16,7 @@ from hashrange import buckets
 from hashrange.buckets import BucketError, Buckets
 from hashrange.buckets.folders import Folders
 from hashrange.buckets.s3 import S3Buckets
-from importing import COMPRESS, World, encoded, item_of
+from importing import BUCKET, COMPRESS, World, encoded, item_of, request
 
 # Their order is that of the bytes: "a.b" comes before "a/b", and "a/c" is a folder.
 KEYS = ["a.b", "a/b", "a/c/d", "a0", "data/part 1", "data/ä", "z"]
@@ -219,3 +220,137 @@ def test_which_buckets_settings_name(tmp_path: Path) -> None:
     assert buckets.of("", "") is None
     assert isinstance(buckets.of(str(tmp_path), ""), Folders)
     assert isinstance(buckets.of(str(tmp_path), "http://127.0.0.1:1"), S3Buckets)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+SPECIAL = pytest.mark.parametrize("make", [_pipe, _socket, _device, Path.mkdir])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has none of these files")
+@SPECIAL
+def test_only_regular_files_are_read_also_if_one_takes_the_place_of_a_listed_file(
+    tmp_path: Path, make: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    found = Folders(tmp_path)
+    (tmp_path / "bucket").mkdir()
+    put(found, "a", b"x")
+    [listed] = found.list("bucket", "a")
+    (tmp_path / "bucket" / "a").unlink()
+    make(Path("bucket/a"))
+    with pytest.raises(BucketError, match=r"a cannot be used: it is .*no regular file") as caught:
+        found.open("bucket", listed)
+    assert caught.value.code == "S3InvalidObjectKey"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has none of these files")
+@SPECIAL
+def test_only_regular_files_are_written(
+    tmp_path: Path, make: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of an unfinished object follows from its key, so anybody can be there before."""
+    monkeypatch.chdir(tmp_path)
+    found = Folders(tmp_path)
+    (tmp_path / "bucket").mkdir()
+    with found.create("bucket", "a"):
+        [made] = (tmp_path / "bucket" / ".hashrange").iterdir()
+    make(made.relative_to(tmp_path))
+    with pytest.raises(BucketError, match="cannot be used"):
+        put(found, "a", b"x")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes")
+def test_an_import_passes_over_a_named_pipe_and_says_so(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("a", encoded([item_of(1)], "DYNAMODB_JSON"))
+    os.mkfifo(world.folder / "b")
+    world.put("c", encoded([item_of(2)], "DYNAMODB_JSON"))
+    arn = world.begin()
+    world.database.settle()
+    shown = world.shown(arn)
+    assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "ItemValidationError")
+    [error] = world.errors(arn)
+    assert error["itemS3Pointer"]["key"] == "b"
+    assert "named pipe and no regular file" in error["errorMessages"][0]
+    assert len(world.scan()) == 2
+    world.database.close()
+
+
+PASSES = ["ENOSPC", "EIO", "EAGAIN", "EINTR", "ETIMEDOUT", "ENOMEM", "EMFILE", "EBUSY", "ECONNRESET"]
+STAYS = ["ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "EACCES", "EPERM", "EROFS", "EINVAL", "EFBIG"]
+
+
+@pytest.mark.parametrize("name", PASSES + STAYS)
+@pytest.mark.parametrize("call", ["open", "scandir", "fsync"])
+def test_an_error_of_the_file_system_fails_the_job_unless_it_may_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: str
+) -> None:
+    found = Folders(tmp_path)
+    (tmp_path / "bucket").mkdir()
+    put(found, "a", b"x")
+
+    def fail(*arguments: object) -> None:
+        raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises((OSError, BucketError)) as caught:
+        put(found, "b", b"x") if call == "fsync" else content(found, "a")
+    monkeypatch.undo()
+    assert isinstance(caught.value, OSError) == (name in PASSES)
+    if name in STAYS:
+        assert os.strerror(getattr(errno, name)) in str(caught.value)
+    assert keys(found) == ["a"]
+
+
+def loop(folder: Path) -> str:
+    (folder / "loop").symlink_to("loop")
+    return "loop"
+
+
+def file(folder: Path) -> str:
+    (folder / "file").write_bytes(b"")
+    return "file"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names and links are others on Windows")
+@pytest.mark.parametrize("prefix_of", [lambda folder: "x" * 300, loop, file])
+def test_an_export_whose_prefix_cannot_be_a_folder_fails(
+    tmp_path: Path, prefix_of: Callable[[Path], str]
+) -> None:
+    world = World(tmp_path)
+    world("CreateTable", **request("music")["TableCreationParameters"])
+    specification = {"PointInTimeRecoveryEnabled": True}
+    world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=specification)
+    table_arn = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
+    begun = world(
+        "ExportTableToPointInTime", TableArn=table_arn, S3Bucket=BUCKET, S3Prefix=prefix_of(world.folder)
+    )
+    world.database.settle()
+    shown = world("DescribeExport", ExportArn=begun["ExportDescription"]["ExportArn"])["ExportDescription"]
+    assert (shown["ExportStatus"], shown["FailureCode"]) == ("FAILED", "S3InvalidObjectKey")
+    assert "cannot be used" in shown["FailureMessage"]
+    assert world.database.background.failing == {}
+    world.database.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are others on Windows")
+def test_a_link_to_itself_is_an_object_that_cannot_be_read(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("a", encoded([item_of(1)], "DYNAMODB_JSON"))
+    loop(world.folder)
+    shown = world.done()
+    assert shown["ImportStatus"] == "FAILED"
+    assert world.database.background.failing == {}
+    world.database.close()

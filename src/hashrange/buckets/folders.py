@@ -3,10 +3,14 @@
 An object is written to a temporary file in `<bucket>/.hashrange`, which no listing shows, made durable, and
 renamed: so a reader finds the whole object, or what was there before. Two that write the same object at once
 would disturb each other; exports have keys of their own.
+
+Errors of the file system that may pass, such as a full disk, are `_MAY_PASS`. Any other one, such as a name
+that is too long, is a `BucketError`: it would come again for ever.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -24,10 +28,24 @@ from hashrange.buckets import (
     Object,
 )
 from hashrange.durable_files import make_directory, sync_directory
+from hashrange.regular_files import open_to_read, open_to_write
 
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
 _NAME_BYTES: Final = 16
+
+_MAY_PASS: Final = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE"),  # more room may be made
+        *("EAGAIN", "EINTR", "EBUSY", "ETXTBSY", "ENOLCK"),
+        # A disk or a server of files may come back.
+        *("EIO", "ENODEV", "ENXIO", "ESTALE", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"),
+        *("EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH", "ENOTCONN", "EREMOTEIO", "ESHUTDOWN"),
+    )
+    if hasattr(errno, name)
+)
+_MAY_NOT: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Folders:
@@ -42,47 +60,52 @@ class Folders:
 
     def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
         """As `Buckets.list`."""
-        return _walk(self._folder(bucket), "", prefix, after)
+        folder = self._folder(bucket)
+        with _told(folder):
+            yield from _walk(folder, "", prefix, after)
 
-    def open(self, bucket: str, found: Object, offset: int = 0) -> BinaryIO:
+    def open(self, bucket: str, found: Object, offset: int = 0) -> _Opened:
         """As `Buckets.open`."""
         path = self._path(bucket, found.key)
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:
-            raise BucketError(NO_SUCH_KEY, f"The object {found.key} of {bucket} is gone.") from None
-        except PermissionError as error:
-            raise BucketError(ACCESS_DENIED, f"{path} cannot be read: {error.strerror}.") from error
-        if _etag(os.fstat(file.fileno())) != found.etag:
-            file.close()
-            raise BucketError(CHANGED, f"The object {found.key} of {bucket} has changed.")
-        file.seek(offset)
-        return file
+        with _told(path):
+            try:
+                file = open_to_read(path)
+            except FileNotFoundError:
+                raise BucketError(NO_SUCH_KEY, f"The object {found.key} of {bucket} is gone.") from None
+            if _etag(os.fstat(file.fileno())) != found.etag:
+                file.close()
+                raise BucketError(CHANGED, f"The object {found.key} of {bucket} has changed.")
+            file.seek(offset)
+        return _Opened(file, path)
 
     @contextmanager
     def create(self, bucket: str, key: str) -> Iterator[_File]:
         """As `Buckets.create`."""
-        folder, path = self._folder(bucket), self._path(bucket, key)
-        unfinished = folder / _UNFINISHED
-        unfinished.mkdir(exist_ok=True)
+        path = self._path(bucket, key)
+        unfinished = self._folder(bucket) / _UNFINISHED
         # Its name follows from the key, so that what a killed process left is written over.
         made = unfinished / hashlib.blake2b(key.encode(), digest_size=_NAME_BYTES).hexdigest()
         try:
-            with made.open("wb") as file:
-                sink = _File(file)
-                yield sink
-                file.flush()
-                os.fsync(file.fileno())
-            make_directory(path.parent)
-            made.replace(path)
-            sync_directory(path.parent)
+            with _told(path):
+                unfinished.mkdir(exist_ok=True)
+                with open_to_write(made) as file:
+                    sink = _File(file)
+                    yield sink
+                    file.flush()
+                    os.fsync(file.fileno())
+                make_directory(path.parent)
+                made.replace(path)
+                sync_directory(path.parent)
             sink.finish()
         finally:
-            made.unlink(missing_ok=True)
+            with suppress(OSError):
+                made.unlink()
 
     def _folder(self, bucket: str) -> Path:
         folder = self._directory / bucket
-        if bucket in _NO_PARTS or Path(bucket).name != bucket or not folder.is_dir():
+        with _told(folder):
+            is_there = bucket not in _NO_PARTS and Path(bucket).name == bucket and folder.is_dir()
+        if not is_there:
             raise BucketError(
                 NO_SUCH_BUCKET,
                 "The specified bucket does not exist (Service: Amazon S3; Status Code: 404; "
@@ -95,6 +118,21 @@ class Folders:
         if any(part in _NO_PARTS or "\0" in part for part in parts) or parts[0] == _UNFINISHED:
             raise BucketError(INVALID_KEY, f"The key {key!r} cannot be the name of a file.")
         return self._folder(bucket).joinpath(*parts)
+
+
+class _Opened:
+    """An object that is being read."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+
+    def read(self, size: int, /) -> bytes:
+        with _told(self._path):
+            return self._file.read(size)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class _File:
@@ -119,8 +157,6 @@ def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]
         entries = list(os.scandir(folder))
     except FileNotFoundError:
         return
-    except PermissionError as error:
-        raise BucketError(ACCESS_DENIED, f"{folder} cannot be read: {error.strerror}.") from error
     # "a.b" comes before "a/b", which the folder "a" holds.
     named = [(f"{start}{entry.name}{'/' if entry.is_dir() else ''}", entry) for entry in entries]
     for key, entry in sorted(named, key=lambda one: os.fsencode(one[0])):
@@ -134,6 +170,18 @@ def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]
             with suppress(FileNotFoundError):
                 status = entry.stat()
                 yield Object(key, status.st_size, _etag(status))
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn errors of the file system that will come again into `BucketError`. `path` is what is used."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.errno in _MAY_PASS:
+            raise
+        code = ACCESS_DENIED if error.errno in _MAY_NOT else INVALID_KEY
+        raise BucketError(code, f"{error.filename or path} cannot be used: {error.strerror}.") from error
 
 
 def _etag(status: os.stat_result) -> str:

@@ -34,9 +34,11 @@ _PART_BYTES: Final = 8 * 1024 * 1024
 _PARTS_OF_ONE_SIZE: Final = 1_000
 _PART_BYTES_LATER: Final = 64 * 1024 * 1024
 
+# A store that accepts connections and sends nothing holds up the other jobs for about a minute, then the job
+# is put off.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 20
-_ATTEMPTS_MAX = 5
+_ATTEMPTS_MAX: Final = 3
 
 _FINAL: Final = {
     "NoSuchBucket": NO_SUCH_BUCKET,

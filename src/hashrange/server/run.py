@@ -1,9 +1,9 @@
 """Listening, serving, sweeping and draining: `serve` for a process, `running` for a thread.
 
 One event loop (uvloop if it is installed) runs all connections and the bodies of their operations. The
-storage engine commits on its own thread and delivers outcomes through the loop, once per batch.
-`Database.sweep` runs on a thread of its own, so that no request waits for background work. The admin plane,
-if there is one, runs on the same loop (`server.admin.port`).
+storage engine commits on its own thread and delivers outcomes through the loop, once per batch. Background
+work runs on threads beside the loop (`server.sweeping`), so that no request waits for it. The admin plane, if
+there is one, runs on the same loop (`server.admin.port`).
 
 A database is served by one server at a time, because its engine delivers outcomes to one loop.
 """
@@ -16,9 +16,7 @@ import logging
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -36,20 +34,16 @@ from hashrange.server.listening import Guests, Listener, bind, url_of
 from hashrange.server.page import page
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
-from hashrange.storage.api import CommitError
+from hashrange.server.sweeping import Sweeper
 
 _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
-# While more background work is due, the sweep rests for this share of the processor time of its bites. The
-# time in which a bite waits for the disk is rest.
-_SWEEP_REST_SHARE: Final = 0.25
-_SWEEP_REST_SECONDS_MAX: Final = 0.05
 # How long a bite sleeps between two of its parts, so that other threads get the interpreter's lock.
 _SWEEP_PAUSE_SECONDS: Final = 0.00005
-_SWEEP_SECONDS_MAX: Final = 60.0
-_SWEEP_RETRY_SECONDS: Final = 5.0
+# The end of the server waits so long for a job that waits for a bucket.
+_JOBS_END_SECONDS_MAX: Final = 2.0
 _DRAIN_POLL_SECONDS: Final = 0.01
 
 _log = logging.getLogger(__name__)
@@ -96,10 +90,11 @@ class Server:
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
         self._listener: Listener | None = None
-        self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="hashrange-sweep")
-        self._sweeping: asyncio.Task[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
+        self._tables = Sweeper("sweep", database.sweep_tables, _nothing, self._stopping)
+        self._jobs = Sweeper("jobs", database.sweep_jobs, database.release_jobs, self._stopping)
+        self._sweepers = (self._tables, self._jobs)
         self._pausing = threading.Event()  # never set
         subject = Subject(database, self._plane, self.settle)
         self._admin = AdminPort(admin, subject, loop) if admin is not None else None
@@ -121,7 +116,8 @@ class Server:
         self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later, self._watch)
         self._database.background.pause = self._pause
         self._tick()
-        self._sweeping = self._loop.create_task(self._sweep())
+        for sweeper in self._sweepers:
+            sweeper.start()
         if self._admin is not None:
             self._admin.open()
         self._listener.open()
@@ -143,9 +139,8 @@ class Server:
             await self._admin.close()
         if self._ticking is not None:
             self._ticking.cancel()
-        if self._sweeping is not None:
-            await self._sweeping
-        self._sweeper.shutdown()
+        await self._tables.end(None)
+        await self._jobs.end(_JOBS_END_SECONDS_MAX)
         self._database.deliver_on(_call)
 
     def abort(self) -> None:
@@ -182,29 +177,6 @@ class Server:
             self._plane.metrics.internal_errors += 1
             _log.exception("a periodic check failed")
 
-    async def _sweep(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                wait_seconds, rest_seconds = await self._loop.run_in_executor(self._sweeper, self._bite)
-            except CommitError:  # the engine has logged it, once for all that it fails
-                wait_seconds = rest_seconds = _SWEEP_RETRY_SECONDS
-            except Exception:
-                _log.exception("background work failed")
-                wait_seconds = rest_seconds = _SWEEP_RETRY_SECONDS
-            wait_seconds = min(max(wait_seconds, rest_seconds), _SWEEP_SECONDS_MAX)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), wait_seconds)
-
-    def _bite(self) -> tuple[float, float]:
-        """Do a bite of the background work. Returns the seconds until the next one is due, and the seconds
-        to rest before it."""
-        began, used = time.perf_counter(), time.thread_time()
-        wait_seconds = self._database.sweep()
-        used = time.thread_time() - used
-        waited = time.perf_counter() - began - used
-        rest_seconds = used * _SWEEP_REST_SHARE - waited
-        return wait_seconds, min(max(rest_seconds, 0.0), _SWEEP_REST_SECONDS_MAX)
-
     def _pause(self) -> None:
         """Let the event loop have the interpreter, in the middle of a bite."""
         self._pausing.wait(_SWEEP_PAUSE_SECONDS)
@@ -212,7 +184,7 @@ class Server:
     async def settle(self) -> None:
         """Do all background work that is due, unless the server stops meanwhile."""
         while not self._stopping.is_set():
-            if await self._loop.run_in_executor(self._sweeper, self._database.sweep) > 0:
+            if min([await sweeper.once() for sweeper in self._sweepers]) > 0:
                 return
 
 
@@ -361,3 +333,7 @@ def running(
 
 def _call(callback: Callable[[], None]) -> None:
     callback()
+
+
+def _nothing() -> None:
+    pass

@@ -25,6 +25,9 @@ _NO_DIRECTORY: Final = (
     "Settings.backup_dir) names one."
 )
 
+# A file system takes names of 255 bytes, and the folder of an unfinished backup has a longer one.
+_FOLDER_CHARS_MAX: Final = 200
+
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateBackup."""
@@ -47,7 +50,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             table_name=name,
             table_id=table.id,
             table=description.kept(txn, table, caller, now),
-            folder=f"{name}-{id_}",
+            folder=f"{name[:_FOLDER_CHARS_MAX]}-{id_}",
             stamp=_stamp(held, id_),
         )
         stored.save(txn, backup)

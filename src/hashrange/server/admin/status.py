@@ -1,6 +1,6 @@
 """Health, tables and metrics of a server, on the admin plane.
 
-    GET  /health    whether the server serves, and takes writes; which background work fails
+    GET  /health    whether the server serves, and takes writes; which background work fails or waits
     GET  /tables    state and size of each table, and the progress of builds under way
     GET  /metrics   for Prometheus
     GET  /imports/{id}/errors  the items that an import left out
@@ -37,8 +37,8 @@ async def _health(request: Request) -> Response:
     engine = subject.database.engine
     refusing = engine.refusing()
     background = subject.database.background
-    failing = background.failing
-    status = "degraded" if failing or background.damages else "ok"
+    failing, waiting = background.failing, background.waiting
+    status = "degraded" if failing or waiting or background.damages else "ok"
     if draining or refusing is not None:
         status = "draining" if draining else "refuses writes"
     shown: dict[str, Any] = {
@@ -56,6 +56,8 @@ async def _health(request: Request) -> Response:
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
+    if waiting:
+        shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
     return json(shown, 503 if draining or refusing is not None else 200)
 
 
@@ -106,7 +108,7 @@ ENDPOINTS: Final = (
         "GET",
         "/health",
         "Whether the server serves: 200, or 503 while it drains or its disk takes no writes; and which "
-        "background work fails.",
+        "background work fails, or waits for a bucket.",
         _health,
     ),
     Endpoint(

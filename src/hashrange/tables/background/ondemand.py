@@ -11,18 +11,20 @@ from typing import Generic, Protocol, TypeVar
 
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
-from hashrange.tables.background.units import Unit
-from hashrange.tables.definitions.table import Table
+from hashrange.tables.background.units import Tables, Unit
 
 
 class Runs(Protocol):
     """Who does the work."""
 
-    def units(self, tables: list[Table]) -> Iterator[Unit]:
-        """The work that may be due in a store with these tables."""
+    def units(self, tables: Tables) -> Iterator[Unit]:
+        """The work that may be due. `tables` reads those of the store."""
 
     def forget(self) -> None:
-        """Forget how far the work is, and close what is open."""
+        """Forget how far the work is, and close what is open. Waits for the step under way."""
+
+    def close(self) -> None:
+        """Close what is open. A step that is still under way after a moment closes it at its end."""
 
 
 R = TypeVar("R", bound=Runs)
@@ -49,15 +51,20 @@ class OnDemand(ABC, Generic[R]):
             self._runner = self._make()
         return self._runner
 
-    def units(self, tables: list[Table]) -> Iterator[Unit]:
-        """The work that may be due in a store with these tables."""
+    def units(self, tables: Tables) -> Iterator[Unit]:
+        """The work that may be due. `tables` reads those of the store."""
         if self._is_any():
             yield from self.runner.units(tables)
 
     def forget(self) -> None:
-        """Forget how far the work is: the store holds something else from now on, or is closed."""
+        """Forget how far the work is: the store holds something else from now on."""
         if self._runner is not None:
             self._runner.forget()
+
+    def close(self) -> None:
+        """End the work, because the store is closed."""
+        if self._runner is not None:
+            self._runner.close()
 
     def _is_any(self) -> bool:
         def any_record(reader: Reader) -> bool:

@@ -1,15 +1,15 @@
 """The sweep: does the background work that is due, in small transactions.
 
-`units` lists the work, and `units.Background` runs it. Each step is one transaction that leaves the store
-consistent, and has a bounded number of items and bytes. So a sweep may be stopped at any point, and the next
-sweep goes on. No request waits for a sweep: only expiries, index builds and the like come later if it is
-late.
+`units` lists the work, and `units.Background` runs it. Jobs, which wait for others, run apart from the rest
+(`sweep_jobs`). Each step is one transaction that leaves the store consistent, and has a bounded number of
+items and bytes. So a sweep may be stopped at any point, and the next sweep goes on. No request waits for a
+sweep: only expiries, index builds and the like come later if it is late.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import TypeVar
@@ -21,7 +21,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
-from hashrange.tables.background.units import Background, Bite, Unit, failing
+from hashrange.tables.background.units import Background, Bite, Tables, Unit, failing
 from hashrange.tables.data import holds, items, records, tokens
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog, dropped, states
@@ -55,22 +55,19 @@ _log = logging.getLogger("hashrange")
 
 
 def sweep(
-    engine: Engine,
-    clock: Callable[[], float],
-    settings: Settings,
-    background: Background,
-    *more: Callable[[list[Table]], Iterator[Unit]],
+    engine: Engine, clock: Callable[[], float], settings: Settings, background: Background
 ) -> float:
     """End the states of tables that are due, and do one bite of each unit that is. Returns the seconds until
     the next sweep, 0 while more is due.
 
     While some units have more to do, only these run, and the tables are looked through only now and then.
-    `more` are the units of those who keep more than the store does, as imports keep open objects.
     """
+    background.take_part()
     wait = settings.sweep_seconds
+    lane = background.tables
     listed: Callable[[], Iterator[Unit]] | None = None
     found: list[Definition] | None = None
-    if has_come(background.states_due, clock(), wait) or background.is_list_due(wait):
+    if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
         found = definitions(engine, background.pause)
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
@@ -79,12 +76,34 @@ def sweep(
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
-        own = partial(units, engine, background.pause, found, tables)
-        listed = lambda: chain(own(), *(one(tables) for one in more))  # noqa: E731
-    if background.run(listed, occasion, BITE_ITEMS):
+        listed = partial(units, engine, background.pause, found, tables)
+    if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)
+    return max(wait, _WAIT_SECONDS_MIN)
+
+
+def sweep_jobs(
+    engine: Engine,
+    clock: Callable[[], float],
+    settings: Settings,
+    background: Background,
+    kinds: Iterable[Callable[[Tables], Iterator[Unit]]],
+) -> float:
+    """As `sweep`, for the units of `kinds`: the jobs that wait for others, such as a bucket."""
+
+    def tables() -> list[Table]:
+        found = definitions(engine, background.pause)
+        return [table for _, table in found if isinstance(table, Table)]
+
+    def listed() -> Iterator[Unit]:
+        return chain.from_iterable(units_of(tables) for units_of in kinds)
+
+    wait, lane = settings.sweep_seconds, background.jobs
+    is_due = lane.is_list_due(wait)
+    if lane.run(listed if is_due else None, Occasion(clock(), settings), BITE_ITEMS):
+        return 0.0
     return max(wait, _WAIT_SECONDS_MIN)
 
 

@@ -13,7 +13,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from threading import Lock
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -23,8 +22,8 @@ from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.jobs import UNDER_WAY, Job, JobRecords, Status
-from hashrange.tables.background.units import Bite, Unit, failing
-from hashrange.tables.definitions.table import Table
+from hashrange.tables.background.turns import Turns
+from hashrange.tables.background.units import Bite, Tables, Unit, failing
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
 """How long a job that has ended is shown."""
@@ -56,8 +55,7 @@ class TransferRunner(ABC, Generic[J, O]):
         self._records = records
         self._opened: dict[str, O] = {}
         self.buckets: Buckets | None = None
-        # Programs without a server may sweep on several threads.
-        self._lock = Lock()
+        self._turns = Turns(self._close_all)
 
     @abstractmethod
     def _progress(self, job: J, bite: Bite) -> bool:
@@ -72,12 +70,15 @@ class TransferRunner(ABC, Generic[J, O]):
         """What is logged of a job that has ended."""
 
     def forget(self) -> None:
-        """Close what is open: the store holds something else from now on, or is closed."""
-        with self._lock:
-            for id_ in list(self._opened):
-                self._close(id_)
+        """Close what is open: the store holds something else from now on."""
+        with self._turns.turn():
+            self._close_all()
 
-    def units(self, tables: list[Table]) -> Iterator[Unit]:
+    def close(self) -> None:
+        """Close what is open, because the store is closed."""
+        self._turns.end()
+
+    def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due."""
         found = self._engine.read(lambda reader: list(self._records.every(reader)))
         for job in found:
@@ -88,6 +89,10 @@ class TransferRunner(ABC, Generic[J, O]):
         if found:
             yield Unit(f"records of {self._kind}s", self._forget_old)
 
+    def _close_all(self) -> None:
+        for id_ in list(self._opened):
+            self._close(id_)
+
     def _close(self, id_: str) -> None:
         opened = self._opened.pop(id_, None)
         if opened is not None:
@@ -95,7 +100,7 @@ class TransferRunner(ABC, Generic[J, O]):
 
     def _step(self, scope: str, id_: str, bite: Bite) -> bool:
         """Do a bite of a job; returns whether more is due."""
-        with self._lock:
+        with self._turns.turn():
             try:
                 job = self._engine.read(partial(self._under_way, scope=scope, id_=id_))
                 more = job is not None and self._progress(job, bite)

@@ -5,6 +5,9 @@ If a unit raises an error, the error is logged once with the unit's name, `faili
 works again, and the unit is tried again after a second, after two, after four, up to five minutes. If a unit
 had to skip a damaged record, the record is counted and logged.
 
+Work that waits for others, as jobs wait for buckets, runs in a lane of its own (`Background.jobs`), so that a
+bucket that does not answer holds up nothing else.
+
 Where several servers share a store, each does the units that it owns (`sharing`).
 
 A unit that has more to do runs again at once, in bites. No other write can run during a bite, so the time
@@ -20,15 +23,20 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
-from hashrange.storage.api import CommitError, Engine, StorageError, Transaction
+from hashrange.storage.api import CommitError, Engine, StorageError, StoreClosed, Transaction
 from hashrange.tables.background.bites import Damage, Limit
 from hashrange.tables.background.sharing import Sharing
 from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.definitions.table import Table
 
 T = TypeVar("T")
+
+Tables = Callable[[], list[Table]]
+"""Reads the definitions of all tables."""
 
 _log = logging.getLogger("hashrange")
 
@@ -45,6 +53,12 @@ _PAUSE_EVERY_SECONDS: Final = 0.0005
 _ITEMS_FIRST: Final = 100
 _ITEMS_MIN: Final = 10
 _DAMAGES_LOGGED_MAX: Final = 100
+
+WAITING_SECONDS: Final = 5.0
+"""`Background.waiting` tells of a bite that takes longer than this."""
+
+_NO_OCCASION: Final = Occasion(0.0, Settings())
+"""The occasion of steps that do not ask for it."""
 
 
 class Unit(NamedTuple):
@@ -71,6 +85,13 @@ class Failure(NamedTuple):
     error: str
     tries: int
     retry_at: float
+
+
+class UnderWay(NamedTuple):
+    """A unit whose bite is under way, and when it began."""
+
+    name: str
+    since: float
 
 
 class Bite:
@@ -110,6 +131,9 @@ class Bite:
 class Background:
     """The state of the background work of one database.
 
+    It runs in two lanes, each on a thread of its own where there is a server: `tables` is the work that needs
+    nothing but the store; `jobs` waits for others, such as a bucket that does not answer.
+
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds).
     """
@@ -123,70 +147,68 @@ class Background:
         self.sharing = sharing
         self.steady = steady
         self.pause = pause
-        self._occasion = Occasion(0.0, Settings())
-        self._items_max = _ITEMS_FIRST
+        self.tables = Lane(self, "the list of tables")
+        self.jobs = Lane(self, "the list of jobs")
         self.failures = 0
         self.damages = 0
+        self.states_due = 0.0
         self._failing: dict[str, Failure] = {}
         self._items: dict[str, int] = {}
-        self._unfinished: dict[str, Unit] = {}
-        self._listed_at: float | None = None
-        self._paused_at = 0.0
-        self.states_due = 0.0
-        self._guarded: set[str] = set()
+        self._counting = Lock()
 
     @property
     def failing(self) -> dict[str, str]:
         """The names of the units that fail at present, with their errors."""
         return {name: failure.error for name, failure in list(self._failing.items())}
 
-    def is_list_due(self, list_seconds: float) -> bool:
-        """Whether the next `run` needs the whole list: no unit has more to do, or the list is `list_seconds`
-        old."""
-        if not self._unfinished or self._listed_at is None:
-            return True
-        return self.steady() - self._listed_at >= list_seconds
-
-    def run(self, units: Callable[[], Iterable[Unit]] | None, occasion: Occasion, items_max: int) -> bool:
-        """Do one bite of each unit that is due; returns whether more is due.
-
-        `units` lists all units; without it, only those run that had more to do after the last bite.
-        """
-        self._occasion, self._items_max = occasion, items_max
-        self._take_part()
-        if units is not None:
-            now = self.steady()
-            listed = self._attempt(Unit("the list of tables", lambda _: self._list(units)))
-            self._listed_at = now if listed is not None else None
-        for unit in list(self._unfinished.values()):
-            self._pause_now_and_then()
-            if not self._owns(unit) or not self._attempt(unit):
-                self._unfinished.pop(unit.name, None)
-        # A unit that did not run this time may have become due.
-        return bool(self._unfinished) or units is None
+    @property
+    def waiting(self) -> dict[str, float]:
+        """The unit of a job that waits for others for long, with the seconds since its bite began."""
+        under_way = self.jobs.under_way
+        seconds = self.steady() - under_way.since if under_way is not None else 0.0
+        return {under_way.name: seconds} if under_way is not None and seconds >= WAITING_SECONDS else {}
 
     def forget(self) -> None:
         """Forget all units: the store holds something else from now on."""
+        self.tables.forget()
+        self.jobs.forget()
         self._failing.clear()
         self._items.clear()
-        self._unfinished.clear()
-        self._listed_at = None
         self.states_due = 0.0
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Forget units that are listed no more."""
+        for name in names:
+            self._failing.pop(name, None)
+            self._items.pop(name, None)
 
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
         """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
         results: list[float] = []
-        self._take_part()
 
         def keep(bite: Bite) -> bool:
             results.append(step())
             return False
 
-        self._guarded.add(name)
         unit = Unit(name, keep)
-        if self._owns(unit):
-            self._attempt(unit)
+        if self.owns(unit):
+            self.attempt(unit, _NO_OCCASION, _ITEMS_FIRST)
         return results[0] if results else otherwise
+
+    def take_part(self) -> None:
+        """Renew the lease of this server, where servers share the work."""
+        sharing = self.sharing
+        if sharing is not None:
+
+            def tend(bite: Bite) -> bool:
+                sharing.tend()
+                return False
+
+            self.attempt(Unit(_SHARE, tend), _NO_OCCASION, _ITEMS_FIRST)
+
+    def owns(self, unit: Unit) -> bool:
+        """Whether this server is to do a unit."""
+        return self.sharing is None or unit.everywhere or self.sharing.owns(unit.name)
 
     def leave(self) -> None:
         """Leave the work to other servers, because this one ends. They notice it by themselves, too."""
@@ -194,55 +216,30 @@ class Background:
             with suppress(StorageError):
                 self.sharing.leave()
 
-    def _pause_now_and_then(self) -> None:
-        """Let other threads run: ten thousand units that find nothing to do take a while as well."""
-        if self.steady() - self._paused_at >= _PAUSE_EVERY_SECONDS:
-            self.pause()
-            self._paused_at = self.steady()
-
-    def _take_part(self) -> None:
-        """Renew the lease of this server, where servers share the work."""
-        sharing = self.sharing
-        if sharing is not None:
-            self._guarded.add(_SHARE)
-
-            def tend(bite: Bite) -> bool:
-                sharing.tend()
-                return False
-
-            self._attempt(Unit(_SHARE, tend))
-
-    def _owns(self, unit: Unit) -> bool:
-        return self.sharing is None or unit.everywhere or self.sharing.owns(unit.name)
-
-    def _list(self, units: Callable[[], Iterable[Unit]]) -> bool:
-        self._unfinished = {unit.name: unit for unit in units() if self._owns(unit)}
-        for known in (self._failing, self._items):
-            for name in list(known):
-                if name not in self._unfinished and name not in self._guarded:
-                    known.pop(name, None)
-        return False
-
-    def _attempt(self, unit: Unit) -> bool | None:
-        """Do a bite of a unit. Returns whether more is due; None if the unit failed or has to wait."""
+    def attempt(self, unit: Unit, occasion: Occasion, items_max: int) -> bool | None:
+        """Do a bite of a unit. Returns whether more is due; None if the unit failed or has to wait. Raises
+        StoreClosed."""
         failure = self._failing.get(unit.name)
         if failure is not None and self.steady() < failure.retry_at:
             return None
-        items = min(self._items.get(unit.name, _ITEMS_FIRST), self._items_max)
-        bite = Bite(self, unit.name, Limit(items), self._occasion)
+        items = min(self._items.get(unit.name, _ITEMS_FIRST), items_max)
+        bite = Bite(self, unit.name, Limit(items), occasion)
         try:
             more = unit.step(bite)
+        except StoreClosed:
+            raise
         except Exception as error:
             self._failed(unit.name, error, failure)
             return None
-        self._items[unit.name] = _next_items(items, bite.seconds, self._items_max)
+        self._items[unit.name] = _next_items(items, bite.seconds, items_max)
         if failure is not None:
             self._failing.pop(unit.name, None)
             _log.info("background work goes on", extra={"fields": {"unit": unit.name}})
         return more
 
     def _failed(self, name: str, error: Exception, before: Failure | None) -> None:
-        self.failures += 1
+        with self._counting:
+            self.failures += 1
         tries = before.tries + 1 if before is not None else 1
         wait = min(RETRY_SECONDS_MIN * 2.0 ** (tries - 1), RETRY_SECONDS_MAX)
         text = f"{type(error).__name__}: {error}"
@@ -257,11 +254,76 @@ class Background:
 
     def report(self, unit: str, damage: Damage) -> None:
         """Count and log a damaged record that a unit skipped."""
-        self.damages += 1
+        with self._counting:
+            self.damages += 1
         if self.damages <= _DAMAGES_LOGGED_MAX:
             address = f"{damage.partition.hex()}/{damage.sort.hex()}"
             fields = {"unit": unit, "record": address, "error": damage.error}
             _log.error("a damaged record was passed over; run hashrange check", extra={"fields": fields})
+
+
+class Lane:
+    """Units that run one after the other. `name` is that of the unit that lists them."""
+
+    def __init__(self, background: Background, name: str) -> None:
+        self._background = background
+        self._name = name
+        self._unfinished: dict[str, Unit] = {}
+        self._listed: set[str] = set()
+        self._listed_at: float | None = None
+        self._paused_at = 0.0
+        self.under_way: UnderWay | None = None
+
+    def is_list_due(self, list_seconds: float) -> bool:
+        """Whether the next `run` needs the whole list: no unit has more to do, or the list is `list_seconds`
+        old."""
+        if not self._unfinished or self._listed_at is None:
+            return True
+        return self._background.steady() - self._listed_at >= list_seconds
+
+    def run(self, units: Callable[[], Iterable[Unit]] | None, occasion: Occasion, items_max: int) -> bool:
+        """Do one bite of each unit that is due; returns whether more is due.
+
+        `units` lists all units; without it, only those run that had more to do after the last bite.
+        """
+        background = self._background
+        if units is not None:
+            now = background.steady()
+            listing = Unit(self._name, lambda _: self._list(units))
+            listed = background.attempt(listing, occasion, items_max)
+            self._listed_at = now if listed is not None else None
+        for unit in list(self._unfinished.values()):
+            self._pause_now_and_then()
+            if not background.owns(unit) or not self._attempt(unit, occasion, items_max):
+                self._unfinished.pop(unit.name, None)
+        # A unit that did not run this time may have become due.
+        return bool(self._unfinished) or units is None
+
+    def forget(self) -> None:
+        """Forget all units."""
+        self._unfinished.clear()
+        self._listed.clear()
+        self._listed_at = None
+
+    def _attempt(self, unit: Unit, occasion: Occasion, items_max: int) -> bool | None:
+        self.under_way = UnderWay(unit.name, self._background.steady())
+        try:
+            return self._background.attempt(unit, occasion, items_max)
+        finally:
+            self.under_way = None
+
+    def _pause_now_and_then(self) -> None:
+        """Let other threads run: ten thousand units that find nothing to do take a while as well."""
+        steady = self._background.steady
+        if steady() - self._paused_at >= _PAUSE_EVERY_SECONDS:
+            self._background.pause()
+            self._paused_at = steady()
+
+    def _list(self, units: Callable[[], Iterable[Unit]]) -> bool:
+        self._unfinished = {unit.name: unit for unit in units() if self._background.owns(unit)}
+        self._background.drop(self._listed - self._unfinished.keys())
+        self._listed = set(self._unfinished)
+        return False
 
 
 def _next_items(items: int, seconds: float, items_max: int) -> int:

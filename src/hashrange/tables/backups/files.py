@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from hashrange.durable_files import sync_directory
+from hashrange.regular_files import NotRegular, open_to_read
 
 FORMAT: Final = "hashrange-backup"
 VERSION: Final = 1
@@ -35,7 +36,12 @@ _CHUNK_BYTES: Final = 1024 * 1024
 
 
 class Damaged(Exception):
-    """The files of a backup are not what was written, or are no backup of this program."""
+    """The files of a backup are not what was written, or are no backup of this program. `path` is the file
+    that is wrong, if it is one of the items."""
+
+    def __init__(self, message: str, path: Path | None = None) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class DataFile(msgspec.Struct, frozen=True):
@@ -67,6 +73,36 @@ class Manifest(msgspec.Struct, frozen=True):
     def table_name(self) -> str:
         """The name of the table."""
         return str(self.table["SourceTableDetails"]["TableName"])
+
+
+class Seen:
+    """What was seen of files: whether there is anything new can be told without reading them."""
+
+    def __init__(self, stats: dict[Path, tuple[int, ...]]) -> None:
+        self._stats = stats
+
+    @staticmethod
+    def of(folder: Path) -> Seen:
+        """What is seen now of the folder of a backup, without the files of items."""
+        paths = (folder, folder / MANIFEST, folder / _SUMS, folder / _DATA)
+        return Seen({path: _stat(path) for path in paths})
+
+    def beside(self, path: Path | None) -> Seen:
+        """The same, and what is seen now of one more file."""
+        return Seen({**self._stats, path: _stat(path)}) if path is not None else self
+
+    def has_changed(self) -> bool:
+        """Whether anything is another file now, or has changed."""
+        return any(_stat(path) != stat for path, stat in self._stats.items())
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        return (error.errno or 0,)
+    # The time of the change tells of new rights as well.
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 class _Kind(msgspec.Struct):
@@ -107,9 +143,11 @@ def read_manifest(folder: Path) -> Manifest:
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder of the backup is missing: {folder}. Put it back.")
     try:
-        content, sums = (folder / MANIFEST).read_bytes(), (folder / _SUMS).read_text("ascii", "replace")
+        content, sums = _content(folder / MANIFEST), _content(folder / _SUMS).decode("ascii", "replace")
     except FileNotFoundError as error:
         raise Damaged(f"{error.filename} is missing: the folder is no backup, or not all of one.") from None
+    except NotRegular as error:
+        raise Damaged(f"{error.filename} cannot be read: {error.strerror}.") from None
     try:
         kind = msgspec.json.decode(content, type=_Kind)
     except msgspec.MsgspecError:
@@ -148,26 +186,34 @@ def _is_sound(manifest: Manifest) -> bool:
 def check_sizes(folder: Path, manifest: Manifest) -> None:
     """Find out in short time whether files are missing, or cut off. Raises `Damaged`."""
     for file in manifest.files:
+        path = folder / file.name
         try:
-            size = (folder / file.name).stat().st_size
-        except FileNotFoundError:
-            raise Damaged(f"{folder / file.name} is missing.") from None
+            size = path.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            raise Damaged(f"{path} is missing.", path) from None
         if size != file.bytes:
-            raise Damaged(f"{folder / file.name} has {size} bytes, and not {file.bytes}.")
+            raise Damaged(f"{path} has {size} bytes, and not {file.bytes}.", path)
 
 
 def check_content(folder: Path, file: DataFile, pause: Callable[[], None]) -> None:
     """Compare a file with its checksum. Raises `Damaged`."""
     digest = hashlib.sha256()
     try:
-        with (folder / file.name).open("rb") as source:
+        with open_to_read(folder / file.name) as source:
             while chunk := source.read(_CHUNK_BYTES):
                 digest.update(chunk)
                 pause()
     except FileNotFoundError:
         raise Damaged(f"{folder / file.name} is missing.") from None
+    except NotRegular as error:
+        raise Damaged(f"{error.filename} cannot be read: {error.strerror}.") from None
     if digest.hexdigest() != file.sha256:
         raise Damaged(f"{folder / file.name} does not have the SHA-256 that the manifest says.")
+
+
+def _content(path: Path) -> bytes:
+    with open_to_read(path) as file:
+        return file.read()
 
 
 def _write(path: Path, content: bytes) -> None:

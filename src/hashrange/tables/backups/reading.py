@@ -19,6 +19,7 @@ from hashrange.interchange.compression import DAMAGED, reader
 from hashrange.interchange.lines import lines
 from hashrange.interchange.rows import Bad
 from hashrange.limits import ITEM_BYTES_MAX
+from hashrange.regular_files import open_to_read
 from hashrange.tables.background import restoring
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.background.builds import Found
@@ -89,7 +90,7 @@ class Reading:
         files.check_content(self._folder, file, self._pause)
         count = 0
         try:
-            with path.open("rb") as opened, closing(reader(opened, "GZIP")) as source:
+            with open_to_read(path) as opened, closing(reader(opened, "GZIP")) as source:
                 for line, _ in lines(source, 0):
                     count += 1
                     row = self._row(path, count, line)

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +28,8 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, StorageError, Transaction
 from hashrange.tables.background import builds, restoring, sweeps
 from hashrange.tables.background.bites import Limit
-from hashrange.tables.background.units import Bite, Unit, failing
+from hashrange.tables.background.turns import Turns
+from hashrange.tables.background.units import Bite, Tables, Unit, failing
 from hashrange.tables.backups import files, source, stored
 from hashrange.tables.backups.backuper import ScopeOf
 from hashrange.tables.backups.files import Damaged, DataFile, Manifest
@@ -59,29 +59,32 @@ class Runner:
         self._scope_of = scope_of
         self._writings: dict[str, Writing] = {}
         self._readings: dict[str, Reading] = {}
-        self._refused: dict[str, str] = {}
-        # Programs without a server may sweep on several threads.
-        self._lock = Lock()
+        self._refused: dict[str, files.Seen] = {}
+        self._turns = Turns(partial(self._keep_open, frozenset(), frozenset()))
 
     def forget(self) -> None:
-        """Close all files: the store holds something else from now on, or is closed."""
-        with self._lock:
-            self._keep_open(set(), set())
+        """Close all files: the store holds something else from now on."""
+        with self._turns.turn():
+            self._keep_open(frozenset(), frozenset())
 
-    def units(self, tables: list[Table]) -> Iterator[Unit]:
-        """The work that may be due in a store with these tables."""
+    def close(self) -> None:
+        """Close all files, because the store is closed."""
+        self._turns.end()
+
+    def units(self, tables: Tables) -> Iterator[Unit]:
+        """The work that may be due. `tables` reads those of the store."""
         engine = self._engine
         backups = engine.read(lambda reader: list(stored.every(reader)))
-        tables = [one for one in tables if _is_read(one)]
-        with self._lock:
-            creating = {one.id for one in backups if one.status == "CREATING"}
-            self._keep_open(creating, {table.id for table in tables})
+        restored = [one for one in tables() if _is_read(one)]
+        with self._turns.turn():
+            creating = frozenset(one.id for one in backups if one.status == "CREATING")
+            self._keep_open(creating, frozenset(table.id for table in restored))
         for one in backups:
             if one.status == "CREATING":
                 yield Unit(f"backup {one.id}", partial(self._write, one.scope, one.id))
             elif one.status == "DELETED":
                 yield Unit(f"deleted backup {one.id}", partial(self._remove, one))
-        for table in tables:
+        for table in restored:
             step = partial(self._restore, table.full_name, table.id)
             yield Unit(f"restore of {table.full_name}", step)
         for name, error in engine.read(lambda reader: list(stored.damaged(reader))):
@@ -109,7 +112,7 @@ class Runner:
             "problem": backup.problem,
         }
 
-    def _keep_open(self, writings: set[str], readings: set[str]) -> None:
+    def _keep_open(self, writings: frozenset[str], readings: frozenset[str]) -> None:
         """Close the files of all others."""
         for id_ in [id_ for id_ in self._writings if id_ not in writings]:
             self._writings.pop(id_).drop()
@@ -125,7 +128,7 @@ class Runner:
 
     def _write(self, scope: str, id_: str, bite: Bite) -> bool:
         """Write a bite of a backup; returns whether more is due."""
-        with self._lock:
+        with self._turns.turn():
             try:
                 return self._write_locked(scope, id_, bite)
             except BaseException:
@@ -180,7 +183,7 @@ class Runner:
 
     def _restore(self, name: str, table_id: str, bite: Bite) -> bool:
         """Restore a bite of a table; returns whether more is due."""
-        with self._lock:
+        with self._turns.turn():
             try:
                 return self._restore_locked(name, table_id, bite)
             except Damaged as error:
@@ -229,7 +232,7 @@ class Runner:
 
     def _remove(self, backup: Backup, bite: Bite) -> bool:
         """Remove the files of a deleted backup."""
-        with self._lock:
+        with self._turns.turn():
             directory = self._directory()
             removed = directory / f".{backup.folder}.deleted"
             folder = directory / backup.folder
@@ -250,22 +253,36 @@ class Runner:
             names = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
         except FileNotFoundError:
             return False
+        names = [name for name in names if name not in known and not name.startswith(".")]
+        self._refused = {name: seen for name, seen in self._refused.items() if name in names}
+        errors: list[OSError] = []
         for name in names:
-            folder = directory / name
-            if name in known or name.startswith(".") or not (folder / files.MANIFEST).is_file():
-                continue
+            seen = self._refused.get(name)
             try:
-                manifest = files.read_manifest(folder)
-                files.check_sizes(folder, manifest)
-            except Damaged as error:
-                if self._refused.get(name) != str(error):
-                    self._refused[name] = str(error)
-                    fields = {"folder": str(folder), "reason": str(error)}
-                    _log.warning("a folder holds no whole backup", extra={"fields": fields})
-                continue
-            scope = self._scope_of(manifest.account_id, manifest.region, self._settings)
-            self._engine.write(partial(_found, backup=_backup_of(manifest, scope, name)))
+                if (seen is None or seen.has_changed()) and (directory / name / files.MANIFEST).is_file():
+                    self._admit(directory / name)
+            except OSError as error:
+                errors.append(error)
+            bite.pause()
+        if errors:
+            raise errors[0]
         return False
+
+    def _admit(self, folder: Path) -> None:
+        """Make a backup of a folder, or remember how the folder looks that holds none."""
+        seen = files.Seen.of(folder)
+        try:
+            manifest = files.read_manifest(folder)
+            files.check_sizes(folder, manifest)
+        except Damaged as error:
+            # It is read again when something of it has changed: it may be a backup that is being copied.
+            self._refused[folder.name] = seen.beside(error.path)
+            fields = {"folder": str(folder), "reason": str(error)}
+            _log.warning("a folder holds no whole backup", extra={"fields": fields})
+            return
+        self._refused.pop(folder.name, None)
+        scope = self._scope_of(manifest.account_id, manifest.region, self._settings)
+        self._engine.write(partial(_found, backup=_backup_of(manifest, scope, folder.name)))
 
 
 def _record(partition: bytes, sort: bytes, record: bytes) -> bytes:

@@ -1,0 +1,43 @@
+"""Lets the steps of jobs run one at a time, and closes what they keep open when the work is over.
+
+Programs without a server may sweep on several threads. And a step may wait for a bucket that does not answer
+while the database is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final
+
+_END_SECONDS_MAX: Final = 1.0
+
+
+class Turns:
+    """The turns of the steps of one runner. `close` closes all that the steps keep open."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+        self._lock = Lock()
+        self._is_over = False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Run a block when no other one runs."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                if self._is_over:
+                    self._close()
+
+    def end(self) -> None:
+        """Close what is open. A step that is still under way after a moment closes it at its end: it may wait
+        for a bucket for long, and the caller must not."""
+        self._is_over = True
+        if self._lock.acquire(timeout=_END_SECONDS_MAX):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
