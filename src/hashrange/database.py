@@ -281,11 +281,13 @@ class Database:
         transaction stands for the request as it was sent: read it again and give it to `run_aside`.
         """
         turn = self._turn
-        turn.begin(self.turn_seconds)
+        # The preparation has a whole turn of its own: a request that is stopped there has to be read again.
+        turn.left, turn.since = self.turn_seconds, 0.0
         try:
             asked = self._ask(operation, request, caller, done, encode, aside=False)
             if asked is None:
                 return None
+            turn.begin(self.turn_seconds)
             return self._run_or_stop(asked)
         finally:
             turn.end()
@@ -331,8 +333,6 @@ class Database:
                 if not aside:
                     self._turn.end()  # the rules decide about a request once only
                 body = self._decided(passage, entry, operation, request, caller, body)
-                if not aside:
-                    self._turn.begin(self.turn_seconds)
         except Exception as error:
             # (a variable for the error that is told would make a reference cycle with its traceback)
             if aside:

@@ -156,28 +156,28 @@ class Wire:
         content_type = headers.get(b"content-type", b"")
         form = None
         if content_type != JSON_TYPE or b"origin" in headers:
-            content_type = content_type.partition(b";")[0].strip().lower()
-            if not content_type and not body:
-                # [report] dynalite's recordings: nothing at all is answered as JSON is.
-                content_type = JSON_TYPE
+            # [report] dynalite's recordings: a request without a type is answered as plain JSON is.
+            content_type = content_type.partition(b";")[0].strip().lower() or _PLAIN_JSON_TYPE
             if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
                 return _unknown_operation(method, target, headers)
             form = Form(content_type, _cors_headers(headers))
+        target_header = headers.get(b"x-amz-target", b"")
         try:
             if not body and caller is None:
-                # [report] Alternator's authors: who sends nothing is asked first who he is.
+                # [report] Alternator's authors: who sends nothing is asked first who he is; dynalite's
+                # recordings: if he asks for an operation that exists.
+                self._operation(target_header)
                 self._caller(target, headers)
             request = json_pieces.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
-            target_header = headers.get(b"x-amz-target", b"")
             operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
             if self._interest is not None and self._interest.costs:
                 caller = attempted(caller, headers)
         except errors.ServiceError as error:
-            return encode_error(error, form, headers.get(b"x-amz-target", b"").decode("latin-1"))
+            return encode_error(error, form, target_header.decode("latin-1"))
         except ValueError:
             # DynamoDB's answer to text that is not JSON has no message.
             return encode_error(errors.SerializationException(), form)

@@ -116,7 +116,6 @@ def test_content_types_that_are_read(content_type: bytes) -> None:
 @pytest.mark.parametrize(
     ("method", "target", "content_type"),
     [
-        (b"POST", b"/", b""),
         (b"POST", b"/", b"text/plain"),
         (b"POST", b"/", b"application/x-amz-json-1.1"),  # [report] github.com/rusoto/rusoto/issues/215
         (b"POST", b"/table", b"application/x-amz-json-1.0"),
@@ -149,16 +148,50 @@ def test_bad_json_comes_before_target_and_authentication(body: bytes) -> None:
     assert refusal(answer) == {"__type": "com.amazon.coral.service#SerializationException"}
 
 
+@pytest.mark.parametrize("body", [b"{}", b"", b"{"])
+def test_a_request_without_a_content_type_is_answered_as_json(body: bytes) -> None:
+    # [report] dynalite's recordings
+    outcome = read(content_type=b"", body=body)
+    if isinstance(outcome, Call):
+        assert outcome.form is not None
+        assert outcome.form.content_type == b"application/json"
+    else:
+        assert outcome.content_type == b"application/json"
+    assert isinstance(outcome, Call) == (body == b"{}")
+
+
+@pytest.mark.parametrize("target", [None, b"", b"Nothing", b"DynamoDB_20120810.Nothing"])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("origin", [False, True])
+def test_who_sends_nothing_to_no_operation_hears_that_there_is_none(
+    target: bytes | None, signed: bool, origin: bool
+) -> None:
+    # [report] dynalite's recordings; that a signed request without an Origin is the same is [assumed]
+    headers = dict(HEADERS)
+    del headers[b"x-amz-target"]
+    if target is not None:
+        headers[b"x-amz-target"] = target
+    if not signed:
+        del headers[b"authorization"]
+    if origin:
+        headers[b"origin"] = b"https://page.example"
+    reader = Wire(region="us-east-1", account_id="000000000000", operations=frozenset({"GetItem"}))
+    answer = reader.read(b"POST", b"/", headers, b"")
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.error) == (400, "UnknownOperationException")
+
+
 def test_who_sends_nothing_is_asked_who_he_is() -> None:
-    # [report] Alternator's authors, and dynalite's recordings of a request without a content type
+    # [report] Alternator's authors
     missing = {
         "__type": "com.amazon.coral.service#MissingAuthenticationTokenException",
         "message": "Request is missing Authentication Token",
     }
-    for headers in ({}, {b"content-type": protocol.JSON_TYPE}):
-        answer = wire().read(b"POST", b"/", headers, b"")
+    target = HEADERS[b"x-amz-target"]
+    for content_type, shown in ((b"", b"application/json"), (protocol.JSON_TYPE, protocol.JSON_TYPE)):
+        answer = wire().read(b"POST", b"/", {b"content-type": content_type, b"x-amz-target": target}, b"")
         assert isinstance(answer, Response)
-        assert (answer.status, answer.content_type) == (400, protocol.JSON_TYPE)
+        assert (answer.status, answer.content_type) == (400, shown)
         assert refusal(answer) == missing
     # [assumed] who says so has sent no JSON
     assert refusal(read(body=b"")) == {"__type": "com.amazon.coral.service#SerializationException"}

@@ -58,8 +58,13 @@ _TESTS: Final[dict[str, Callable[[Any], object]]] = {}
 
 # These operations have their own words for a missing table name; the others have the common message of
 # constraints. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others.
-_OWN_WORDS_FOR_NO_TABLE: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTable", "DeleteTable"))
+# dynalite's recordings for DescribeTimeToLive and for ARNs
+_OWN_WORDS_FOR_NO_TABLE: Final = frozenset(
+    ("CreateTable", "DescribeTable", "DescribeTimeToLive", "UpdateTable", "DeleteTable")
+)
 _NO_TABLE: Final = "The parameter 'TableName' is required but was not present in the request"
+_OWN_WORDS_FOR_NO_ARN: Final = frozenset(("TagResource", "UntagResource"))
+_NO_ARN: Final = "Invalid TableArn"
 
 _NO_ITEMS: Final = "The requestItems parameter is required for BatchWriteItem"
 
@@ -126,6 +131,8 @@ def check_types(operation: str, request: dict[str, Any]) -> None:
 
 
 def _check_table_name(operation: str, shape: Structure, request: dict[str, Any], layer: Layer) -> None:
+    if operation in _OWN_WORDS_FOR_NO_ARN and request.get("ResourceArn") is None:
+        raise ValidationException(_NO_ARN)
     member = shape.members.get("TableName")
     if member is None:
         return

@@ -39,35 +39,37 @@ def attribute_types(definitions: Sequence[Mapping[str, Any]]) -> dict[str, KeyTy
 
 def key_schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:
     """The KeySchema of a base table: one HASH, then at most one RANGE."""
-    _check_kinds(elements)
     if len(types) < len(elements):
         # Not so where there are enough, but not these. [report] ack-api-quirks DDB-TABLE-042, cfn-lint 1037;
         # one attribute in both places lacks a definition too: paritysuite
         raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
+    _check_defined(elements, types)
     _check_pair(elements)
     return _schema(elements, types)
 
 
-def _check_kinds(elements: Sequence[Mapping[str, str]]) -> None:
+def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
+    """One HASH, then at most one RANGE of another name, which counts before its type ([report] dynalite's
+    recordings)."""
     if elements[0]["KeyType"] != "HASH":
         raise ValidationException(_NOT_HASH_FIRST)
+    if len(elements) > 1 and elements[0]["AttributeName"] == elements[1]["AttributeName"]:
+        raise ValidationException(_SAME_NAME)
     if len(elements) > 1 and elements[1]["KeyType"] != "RANGE":
         raise ValidationException(_NOT_RANGE_SECOND)
 
 
-def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
-    _check_kinds(elements)
-    if len(elements) > 1 and elements[0]["AttributeName"] == elements[1]["AttributeName"]:
-        raise ValidationException(_SAME_NAME)
-
-
-def _schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:
+def _check_defined(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> None:
+    """Refuse attributes without a definition, whatever their places ([report] dynalite's recordings)."""
     names = [element["AttributeName"] for element in elements]
     if any(one not in types for one in names):
         raise ValidationException(
             f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
             f"Keys: [{', '.join(names)}], AttributeDefinitions: [{_shown_types(types)}]"
         )
+
+
+def _schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:
     attributes = [
         (element["KeyType"], KeyAttribute(element["AttributeName"], types[element["AttributeName"]]))
         for element in elements
@@ -102,6 +104,7 @@ def index_key_schema(
     elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType], *, is_global: bool
 ) -> KeySchema:
     """The KeySchema of an index: a global one may have several HASH and then several RANGE."""
+    _check_defined(elements, types)
     if is_global:
         _check_parts(elements)
     else:
@@ -127,15 +130,16 @@ def _check_parts(elements: Sequence[Mapping[str, str]]) -> None:
 
 
 def check_local_key(name: str, key: KeySchema, table_key: KeySchema) -> None:
-    """A local index has the partition key of its table, and a sort key."""
+    """A local index has a sort key ([report] dynalite's recordings: this first), and its table's partition
+    key."""
+    if not key.sort:
+        raise ValidationException(f"{INVALID}Index KeySchema does not have a range key for index: {name}")
     if key.partition != table_key.partition:
         raise ValidationException(
             f"{INVALID}Index KeySchema does not have the same leading hash key as table KeySchema for "
             f"index: {name}. index hash key: {key.partition[0].name}, "
             f"table hash key: {table_key.partition[0].name}"
         )
-    if not key.sort:
-        raise ValidationException(f"{INVALID}Index KeySchema does not have a range key for index: {name}")
 
 
 def projection(request: Request) -> tuple[Any, tuple[str, ...]]:

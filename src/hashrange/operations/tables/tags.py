@@ -69,8 +69,8 @@ def _check_count(keys: Collection[str]) -> None:
         raise ValidationException(_TOO_MANY)
 
 
-def _open(reader: Reader, arn: str, context: Context) -> Table:
-    """The table that an ARN names. The error depends on the wrong part of the ARN.
+def _check_arn(arn: str, context: Context) -> None:
+    """Refuse what is no ARN of a table. The error depends on the wrong part.
 
     [report] extenddb pull 227 for the classes; ack-api-quirks DDB-TABLE-442 and DDB-BACKUP-013 for the words
     """
@@ -90,6 +90,10 @@ def _open(reader: Reader, arn: str, context: Context) -> Table:
         raise ValidationException(f"{INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     if parts[3] != caller.region:
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
+
+
+def _open(reader: Reader, arn: str, context: Context) -> Table:
+    """The table that a checked ARN names."""
     table = catalog.find(reader, table_name(arn, context.scope), context.scope)
     if table is None:
         raise ResourceNotFoundException(f"Requested resource not found: ResourceArn: {arn} not found")
@@ -98,6 +102,8 @@ def _open(reader: Reader, arn: str, context: Context) -> Table:
 
 def prepare_tag(request: Request, context: Context) -> WriteBody:
     """The body of a TagResource."""
+    # [report] dynalite's recordings: before the tags
+    _check_arn(request["ResourceArn"], context)
     if not request["Tags"]:
         raise ValidationException("Atleast one Tag needs to be provided as Input.")
     added = parse(request["Tags"])
@@ -114,6 +120,7 @@ def prepare_tag(request: Request, context: Context) -> WriteBody:
 
 def prepare_untag(request: Request, context: Context) -> WriteBody:
     """The body of an UntagResource."""
+    _check_arn(request["ResourceArn"], context)
     if not request["TagKeys"]:
         raise ValidationException("Atleast one Tag Key needs to be provided as Input.")
     for key in request["TagKeys"]:
@@ -131,6 +138,7 @@ def prepare_untag(request: Request, context: Context) -> WriteBody:
 
 def prepare_list(request: Request, context: Context) -> ReadBody:
     """The body of a ListTagsOfResource; its token is the last key shown."""
+    _check_arn(request["ResourceArn"], context)
 
     def body(reader: Reader) -> Answer:
         table = _open(reader, request["ResourceArn"], context)

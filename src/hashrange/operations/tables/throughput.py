@@ -92,7 +92,8 @@ def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
 
 
 def check_bounds(given: Mapping[str, Any] | None, index: str | None = None) -> None:
-    """Units beyond any quota are refused before the table is looked at ([report] dynalite's recordings)."""
+    """Refuse units beyond any quota. Those of a table are refused before the table is looked at ([report]
+    dynalite's recordings)."""
     place = "" if index is None else f" for index {index}"
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
         if given is not None and given[member] > UNITS_MAX:

@@ -59,10 +59,6 @@ def prepare(request: Request, context: Context) -> WriteBody:
     if request.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
         raise ValidationException(_OWN_MODE)
     throughput.check_bounds(request.get("ProvisionedThroughput"))
-    for update in request.get("GlobalSecondaryIndexUpdates") or ():
-        for one in (update.get("Create"), update.get("Update")):
-            if one is not None:
-                throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
     update_combinations.check(request)
     if request.get("BillingMode") == "PROVISIONED" and request.get("ProvisionedThroughput") is None:
         # [report] crossplane-contrib/provider-aws issue 946
@@ -84,6 +80,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             replica_changes.admit(table, wanted, region)
             if wanted.kind == "Create" and jobs.writes_to(txn, table):
                 raise ResourceInUseException(f"{STILL_IN_USE}{_BULK}")
+        index_changes.check_bounds(table, request.get("GlobalSecondaryIndexUpdates"))
         if request.get("StreamSpecification") is not None:
             replica_changes.check_stream(table, request["StreamSpecification"])
         replica_changes.check_at_rest(table)
