@@ -177,3 +177,22 @@ def test_an_error_while_a_batch_is_shown_stops_no_later_write(
     numbers = engine.read(lambda reader: [sort for sort, _ in reader.scan(SPACE, PARTITION)])
     assert numbers == [place(1), place(2), place(3)]
     engine.close()
+
+
+def test_the_cache_holds_no_blocks_of_deleted_files(tmp_path: Path) -> None:
+    """Each deleted space has RocksDB write the other records into new files, and the cache would keep the
+    blocks of all files before."""
+    engine = EmbeddedEngine(tmp_path / "data")
+    in_bites(engine, put, range(5_000))
+
+    def used_bytes(spaces: range) -> int:
+        for space in spaces:
+            engine.write(lambda txn, space=space: txn.put(space, PARTITION, b"", VALUE))
+            engine.write(lambda txn, space=space: txn.delete_space(space))
+            engine._store.db.compact_range(None, None)
+            assert len(engine.read(lambda reader: list(reader.scan(SPACE, PARTITION)))) == 5_000
+        return int(engine._store.db.property_int_value("rocksdb.block-cache-usage"))
+
+    few = used_bytes(range(100, 103))
+    assert used_bytes(range(103, 115)) <= few * 1.5
+    engine.close()
