@@ -1,4 +1,4 @@
-"""The image of the container, and the examples' Makefile, as far as they need neither Docker nor a network."""
+"""The image of the container and the Makefile of the examples, without Docker and without a network."""
 
 from __future__ import annotations
 
