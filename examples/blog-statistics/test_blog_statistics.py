@@ -106,4 +106,13 @@ def test_the_page_shows_who_miscounts() -> None:
         for lane in ("once", "queue"):
             expect(page.locator(f"tr[data-lane={lane}] .counted")).to_have_text("100", timeout=60_000)
         expect(page.locator("tr[data-lane=add] .counted")).not_to_have_text("100")
+        for column in (2, 3):  # the heads stand above their numbers
+            ends = []
+            for cell in (f"th:nth-child({column})", f"tr[data-lane=once] td:nth-child({column})"):
+                words = page.locator(cell).evaluate(
+                    "cell => { const range = document.createRange(); range.selectNodeContents(cell); "
+                    "return range.getBoundingClientRect().right }"
+                )
+                ends.append(words)
+            assert abs(ends[0] - ends[1]) < 1, ends
         page.screenshot(path=str(HERE / "page.png"))

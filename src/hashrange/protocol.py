@@ -370,7 +370,8 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
             level = logging.DEBUG if isinstance(error.__cause__, CommitError) else logging.ERROR
             _log.log(level, "request failed", extra={"fields": fields})
         else:
-            _log.warning("request rejected", extra={"fields": fields})
+            # A program that uses the database in process sees the text, and not the fields.
+            _log.warning("request rejected: %s %r", code, fields["operation"], extra={"fields": fields})
     form = form or _USUAL
     return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers, code, named)
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from hashrange.cli import main
+from hashrange.cli import importing, main
 from hashrange.database import Database
 from hashrange.server import running
 from importing import encoded, item_of
@@ -90,10 +90,10 @@ def test_rows_that_are_no_items_are_told_and_the_others_are_imported(
     assert result.exit_code == 1
     assert scan(database) == [rows[3]]
     for number, message in (
-        (1, "One or more parameter values were invalid: Missing the key pk in the item"),
-        (2, "One or more parameter values were invalid: Type mismatch for Index Key group"),
-        (4, "Item size has exceeded the maximum allowed size"),
-        (5, "Invalid DynamoDB JSON"),
+        (2, "One or more parameter values were invalid: Missing the key pk in the item"),
+        (3, "One or more parameter values were invalid: Type mismatch for Index Key group"),
+        (5, "Item size has exceeded the maximum allowed size"),
+        (6, "Invalid DynamoDB JSON"),
     ):
         assert f"{file}, row {number}: {message}" in result.output
     assert "2 items imported, 4 rows left out" in result.output
@@ -117,3 +117,65 @@ def test_what_cannot_be_done_is_told_before_anything_is_sent(
     assert "Requested resource not found" in run(endpoint, "absent", tmp_path / "a.json").output
     assert run(endpoint, "music", tmp_path / "a.json", "--delimiter", "ab").exit_code == 2
     assert scan(database) == []
+
+
+def test_a_list_of_items(database: Database, endpoint: str, tmp_path: Path) -> None:
+    file = tmp_path / "songs.json"
+    file.write_text(
+        ' [{"pk": "plain", "n": 1.10, "deep": {"x": [true, null]}},'
+        ' {"pk": {"S": "typed"}, "n": {"N": "2"}},'
+        ' {"Item": {"pk": {"S": "of an export"}}}, "nothing", {"x": 1}]'
+    )
+    result = run(endpoint, "music", file)
+    assert result.exit_code == 1
+    assert f"{file}, row 4: an item is an object, not 'nothing'" in result.stderr
+    assert f"{file}, row 5: One or more parameter values were invalid: Missing the key pk" in result.stderr
+    deep = {"M": {"x": {"L": [{"BOOL": True}, {"NULL": True}]}}}
+    wanted = [
+        {"pk": {"S": "plain"}, "n": {"N": "1.1"}, "deep": deep},
+        {"pk": {"S": "typed"}, "n": {"N": "2"}},
+        {"pk": {"S": "of an export"}},
+    ]
+    assert sorted(scan(database), key=str) == sorted(wanted, key=str)
+    file.write_text("[{]")
+    broken = run(endpoint, "music", file)
+    assert broken.exit_code == 1
+    assert f"{file} begins as a list, and is not JSON" in broken.stderr
+
+
+def test_a_dry_run_puts_nothing(database: Database, endpoint: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(encoded([{"pk": {"S": "a"}}, {"other": {"S": "b"}}], "DYNAMODB_JSON"))
+    result = run(endpoint, "music", file, "--dry-run")
+    assert result.exit_code == 1
+    assert "row 2: One or more parameter values were invalid: Missing the key pk" in result.stderr
+    assert "1 items would be imported, 1 rows left out" in result.stdout
+    assert scan(database) == []
+
+
+@pytest.mark.parametrize("batches", [0, 3])
+def test_ctrl_c_tells_how_far_it_got_and_how_to_go_on(
+    database: Database, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(encoded([item_of(number) for number in range(200)], "DYNAMODB_JSON"))
+    send = importing._Sending._send
+    sent: list[object] = []
+
+    def interrupted(self: importing._Sending, wanted: list[object]) -> list[object]:
+        if len(sent) == batches:
+            raise KeyboardInterrupt
+        sent.append(wanted)
+        return send(self, wanted)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(importing._Sending, "_send", interrupted)
+        result = run(endpoint, "music", file)
+    assert result.exit_code == 130
+    assert f"Interrupted: {25 * batches} items are in table music" in result.stderr
+    assert "run the same command again" in result.stderr
+    if batches:
+        assert f"up to {file}, row {25 * batches}" in result.stderr
+    assert len(scan(database)) == 25 * batches
+    assert run(endpoint, "music", file).exit_code == 0
+    assert len(scan(database)) == 200

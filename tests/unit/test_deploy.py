@@ -1,4 +1,4 @@
-"""The image of the container, and the Makefile of the examples, as far as they need no Docker, no network."""
+"""The image of the container and the Makefile of the examples, without Docker and without a network."""
 
 from __future__ import annotations
 

@@ -412,3 +412,20 @@ def test_partiql_is_imported_when_a_statement_is_run() -> None:
         database.load("things", [{"pk": "a"}])
         found = database.client().execute_statement(Statement='SELECT * FROM "things"')
         assert found["Items"] == [{"pk": {"S": "a"}}]
+
+
+def test_an_unknown_operation_is_named_to_a_program_without_a_log() -> None:
+    program = """
+import boto3, hashrange
+with hashrange.local():
+    client = boto3.client("dynamodb", region_name="us-east-1")
+    operations = client.meta.service_model._service_description["operations"]
+    operations["FrobTable"] = dict(operations["ListTables"], name="FrobTable")
+    try:
+        client._make_api_call("FrobTable", {})
+    except client.exceptions.ClientError as error:
+        print(error.response["Error"]["Code"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "UnknownOperationException\n"
+    assert done.stderr == "request rejected: UnknownOperationException 'DynamoDB_20120810.FrobTable'\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hashrange.errors import ValidationException
+from hashrange.interchange.plain_json import NoItem, typed
 from hashrange.testing import DeclarationError, LocalDatabase
-from hashrange.testing.items import typed
 
 
 @pytest.fixture
@@ -448,7 +448,7 @@ def test_items_of_python_values(database: LocalDatabase) -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, "a"}, set(), {None}, range(3)])
 def test_values_that_no_attribute_has(value: object) -> None:
-    with pytest.raises(DeclarationError):
+    with pytest.raises(NoItem):
         typed(value)
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from base64 import b64decode
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 import click
 
@@ -22,6 +23,8 @@ from hashrange.values import admit_item
 if TYPE_CHECKING:
     from hashrange.interchange.csv_files import Columns
     from hashrange.interchange.reading import Format
+    from hashrange.interchange.rows import Bad
+    from hashrange.values import Item
 
 _FORMATS: Final = {
     ".csv": "CSV",
@@ -32,6 +35,11 @@ _FORMATS: Final = {
 }
 _COMPRESSIONS: Final = {".gz": "GZIP", ".zst": "ZSTD"}
 _ERRORS_SHOWN_MAX: Final = 20
+# What shells say of a program that Ctrl-C has ended.
+_INTERRUPTED: Final = 130
+# A list is decoded as a whole.
+_LIST_BYTES_MAX: Final = 256 * 1024 * 1024
+_BEGINNING_BYTES: Final = 4096
 
 
 @click.command(
@@ -39,6 +47,7 @@ _ERRORS_SHOWN_MAX: Final = 20
     epilog="""\b
 Examples:
   hashrange import music songs.csv
+  hashrange import music songs.json --dry-run
   hashrange import music export/data/*.json.gz
   hashrange import music songs.txt --format CSV --delimiter ';' --endpoint-url aws""",
 )
@@ -52,10 +61,12 @@ Examples:
     "format_",
     type=click.Choice(sorted(set(_FORMATS.values()))),
     help="The format. Without it the names of the files say it: .csv, .json, .jsonl, .ndjson or .ion, with "
-    ".gz or .zst after it for what is compressed.",
+    ".gz or .zst after it for what is compressed. A .json that begins with `[` is a list of items, plain or "
+    "in DynamoDB's JSON.",
 )
 @click.option("--delimiter", default=",", show_default=True, help="What separates the fields of a CSV.")
 @click.option("--header", help="The names of a CSV's columns, separated likewise, if no line has them.")
+@click.option("--dry-run", is_flag=True, help="Read the files and tell what is wrong with them; put nothing.")
 def command(
     table: str,
     files: tuple[Path, ...],
@@ -64,23 +75,34 @@ def command(
     format_: str | None,
     delimiter: str,
     header: str | None,
+    dry_run: bool,
 ) -> None:
     """Put the items of FILES into TABLE, which exists already. Items with their keys are replaced.
 
-    The files are those of ImportTable: CSV, DynamoDB JSON, Ion. Rows that are no items of the table are told
-    and left out; the exit status is 1 then.
+    The files are those of ImportTable: CSV, DynamoDB JSON, Ion; or lists of items in JSON. Rows that are no
+    items of the table are told, counted from 1, and left out; the exit status is 1 then.
     """
     if len(delimiter) != 1:
         raise click.UsageError(f"--delimiter is one character, not {delimiter!r}.")
     formats = [_format_of(file, format_) for file in files]
-    sending = _Sending(connect_loudly(endpoint_url, region).dynamodb, table)
+    sending = _Sending(connect_loudly(endpoint_url, region).dynamodb, table, dry_run)
     columns = sending.columns(delimiter, header)
     size = sum(file.stat().st_size for file in files)
-    with click.progressbar(length=size, label=table, file=sys.stderr) as progress:
-        for file, of_file in zip(files, formats, strict=True):
-            _send_file(file, of_file, columns, sending, progress)
-        sending.flush()
-    click.echo(f"{sending.items} items imported, {sending.errors} rows left out")
+    try:
+        with click.progressbar(length=size, label=table, file=sys.stderr) as progress:
+            for file, of_file in zip(files, formats, strict=True):
+                _send_file(file, of_file, columns, sending, progress)
+            sending.flush()
+    except KeyboardInterrupt:
+        reached = f"up to {sending.reached}" if sending.reached else "none of the first batch"
+        click.echo(
+            f"\nInterrupted: {sending.items} items are in table {table}, {reached}. To go on, run the same "
+            "command again: items that are there are replaced by themselves.",
+            err=True,
+        )
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    done = "items would be imported" if dry_run else "items imported"
+    click.echo(f"{sending.items} {done}, {sending.errors} rows left out")
     if sending.errors:
         raise click.exceptions.Exit(1)
 
@@ -100,7 +122,10 @@ def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending,
     compression = _COMPRESSIONS.get(file.suffix.lower(), "NONE")
     with file.open("rb") as opened:
         done = 0
-        for number, row in enumerate(Rows(opened, format_, compression, columns)):
+        rows: Iterable[Item | Bad] = Rows(opened, format_, compression, columns)
+        if format_ == "DYNAMODB_JSON" and compression == "NONE" and _is_list(opened):
+            rows = _listed(file, opened)
+        for number, row in enumerate(rows, 1):
             if isinstance(row, Bad):
                 sending.tell(f"{file}, row {number}", row.message)
             else:
@@ -108,6 +133,35 @@ def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending,
             if opened.tell() > done:
                 progress.update(opened.tell() - done)
                 done = opened.tell()
+
+
+def _is_list(opened: BinaryIO) -> bool:
+    """Whether a file holds a list; leaves it at its beginning."""
+    beginning = opened.read(_BEGINNING_BYTES).lstrip()
+    opened.seek(0)
+    return beginning.startswith(b"[")
+
+
+def _listed(file: Path, opened: BinaryIO) -> Iterator[Item | Bad]:
+    """The items of a list in JSON. Raises click.ClickException."""
+    from hashrange.interchange.plain_json import DECODER, NoItem, item_of, unwrapped
+    from hashrange.interchange.rows import Bad
+
+    text = opened.read(_LIST_BYTES_MAX + 1)
+    if len(text) > _LIST_BYTES_MAX:
+        raise click.ClickException(
+            f"{file} is a list of more than {_LIST_BYTES_MAX} bytes; write an item a line, as "
+            '{"Item": {"id": {"S": "x"}}}.'
+        )
+    try:
+        found = DECODER.decode(text)
+    except ValueError as error:
+        raise click.ClickException(f"{file} begins as a list, and is not JSON: {error}") from None
+    for one in found:
+        try:
+            yield item_of(unwrapped(one))
+        except NoItem as error:
+            yield Bad(str(error))
 
 
 class _Put(NamedTuple):
@@ -120,8 +174,9 @@ class _Put(NamedTuple):
 class _Sending:
     """Puts items in batches, which have a key once at most, as BatchWriteItem demands."""
 
-    def __init__(self, client: Any, table: str) -> None:
+    def __init__(self, client: Any, table: str, dry_run: bool) -> None:
         self._client = client
+        self._dry_run = dry_run
         self._table = table
         self._described = attempt(lambda: client.describe_table(TableName=table))["Table"]
         self._types = {
@@ -135,6 +190,8 @@ class _Sending:
         self._batch: dict[tuple[bytes, bytes], _Put] = {}
         self.items = 0
         self.errors = 0
+        self.reached = ""
+        """The row up to which all were sent."""
 
     def columns(self, delimiter: str, header: str | None) -> Columns:
         """How CSV files are read for the table."""
@@ -163,12 +220,14 @@ class _Sending:
         puts, self._batch = list(self._batch.values()), {}
         wanted = [{"PutRequest": {"Item": put.item}} for put in puts]
         try:
-            while wanted:
+            while wanted and not self._dry_run:
                 wanted = self._send(wanted)
             self.items += len(puts)
         except self._refusals():
             for put in puts:
                 self._put_one(put)
+        if puts:
+            self.reached = puts[-1].where
 
     def _send(self, wanted: list[Any]) -> list[Any]:
         """Send a batch; returns what the service left of it."""
