@@ -23,7 +23,7 @@ from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
 from hashrange.expressions.key_conditions import INDEXABLE, KeyComparison, KeyCondition, key_condition
 from hashrange.expressions.projections import Projection, projection
-from hashrange.expressions.substitutions import Substitutions
+from hashrange.expressions.substitutions import MapViolation, Substitutions
 from hashrange.expressions.updates import Update, update
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Condition",
     "KeyComparison",
     "KeyCondition",
+    "MapViolation",
     "Projection",
     "Substitutions",
     "Update",

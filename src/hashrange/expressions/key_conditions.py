@@ -8,7 +8,7 @@ Source: Developer Guide, "Key condition expressions for the Query operation".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -156,31 +156,34 @@ def _invalid_operator(operator: str) -> ExpressionError:
     return ExpressionError(f"Invalid operator used in KeyConditionExpression: {operator}", prefixed=False)
 
 
-def _simple_term(operator: str, operands: Iterable[Operand], names: dict[str, str]) -> _Term:
-    attributes = []
+def _simple_term(operator: str, operands: Sequence[Operand], names: dict[str, str]) -> _Term:
+    """The term of one comparison. How many attributes it has and where is judged before what else its
+    operands are: [report] dynalite's recordings."""
+    places = [place for place, operand in enumerate(operands) if isinstance(operand, Path)]
+    if len(places) > 1:
+        raise _misplaced("Multiple attribute names used in one condition", prefixed=True)
+    if places and places[0] != 0:
+        raise _misplaced(f"{operator} operator must have the key attribute as its first operand")
     values = []
-    for position, operand in enumerate(operands):
+    attribute = None
+    for operand in operands:
         match operand:
             case Path(elements):
                 if len(elements) > 1:
                     raise ExpressionError(
                         "KeyConditionExpressions cannot have conditions on nested attributes"
                     )
-                attributes.append((position, str(resolve(operand, names)[0])))
+                attribute = str(resolve(operand, names)[0])
             case Value(name):
                 values.append(name)
             case _:
                 raise ExpressionError(
                     "KeyConditionExpressions cannot contain nested operations", prefixed=False
                 )
-    if len(attributes) != 1 or attributes[0][0] != 0:
-        if not attributes:
-            complaint = "No key attribute specified"
-        elif len(attributes) > 1:
-            complaint = "Multiple attribute names used in one condition"
-        else:
-            complaint = f"{operator} operator must have the key attribute as its first operand"
-        raise ExpressionError(
-            f"Invalid condition in KeyConditionExpression: {complaint}", prefixed=len(attributes) > 1
-        )
-    return attributes[0][1], operator, tuple(values)
+    if attribute is None:
+        raise _misplaced("No key attribute specified")
+    return attribute, operator, tuple(values)
+
+
+def _misplaced(complaint: str, *, prefixed: bool = False) -> ExpressionError:
+    return ExpressionError(f"Invalid condition in KeyConditionExpression: {complaint}", prefixed=prefixed)

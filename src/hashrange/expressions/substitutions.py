@@ -27,6 +27,10 @@ _NAMES: Final = "ExpressionAttributeNames"
 _VALUES: Final = "ExpressionAttributeValues"
 
 
+class MapViolation(RequestViolation):
+    """A map of placeholders that is empty or has a wrong key; its values were not looked at."""
+
+
 class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
@@ -105,7 +109,7 @@ def _in_hash_order(keys: list[str]) -> list[str]:
 
 def _check_keys(member: str, given: Mapping[str, Any]) -> None:
     if not given:
-        raise RequestViolation(f"{member} must not be empty")
+        raise MapViolation(f"{member} must not be empty")
     for key in given:
         _check_key(member, key)
 
@@ -167,4 +171,4 @@ def _check_key(member: str, key: str) -> None:
         complaint = f'Syntax error; key: "{key}"'
     else:
         return
-    raise RequestViolation(f"{member} contains invalid key: {complaint}")
+    raise MapViolation(f"{member} contains invalid key: {complaint}")

@@ -20,7 +20,7 @@ from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import AttributeValue
 
-_WRONG_COUNT = "Conditions can be of length 1 or 2 only"
+WRONG_COUNT = "Conditions can be of length 1 or 2 only"
 # [report] paritysuite, of three conditions and a key of two attributes; of the others [assumed]
 _TOO_MANY = (
     "The number of query conditions ({}) exceeds the number of key attributes defined in the schema ({})"
@@ -47,26 +47,26 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
 
     `is_legacy` tells of a KeyConditions, whose number is refused in other words than that of an expression's.
     """
-    for one in comparisons:
-        if one.operator not in INDEXABLE:
-            raise ValidationException(_NOT_INDEXABLE)
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
     is_composite = len(key.partition) > 1 or len(key.sort) > 1
     if is_legacy and len(comparisons) > 2 and not is_composite:
-        raise ValidationException(_WRONG_COUNT)
+        raise ValidationException(WRONG_COUNT)
     attributes = len(key.partition) + len(key.sort)
     if len(comparisons) > attributes:
         if is_legacy:
             raise ValidationException(_NOT_SUPPORTED)
         raise ValidationException(_TOO_MANY.format(len(comparisons), attributes))
+    if not is_composite:
+        _check_complete(key, by_name)
+    for one in comparisons:
+        if one.operator not in INDEXABLE:
+            raise ValidationException(_NOT_INDEXABLE)
     if is_composite:
         _check_all_equal(key, by_name)
     bound: list[AttributeValue] = []
     for attribute in key.partition:
-        comparison = by_name.pop(attribute.name, None)
-        if comparison is None:
-            raise ValidationException(_MISSED + attribute.name)
+        comparison = by_name.pop(attribute.name)
         operands = [_operand(one, attribute, source, is_sort=False) for one in comparison.operands]
         if comparison.operator != "=":
             raise ValidationException(_NOT_SUPPORTED)
@@ -76,9 +76,9 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
     equal: list[AttributeValue] = []
     last: KeyComparison | None = None
     for attribute in key.sort:
-        comparison = by_name.pop(attribute.name, None)
-        if comparison is None:
+        if attribute.name not in by_name:
             break
+        comparison = by_name.pop(attribute.name)
         operands = [_operand(one, attribute, source, is_sort=True) for one in comparison.operands]
         if comparison.operator == "=" and len(key.sort) > 1:
             equal.append(operands[0])
@@ -101,6 +101,18 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
         else encoding.partition_of(bound[:1])
     )
     return KeyRange(partition, low, high)
+
+
+def _check_complete(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
+    """Refuse conditions of which none, or not the second, is on the partition key or the sort key.
+
+    [report] dynalite's recordings: before operators that no key condition has.
+    """
+    partition = key.partition[0].name
+    if partition not in given:
+        raise ValidationException(_MISSED + partition)
+    if len(given) > 1 and key.sort[0].name not in given:
+        raise ValidationException(_MISSED + key.sort[0].name)
 
 
 def _check_all_equal(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:

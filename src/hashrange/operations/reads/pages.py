@@ -9,21 +9,40 @@ from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.reading import Reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, ranges, records, sources
+from hashrange.tables.data import capacity, keys, ranges, records, sources
 from hashrange.tables.data.ranges import Source
 from hashrange.values import Item
 
+_NONE: frozenset[str] = frozenset()
 
-def check_shown(source: Source, reading: Reading) -> None:
-    """Refuse to show attributes that a global index does not hold. DynamoDB Local checks this last."""
+
+def check_attributes(source: Source, reading: Reading, filter_parameter: str | None = None) -> None:
+    """Refuse attributes that the filter of a Query must not have, that are keys and no maps, or that an index
+    does not hold.
+
+    `filter_parameter` is the one that a Query has; the filter of a Scan may have any attributes. [report]
+    dynalite's recordings for all that comes before paths into keys; the rest is DynamoDB Local's order.
+    """
+    filtered = reading.filter.attributes if reading.filter is not None and filter_parameter else _NONE
+    for attribute in source.key.attributes():
+        if attribute.name in filtered:
+            raise ValidationException(
+                f"{filter_parameter} can only contain non-primary key attributes: "
+                f"Primary key attribute: {attribute.name}"
+            )
     index = source.index
-    if index is None or not index.is_global:
-        return
-    if reading.select == "ALL_ATTRIBUTES" and index.projection != "ALL":
+    if (
+        index is not None
+        and index.is_global
+        and reading.select == "ALL_ATTRIBUTES"
+        and index.projection != "ALL"
+    ):
         raise ValidationException(
             "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
             f"global secondary index {index.name} because its projection type is not ALL"
         )
+    keys.check_scalars(source.table, reading.nested)
+    sources.check_filter(source, filtered)
     if reading.project is not None:
         sources.check_projected(source, reading.project.attributes)
 

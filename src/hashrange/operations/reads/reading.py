@@ -1,7 +1,13 @@
-"""Checks and compiles the parameters of a Query or a Scan, in DynamoDB's order.
+"""Checks and compiles the parameters of a Query or a Scan, in DynamoDB's order:
 
-A legacy parameter and the expression that replaced it become values of the same type, so later code does not
-distinguish them.
+    styles that do not mix; the values of placeholders; the legacy filter, then AttributesToGet; the values of
+    ExclusiveStartKey; a Scan's segment or a Query's KeyConditions; the maps of placeholders; the expressions
+    of the key condition, the filter and the projection; Select; placeholders that are not used; and whether
+    an expression is a condition of keys
+
+[report] dynalite's recordings, and paritysuite's captures of 2026 for the last two; where Select stands, and
+where a Query's ExclusiveStartKey stands beside its expressions, is [assumed]. A legacy parameter and the
+expression that replaced it become values of the same type, so later code does not distinguish them.
 """
 
 from __future__ import annotations
@@ -12,9 +18,17 @@ import msgspec
 
 from hashrange import expressions
 from hashrange.errors import RequestViolation, ValidationException
-from hashrange.expressions import Condition, KeyComparison, Projection, Substitutions, legacy
+from hashrange.expressions import (
+    Condition,
+    KeyComparison,
+    MapViolation,
+    Projection,
+    Substitutions,
+    legacy,
+)
 from hashrange.operations import parameters
 from hashrange.operations.context import Request, table_name
+from hashrange.operations.reads.key_ranges import WRONG_COUNT
 from hashrange.tables.data import capacity, ranges
 from hashrange.values import Item, admit_item
 
@@ -60,15 +74,26 @@ def query_reading(request: Request, scope: str, *, billed: bool) -> Reading:
     """The parameters of a Query."""
     mode = capacity.wanted(request, billed=billed)
     parameters.check_styles(request, _QUERY_EXPRESSIONS, _QUERY_LEGACY, valued=_QUERY_VALUED)
-    subs = parameters.substitutions(request)
-    # The order of DynamoDB Local: errors of a legacy key condition come before those of its filter, errors of
-    # an expression after them. A condition that is not one of keys is reported after unused placeholders.
+    subs = _substitutions(request, scans=False)
+    test = _legacy_filter(request, "QueryFilter")
+    project = _attributes_to_get(request)
+    start = _start_key(request)
     text = request.get("KeyConditionExpression")
     comparisons = _legacy_key_condition(request) if text is None else []
-    test, project, select, start = _shared(request, subs, "QueryFilter")
     condition = expressions.key_condition(text, subs) if text is not None else None
+    if request.get("FilterExpression") is not None:
+        test = expressions.condition(request["FilterExpression"], subs, "FilterExpression")
+    if request.get("ProjectionExpression") is not None:
+        project = expressions.projection(request["ProjectionExpression"], subs)
+    try:
+        select = _select(request, project)
+    except RequestViolation as error:
+        # A Query reports this error with a count, a Scan without. [report] dynoxide issue 121, extenddb pull
+        # request 211
+        raise error.counted() from None
     subs.check_all_used()
     if condition is not None:
+        # A condition that is not one of keys is reported after placeholders that are not used.
         comparisons = condition.comparisons()
     return _reading(request, scope, subs, comparisons, (0, 1), test, project, select, start, mode)
 
@@ -77,11 +102,32 @@ def scan_reading(request: Request, scope: str, *, billed: bool) -> Reading:
     """The parameters of a Scan."""
     mode = capacity.wanted(request, billed=billed)
     parameters.check_styles(request, _SCAN_EXPRESSIONS, _SCAN_LEGACY, valued=_SCAN_VALUED)
-    subs = parameters.substitutions(request)
-    test, project, select, start = _shared(request, subs, "ScanFilter")
-    subs.check_all_used()
+    subs = _substitutions(request, scans=True)
+    test = _legacy_filter(request, "ScanFilter")
+    project = _attributes_to_get(request)
+    start = _start_key(request)
     part = _segment(request)
+    if request.get("FilterExpression") is not None:
+        test = expressions.condition(
+            request["FilterExpression"], subs, "FilterExpression", tells_size=True
+        )
+    if request.get("ProjectionExpression") is not None:
+        project = expressions.projection(request["ProjectionExpression"], subs)
+    select = _select(request, project)
+    subs.check_all_used()
     return _reading(request, scope, subs, [], part, test, project, select, start, mode)
+
+
+def _substitutions(request: Request, *, scans: bool) -> Substitutions:
+    """The placeholders, of which wrong values are reported before where the page begins, and wrong maps
+    after it."""
+    try:
+        return parameters.substitutions(request)
+    except MapViolation:
+        _start_key(request)
+        if scans:
+            _segment(request)
+        raise
 
 
 def _reading(
@@ -115,30 +161,21 @@ def _reading(
     )
 
 
-def _legacy_key_condition(request: Request) -> list[KeyComparison]:
-    conditions = request.get("KeyConditions")
-    if conditions is None:
-        raise ValidationException(
-            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."
-        )
-    if not conditions:
-        raise ValidationException("Conditions must be at least length 1")
-    return legacy.key_conditions(conditions)
+def _legacy_filter(request: Request, parameter: str) -> Condition | None:
+    members = request.get(parameter)
+    test = legacy.filters(members, request.get("ConditionalOperator")) if members is not None else None
+    parameters.check_operator(request, members)
+    return test
 
 
-def _shared(
-    request: Request, subs: Substitutions, filter_parameter: str
-) -> tuple[Condition | None, Projection | None, str | None, Item | None]:
-    """Filter, projection, Select and ExclusiveStartKey."""
-    test = _filter(request, subs, filter_parameter)
-    project = parameters.projection(request, subs)
-    try:
-        select = _select(request, project)
-    except RequestViolation as error:
-        # A Query reports this error with a count, a Scan without. [report] dynoxide issue 121, extenddb pull
-        # request 211
-        raise error.counted() if filter_parameter == "QueryFilter" else error from None
-    start = request.get("ExclusiveStartKey")
+def _attributes_to_get(request: Request) -> Projection | None:
+    names = request.get("AttributesToGet")
+    return legacy.attributes_to_get(names) if names is not None else None
+
+
+def _start_key(request: Request) -> Item | None:
+    """The ExclusiveStartKey, whose values are checked."""
+    start: Item | None = request.get("ExclusiveStartKey")
     if start is not None:
         try:
             admit_item(start)
@@ -146,18 +183,18 @@ def _shared(
             raise RequestViolation(f"{ranges.INVALID_START}: {error.message}", error.newer) from None
         except ValidationException as error:
             raise ValidationException(f"{ranges.INVALID_START}: {error.message}") from None
-    return test, project, select, start
+    return start
 
 
-def _filter(request: Request, subs: Substitutions, filter_parameter: str) -> Condition | None:
-    text = request.get("FilterExpression")
-    if text is not None:
-        scans = filter_parameter == "ScanFilter"
-        return expressions.condition(text, subs, "FilterExpression", tells_size=scans)
-    older = request.get(filter_parameter)
-    test = legacy.filters(older, request.get("ConditionalOperator")) if older is not None else None
-    parameters.check_operator(request, older)
-    return test
+def _legacy_key_condition(request: Request) -> list[KeyComparison]:
+    conditions = request.get("KeyConditions")
+    if conditions is None:
+        raise ValidationException(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."
+        )
+    if not conditions:
+        raise ValidationException(WRONG_COUNT)
+    return legacy.key_conditions(conditions)
 
 
 def _select(request: Request, project: Projection | None) -> str | None:

@@ -10,7 +10,7 @@ from hashrange.operations.context import Billed, BilledReadBody, Context, Reques
 from hashrange.operations.reads import pages
 from hashrange.operations.reads.reading import Reading, scan_reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import keys, ranges, sources
+from hashrange.tables.data import ranges, sources
 from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions import catalog
 from hashrange.values import Item
@@ -23,9 +23,8 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
-        keys.check_scalars(table, reading.nested)
         start = _start(source, reading.start, reading) if reading.start is not None else None
-        pages.check_shown(source, reading)
+        pages.check_attributes(source, reading)
         found = ranges.scan_records(
             reader, source, reading.segment, reading.segments, start, likely=reading.limit
         )
