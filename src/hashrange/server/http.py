@@ -14,7 +14,7 @@ Rules:
 - One connection cannot make the others wait for long. After a few milliseconds of its requests, the other
   connections have their turn. Connections whose requests take long share a part of each round of the event
   loop. While a request runs on a thread (`Exchange.task`), the connection's later requests wait.
-- A large request is read on a thread from the start.
+- A large request is read on a thread from the start; so is one whose preparation takes long, once more.
 - A request on a thread is abandoned when its client closes the connection, or only its sending half.
 - Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431, 501), and the connection ends. It
   stays half open for a moment, because the kernel would discard the answer if a socket with unread input
