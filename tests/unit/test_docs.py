@@ -111,3 +111,10 @@ def test_the_architecture_names_what_exists() -> None:
         except (ModuleNotFoundError, AttributeError):
             missing.append(name)
     assert missing == []
+
+
+def test_the_readme_says_when_not_to_use_it() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before = text[: text.index("## Two commands")]
+    assert "**When not to use it.**" in before
+    assert "docs/compatibility.md" in before

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hashrange
 from guides import blocks_of, run
+from hashrange.settings import Settings
 from hashrange.testing import scopes
 from plugin_runs import run_pytest
 
@@ -36,6 +39,40 @@ def test_the_code_of_a_page_does_what_it_says(page: str) -> None:
     if "test_place_asynchronously" in names:
         asyncio.run(names["test_place_asynchronously"]())
     assert scopes.innermost() is None
+
+
+def test_the_code_about_history_and_backups_runs_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.chdir(tmp_path)
+    settings = Settings(backup_dir=str(tmp_path / "backups"))
+    with hashrange.local(settings=settings, now="2026-11-22T11:30:00Z") as database:
+        names: dict[str, Any] = {"database": database}
+        database.create_table("orders", "pk")
+        database.load("orders", [{"pk": "order#1", "n": 1}])
+        for block in blocks_of(DOCS / "history.md"):
+            exec(block, names)
+            database.clock.set("2026-11-22T14:00:00Z")
+            database.load("orders", [{"pk": "order#1", "n": 2}])
+        client = names["client"]
+        assert client.scan(TableName="orders-before")["Items"] == [{"pk": {"S": "order#1"}, "n": {"N": "1"}}]
+        # A page that is read alone says where its client comes from.
+        client.delete_table(TableName="orders-before")
+        monkeypatch.setattr("time.sleep", lambda seconds: database.settle())
+        (block,) = blocks_of(DOCS / "backups.md")
+        exec(block, {})
+        assert client.describe_table(TableName="orders-before")["Table"]["TableStatus"] == "ACTIVE"
+
+
+@pytest.mark.parametrize("page", ["imports", "exports", "bulk", "backups", "history"])
+def test_paths_on_a_page_do_not_depend_on_the_directory(page: str) -> None:
+    shell = re.findall(r"^```\n(.*?)^```", (DOCS / f"{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert shell
+    for line in "".join(shell).splitlines():
+        assert "hashrange-data" not in line
+        if line.startswith("mkdir"):
+            assert line.split()[-1].startswith("~/")
 
 
 def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
