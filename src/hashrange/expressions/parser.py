@@ -151,7 +151,7 @@ class _Parser:
                     return node
                 self._close(node)
                 chain, negations = outer.pop()
-                node = self._term(node, negations)
+                node = self._term(self._extended(node) if isinstance(node, Path) else node, negations)
 
     def _term(self, node: ConditionTree | Operand, negations: int) -> ConditionTree | Operand:
         """The term that begins with `node`: with its comparison, and the negations before it."""
@@ -206,7 +206,7 @@ class _Parser:
             return In(left, tuple(choices))
         return left
 
-    # operand ::= path | value | function | '(' operand ')'
+    # operand ::= path | value | function | '(' operand ')' | '(' path ')' { '.' name | '[' number ']' }
     # function ::= word '(' operand { ',' operand } ')'
     def operand(self) -> Operand:
         cursor = self.cursor
@@ -221,6 +221,8 @@ class _Parser:
             node = self.operand()
             for _ in range(opened):
                 self._close(node)
+                if isinstance(node, Path):
+                    node = self._extended(node)
             return node
         if token.kind == "word" and cursor.peek().text == "(" and token.text.upper() not in _KEYWORDS:
             cursor.take()
@@ -235,8 +237,17 @@ class _Parser:
 
     # path ::= name { '.' name | '[' number ']' }
     def path(self) -> Path:
+        return self._extended(Path((self._name(),)))
+
+    def _extended(self, path: Path) -> Path:
+        """The path with the elements that follow it, also after parentheses, as in `(a).b`.
+
+        [report] dynalite's recordings, of `(((b.c)).d)`, which is refused for its redundant parentheses only.
+        """
         cursor = self.cursor
-        elements: list[str | int] = [self._name()]
+        if not (cursor.at(".") or cursor.at("[")):
+            return path
+        elements = list(path.elements)
         while True:
             if cursor.accept("."):
                 elements.append(self._name())
@@ -306,6 +317,8 @@ class _Parser:
             self._open()
             left = self._sum()
             self._close(left)
+            if isinstance(left, Path):
+                left = self._extended(left)
             if isinstance(left, Arithmetic):
                 return left
         else:

@@ -64,13 +64,25 @@ request's values. None: no value."""
 class Update(msgspec.Struct, frozen=True):
     """An update with the values of its request; `attributes` are the top-level names that it changes.
 
-    `charges` is set if the charge of the expression may exceed the limit of an item's size.
+    `computed` are those of them whose new value depends on the item. `charges` is set if the charge of the
+    expression may exceed the limit of an item's size.
     """
 
     changes: Trie
     values: Values
     attributes: frozenset[str]
+    computed: frozenset[str] = frozenset()
     charges: Charges | None = None
+
+    def given(self) -> Item:
+        """The attributes that the update sets to values of its request, whatever the item is."""
+        found: Item = {}
+        for name, node in self.changes.items():
+            if isinstance(node, Leaf) and name not in self.computed:
+                value = node.content(None, found, self.values)
+                if value is not None:
+                    found[str(name)] = value
+        return found
 
     def apply(self, item: Item) -> Item:
         """The item after the update. Raises ValidationException if the update cannot be applied to the item.
@@ -189,14 +201,14 @@ def update(text: str, substitutions: Substitutions) -> Update:
     values = substitutions.values
     if len(text) > BRIEF_CHARS_MAX:
         values = with_memo(values)
-    changes, charges = compiled.program
+    changes, computed, charges = compiled.program
     # One use of a value is at most as large as all values together.
     uses = len(charges.values) + len(charges.additions)
     may_be_large = charges.fixed + uses * substitutions.size > ITEM_BYTES_MAX
-    return Update(changes, values, compiled.attributes, charges if may_be_large else None)
+    return Update(changes, values, compiled.attributes, computed, charges if may_be_large else None)
 
 
-def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Trie, Charges]]:
+def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Trie, frozenset[str], Charges]]:
     names = dict(names_key)
     tree = parse_update(text)
     check_words(tree, UPDATE)
@@ -204,7 +216,7 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Trie, Charges]]:
     changes: Trie = compile_update(tree, names) if sound else {}
     charges = _charges(tree, names) if sound else Charges(0, (), ())
     used = replace(placeholders(tree, names), attributes=frozenset(map(str, changes)))
-    return Compiled((changes, charges), used, steps)
+    return Compiled((changes, computed_attributes(tree, names), charges), used, steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
@@ -213,6 +225,19 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 def compile_update(tree: UpdateTree, names: dict[str, str]) -> Trie:
     """The changes of a checked tree. Raises ExpressionError if its paths conflict."""
     return grow([(resolve(action.path, names), _change(action, names)) for action in tree.actions])
+
+
+def computed_attributes(tree: UpdateTree, names: dict[str, str]) -> frozenset[str]:
+    """The top-level attributes whose new value depends on the item: those that are not set to a value of the
+    request as a whole, nor removed, nor the target of an ADD or DELETE."""
+    return frozenset(
+        [
+            str(resolve(action.path, names)[0])
+            for action in tree.actions
+            if len(action.path.elements) > 1
+            or (isinstance(action, Set) and not isinstance(action.value, Value))
+        ]
+    )
 
 
 def _change(action: Action, names: dict[str, str]) -> Change:

@@ -52,6 +52,7 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
                 bound.prepared.changes,
                 bound.values,
                 frozenset(str(name) for name in bound.prepared.changes),
+                bound.prepared.computed,
             )
             condition = _present_and(test)
             return Write("update", statement.table, key, None, condition, update, return_item_on_failure)
@@ -65,15 +66,21 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
     raise AssertionError(f"no write: {statement}")
 
 
-def check_paths(table: Table, bound: Bound) -> None:
+def check_paths(table: Table, bound: Bound, write: Write | None = None) -> None:
     """Raise `ValidationException` if a path of the statement leads into a key attribute.
 
-    A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead.
+    A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead. With the
+    `write` of a statement that is no transaction's, what `writes.check_given` refuses comes first.
     """
     nested = bound.prepared.nested
     if nested:
         changed = bound.prepared.changes or {}
-        keys.check_scalars(table, nested - table.key_names.intersection(map(str, changed)))
+        try:
+            keys.check_scalars(table, nested - table.key_names.intersection(map(str, changed)))
+        except ValidationException:
+            if write is not None:
+                writes.check_given(table, write)
+            raise
 
 
 def _insert(table: Table, bound: Bound, statement: Insert) -> Write:

@@ -24,7 +24,7 @@ from hashrange.expressions.operands import (
 from hashrange.expressions.paths import ResolvedPath, Trie
 from hashrange.expressions.preparing import CACHED_EXPRESSIONS_MAX, ValueCheck, check_functions
 from hashrange.expressions.tree import Add, Call, ConditionTree, Delete, Node, Path, UpdateTree, Value, walk
-from hashrange.expressions.updates import compile_update
+from hashrange.expressions.updates import compile_update, computed_attributes
 from hashrange.partiql.conditions import SET_FUNCTIONS
 from hashrange.partiql.parser import SETS, not_a_set, parse
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update
@@ -56,7 +56,8 @@ class Prepared:
     `access.plan` fills `plans`: how the statement reads a table or index with a given key. `names` maps
     names in the trees to attribute names. A statement has no placeholders, but an attribute may be called
     like one; `names` maps such a name to itself. `nested` are the top-level attributes of paths with more
-    than one part; `changes` are those of an UPDATE's actions.
+    than one part; `changes` are those of an UPDATE's actions, and `computed` the attributes whose new value
+    depends on the item.
     """
 
     statement: Statement
@@ -66,6 +67,7 @@ class Prepared:
     nested: frozenset[str] = frozenset()
     projection: Projection | None = None
     changes: Trie | None = None
+    computed: frozenset[str] = frozenset()
     plans: dict[KeySchema, Any] = field(default_factory=dict)
 
     @property
@@ -167,6 +169,7 @@ def _prepared(
     names: dict[str, str] = {}
     checks: list[ValueCheck] = []
     changes: Trie | None = None
+    computed: frozenset[str] = frozenset()
     if update is not None:
         names |= _names(update)
         _refuse_set_functions(update)
@@ -174,6 +177,7 @@ def _prepared(
         checks += _set_checks(update)
         checks += update_checks(update)
         changes = compile_update(update, names)
+        computed = computed_attributes(update, names)
     if where is not None:
         names |= _names(where)
         _refuse_set_functions(where)
@@ -181,7 +185,9 @@ def _prepared(
         checks += condition_checks(where, names)
     paths = () if projection is None else (path for _, path in projection.columns)
     nested = {str(path[0]) for path in paths if len(path) > 1} | _nested(update) | _nested(where)
-    return Prepared(statement, constants, names, tuple(checks), frozenset(nested), projection, changes)
+    return Prepared(
+        statement, constants, names, tuple(checks), frozenset(nested), projection, changes, computed
+    )
 
 
 def _refuse_set_functions(tree: Node) -> None:

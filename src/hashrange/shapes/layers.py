@@ -7,6 +7,7 @@ A request goes through these steps, and the first step that finds a fault answer
     2. a bad table name, alone        `shapes.check`
     3. the members of the request     `constraints`, in the order and the words of the operation's `Layer`
     4. values, expressions, rules     `prepare` of the operation; a `RequestViolation` in the layer's words
+                                      (of a Query or Scan in the order of `operations.reads.reading`)
     5. the table                      the operation's body: whether it exists and is active, the index, keys
     6. the item                       conditions, then rules about the item that an update finds
 

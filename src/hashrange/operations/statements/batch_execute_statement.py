@@ -214,7 +214,7 @@ def _prepare_write(txn: Transaction, member: _Member, scope: str) -> _Ready | _R
         return_item = member.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         fitting = write.table_name
-        changes.check_paths(table, bound)
+        changes.check_paths(table, bound, write)
         return _Ready(table, bound, write, (table.space, *writes.address_of(table, write)))
     except ServiceError as error:
         return _Refused(error, fitting)

@@ -68,7 +68,7 @@ def _write(
     def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, name, context.scope)
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
-        changes.check_paths(table, bound)
+        changes.check_paths(table, bound, write)
         try:
             outcome = changes.perform(txn, table, bound, write, occasion)
         except (ConditionalCheckFailedException, DuplicateItemException) as error:

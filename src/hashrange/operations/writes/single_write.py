@@ -138,7 +138,7 @@ def run(
 
     def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, write.table_name, scope)
-        writes.check_paths(table, write)
+        writes.check_paths(table, write, alone=True)
         try:
             outcome = writes.perform(txn, table, write, occasion)
         except ConditionalCheckFailedException as error:

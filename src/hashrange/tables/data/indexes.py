@@ -31,14 +31,16 @@ _EMPTY_UPDATED_INDEX_KEY = (
     "index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an "
     "empty {what} value."
 )
-# For attributes that the item had before the index existed. [docs] TransactionCanceledException, [report]
-# stackoverflow 58032718
+# For attributes that the item had before the index existed, or that an update computes of the item. [docs]
+# TransactionCanceledException, [report] stackoverflow 58032718; of `SET c = e` dynalite's recordings
 _UNSUPPORTED_INDEX_KEY = (
     "The update expression attempted to update the secondary index key to unsupported type"
 )
 _TOO_LONG_INDEX_KEY = (
     "The update expression attempted to update the secondary index key beyond allowed size limits"
 )
+
+_NO_NAMES: frozenset[str] = frozenset()
 
 # UTF-8 takes at most 4 bytes a character, base64 more than one a byte: shorter keys need no measuring.
 _SURELY_SHORT = SORT_KEY_BYTES_MAX // 4
@@ -67,29 +69,34 @@ class Entry(NamedTuple):
 
 def check_item(table: Table, item: Item) -> None:
     """Raise `ValidationException` if `item` has an index key of the wrong type, empty or too long."""
-    _check(table, item, None, _EMPTY_INDEX_KEY)
+    _check(table, item, None, _EMPTY_INDEX_KEY, _NO_NAMES)
 
 
-def check_update(table: Table, before: Item, after: Item) -> None:
+def check_update(
+    table: Table, before: Item, after: Item, computed: frozenset[str] = _NO_NAMES
+) -> None:
     """As `check_item`, for an item that an update changed from `before` to `after`.
 
     If the item had an unsuitable key attribute before already, the error has other words, and an index that
-    is being filled accepts the item.
+    is being filled accepts the item. It has the same words if the attribute is one of `computed`, which the
+    update did not take from its request.
     """
-    _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY)
+    _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY, computed)
 
 
-def _check(table: Table, item: Item, before: Item | None, empty: str) -> None:
+def _check(table: Table, item: Item, before: Item | None, empty: str, computed: frozenset[str]) -> None:
     try:
         for index in table.indexes:
-            _check_keys(index, item, before, empty)
+            _check_keys(index, item, before, empty, computed)
     except ValidationException:
         # DynamoDB's error names the index that does not accept the item; of several, the first by name.
         for index in sorted(table.indexes, key=lambda one: one.name):
-            _check_keys(index, item, before, empty)
+            _check_keys(index, item, before, empty, computed)
 
 
-def _check_keys(index: Index, item: Item, before: Item | None, empty: str) -> None:
+def _check_keys(
+    index: Index, item: Item, before: Item | None, empty: str, computed: frozenset[str]
+) -> None:
     length = 0
     for attribute in index.key.attributes():
         value = item.get(attribute.name)
@@ -105,14 +112,14 @@ def _check_keys(index: Index, item: Item, before: Item | None, empty: str) -> No
         if attribute.type in value:
             what = "string" if attribute.type == "S" else "binary"
             raise EmptyKey(empty.format(what=what, index=index.name, name=attribute.name))
-        if unchanged:
+        if unchanged or attribute.name in computed:
             raise ValidationException(_UNSUPPORTED_INDEX_KEY)
         raise ValidationException(
             f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
             f"Actual: {kind(value)} IndexName: {index.name}"
         )
     if length > _SURELY_SHORT:
-        _check_key_size(index, item, before)
+        _check_key_size(index, item, before, computed)
 
 
 def _too_long(index: Index, item: Item) -> _TooLong | None:
@@ -125,7 +132,7 @@ def _too_long(index: Index, item: Item) -> _TooLong | None:
     return None
 
 
-def _check_key_size(index: Index, item: Item, before: Item | None) -> None:
+def _check_key_size(index: Index, item: Item, before: Item | None, computed: frozenset[str]) -> None:
     too_long = _too_long(index, item)
     if too_long is None:
         return
@@ -133,6 +140,8 @@ def _check_key_size(index: Index, item: Item, before: Item | None) -> None:
     if before is not None and all(before.get(name) == item.get(name) for name, _ in part):
         if index.backfilling:
             return
+        raise ValidationException(_TOO_LONG_INDEX_KEY)
+    if any(name in computed for name, _ in part):  # [assumed], as of a wrong type
         raise ValidationException(_TOO_LONG_INDEX_KEY)
     if len(part) == 1:
         raise ValidationException(
