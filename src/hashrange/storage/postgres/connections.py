@@ -34,9 +34,9 @@ _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 16, 17, 1001, 10
 _UNKNOWN: Final = 0
 
 # SQLSTATEs. The first three are of `schema.sql`.
-NOT_ABSENT: Final = "HR001"
 FENCED: Final = "HR002"
 CHANGED: Final = "HR004"
+EXCLUSIVE: Final = "HR005"
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, a lock not had in time
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
@@ -121,12 +121,12 @@ class Fenced(Retry):
     """The row of this engine is gone. The connection is to be closed; a new one brings a new row."""
 
 
-class NotAbsent(Retry):
-    """A record that was read as absent was made meanwhile."""
-
-
 class Overtaken(Retry):
     """A record that was read was changed meanwhile."""
+
+
+class NeedsExclusive(Retry):
+    """The group has to come again with the exclusive lock."""
 
 
 class Refused(Trouble):
@@ -180,7 +180,7 @@ def _hide_password(text: str) -> str:
 
 @contextmanager
 def translated(connection: Connection) -> Iterator[None]:
-    """Raise `Lost`, `Retry`, `NotAbsent`, `Fenced` or `Refused` for what the driver raises."""
+    """Raise `Lost`, `Retry` (as one of its kinds) or `Refused` for what the driver raises."""
     try:
         yield
     except psycopg.Error as error:
@@ -199,10 +199,10 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return Lost(text)
     if state == FENCED:
         return Fenced(text)
-    if state == NOT_ABSENT:
-        return NotAbsent(text)
     if state == CHANGED:
         return Overtaken(text)
+    if state == EXCLUSIVE:
+        return NeedsExclusive(text)
     if state in _RETRIED:
         return Retry(text)
     if state == _READ_ONLY:

@@ -50,7 +50,7 @@ class Statements:
         self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
         self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
         self.lock = f"SELECT {schema}.take_lock(%s)"
-        self.commit = f"SELECT outcome, catalog, bad FROM {schema}.commit_group({_places(41)})"
+        self.commit = f"SELECT outcome, catalog FROM {schema}.commit_group({_places(41)})"
 
 
 def _places(count: int) -> str:

@@ -89,8 +89,8 @@ class Group(Layer):
     def wrote(self) -> bool:
         return bool(self.records or self.counts or self.appended or self.kept)
 
-    def values(self, server: int, epoch: int, group: int) -> tuple[list[Any], list[Key]]:
-        """The arguments of `commit_group`, and the addresses in their order."""
+    def values(self, server: int, epoch: int, group: int) -> list[Any]:
+        """The arguments of `commit_group`."""
         reads, records = self.reads, self.records
         keys = sorted(reads.keys() | records.keys())
         seen, ops, values = Numbers(), Numbers(), Bytes()
@@ -118,7 +118,7 @@ class Group(Layer):
             seen.append(version)
             ops.append(op)
             values.append(value)
-        locks = bool(looks or blind_deletes or (updates and deletes))
+        locks = bool(looks or blind_deletes or (deletes and (updates or puts)))
         present = looks_at_present + updates + deletes - blind_deletes
         arguments: list[Any] = [
             server,
@@ -141,7 +141,7 @@ class Group(Layer):
         bodies = Numbers([body for body, _, _ in self.kept])
         contents = Bytes([value for *_, value in self.kept])
         arguments += [self.moments, bodies, *kept, contents, Numbers(), Numbers(), None, Numbers()]
-        return arguments, keys
+        return arguments
 
     def read_arrays(self) -> tuple[tuple[Any, ...], list[Key]]:
         """The arguments of `verify`, for a group that wrote nothing, and the addresses in their order."""

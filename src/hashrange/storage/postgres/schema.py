@@ -24,10 +24,11 @@ from hashrange.storage.postgres.connections import (
     unreachable,
 )
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
+    3: "",
 }
 """By format: the statements that make the tables of the next format of it. The functions are always made
 anew; a format that differs by a function keeps servers of older versions off the store."""

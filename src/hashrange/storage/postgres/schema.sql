@@ -206,13 +206,16 @@ $$;
 --
 -- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
 -- `in_op` is 0: only read, 1: put, 2: delete. `in_locks` says that all records have to be locked before any is
--- written: because some are only read, or deleted without having been read, or because some are updated and
--- others deleted, which would lock them in another order than that of the addresses. Else each statement locks
--- what it writes. `outcome` is
+-- changed: because some are only read, or deleted without having been read, or because some are put and others
+-- deleted, which would lock them in another order than that of the addresses. `outcome` is
 --   'committed'
---   'changed'     nothing was written: the catalog or the records at `bad` are not those that were read
---   'exclusive'   nothing was written: the group has to come again with the exclusive lock
--- An exception of HR004 says 'changed' as well, when something was written, and is undone.
+--   'changed'     nothing was written: the catalog is not the one that was read
+-- Exceptions undo what was written: HR004 where a record is not what was read, HR005 where the group has to come
+-- again with the exclusive lock.
+--
+-- Groups never wait for each other in a circle. First each makes records, in the order of their addresses. Who
+-- waits there waits for another engine that makes the same record, or has locked it, and itself holds only what it
+-- has made, which nobody waits for who has come further. Then each locks what is there, in the same order.
 CREATE FUNCTION {schema}.commit_group(
     in_server bigint, in_epoch bigint, in_group bigint, in_version bigint, in_slot integer,
     in_exclusive boolean, in_locks boolean, in_catalog bigint, in_changes_catalog boolean,
@@ -226,15 +229,17 @@ CREATE FUNCTION {schema}.commit_group(
     in_kept_value bytea[],
     in_last_space bigint[], in_last bigint[], in_clock numeric,
     in_cleared bigint[],
-    OUT outcome text, OUT catalog bigint, OUT bad bigint[]
+    OUT outcome text, OUT catalog bigint
 ) LANGUAGE plpgsql
 SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     present bigint;
+    appeared bigint;
     blind_deletes bigint;
-    made bigint;
+    made bigint := 0;
+    updated bigint;
     last_stamp numeric;
 BEGIN
     PERFORM take_lock(in_exclusive);
@@ -243,51 +248,58 @@ BEGIN
     IF catalog <> in_catalog THEN
         RETURN;
     END IF;
-
-    -- Lock what was read or is written, and is there, in the order of the addresses; then look whether it is
-    -- what was read. All these locks are held to the end of the transaction.
-    IF in_locks THEN
-        SELECT count(*) FILTER (WHERE seen > 0), count(*) FILTER (WHERE seen = -1 AND op = 2),
-            array_agg(n) FILTER (WHERE seen >= 0 AND version <> seen)
-        INTO present, blind_deletes, bad
-        FROM (
-            SELECT k.n, k.seen, k.op, r.version
-            FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) WITH ORDINALITY
-                AS k(space, partition, sort, seen, op, n)
-            JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-            ORDER BY r.space, r.partition, r.sort
-            FOR UPDATE OF r
-        ) locked;
-        IF present < in_present OR bad IS NOT NULL THEN
-            SELECT array_agg(k.n) INTO bad
-            FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY
-                AS k(space, partition, sort, seen, n)
-            LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-            WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen;
-            RETURN;
-        END IF;
-        -- A record that is deleted without having been read, and is not there, cannot be locked.
-        IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
-            outcome := 'exclusive';
-            RETURN;
-        END IF;
-    END IF;
-
     UPDATE server s SET last_group = in_group, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the engine is fenced' USING ERRCODE = 'HR002';
     END IF;
 
-    -- Records that were read, and are there. Another transaction that writes them is waited for, and then the
-    -- version compared with the one that it has left.
-    IF in_updates > 0 THEN
+    -- Make the records that are not there. Another engine that just makes the same is waited for.
+    IF in_new + in_puts > 0 THEN
+        INSERT INTO records (space, partition, sort, version, value)
+        SELECT k.space, k.partition, k.sort, in_version, k.value
+        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
+            AS k(space, partition, sort, seen, op, value)
+        WHERE k.seen <= 0 AND k.op = 1
+        ORDER BY k.space, k.partition, k.sort
+        ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS made = ROW_COUNT;
+    END IF;
+
+    -- Lock what was read or is written, and was there before, in the order of the addresses; then look whether it
+    -- is what was read. All these locks are held to the end of the transaction.
+    IF in_locks THEN
+        SELECT count(*) FILTER (WHERE seen > 0 AND version = seen), count(*) FILTER (WHERE seen = 0),
+            count(*) FILTER (WHERE seen = -1 AND op = 2)
+        INTO present, appeared, blind_deletes
+        FROM (
+            SELECT k.seen, k.op, r.version
+            FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) AS k(space, partition, sort, seen, op)
+            JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            WHERE r.version <> in_version
+            ORDER BY r.space, r.partition, r.sort
+            FOR UPDATE OF r
+        ) locked;
+        IF present < in_present OR appeared > 0 THEN
+            RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
+        END IF;
+        -- A record that is deleted without having been read, and is not there, cannot be locked.
+        IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
+            RAISE EXCEPTION 'a record that is not there cannot be locked' USING ERRCODE = 'HR005';
+        END IF;
+    END IF;
+
+    -- Change the others: those that were read, and those that were not and are there. Another transaction that
+    -- writes them is waited for, and then the version compared with the one that it has left.
+    IF made < in_new + in_puts + in_updates THEN
         UPDATE records r SET version = in_version, value = k.value
         FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
             AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen > 0 AND k.op = 1
-            AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort AND r.version = k.seen;
-        GET DIAGNOSTICS made = ROW_COUNT;
-        IF made < in_updates THEN
+        WHERE k.seen <> 0 AND k.op = 1
+            AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            AND (r.version = k.seen OR (k.seen = -1 AND r.version <> in_version));
+        GET DIAGNOSTICS updated = ROW_COUNT;
+        -- A record that was read as absent, and is there, is neither made nor changed.
+        IF made + updated < in_new + in_puts + in_updates THEN
             RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
         END IF;
     END IF;
@@ -300,30 +312,6 @@ BEGIN
         IF made < in_deletes - in_blind_deletes THEN
             RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
         END IF;
-    END IF;
-    -- Records that were read as absent. Another engine may just be making the same.
-    IF in_new > 0 THEN
-        INSERT INTO records (space, partition, sort, version, value)
-        SELECT k.space, k.partition, k.sort, in_version, k.value
-        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
-            AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen = 0 AND k.op = 1
-        ORDER BY k.space, k.partition, k.sort
-        ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS made = ROW_COUNT;
-        IF made < in_new THEN
-            RAISE EXCEPTION 'a record that was read as absent is there' USING ERRCODE = 'HR001';
-        END IF;
-    END IF;
-    -- Records that were not read.
-    IF in_puts > 0 THEN
-        INSERT INTO records AS r (space, partition, sort, version, value)
-        SELECT k.space, k.partition, k.sort, in_version, k.value
-        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
-            AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen = -1 AND k.op = 1
-        ORDER BY k.space, k.partition, k.sort
-        ON CONFLICT (space, partition, sort) DO UPDATE SET version = excluded.version, value = excluded.value;
     END IF;
 
     IF cardinality(in_cleared) > 0 THEN

@@ -26,6 +26,7 @@ from hashrange.storage.postgres.connections import (
     Connection,
     Fenced,
     Lost,
+    NeedsExclusive,
     Overtaken,
     Retry,
     Trouble,
@@ -91,7 +92,7 @@ class Writer:
         self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
         empty = Group(0)
         self._often = [
-            (self._sent_commit, empty.values(0, 0, 0)[0]),
+            (self._sent_commit, empty.values(0, 0, 0)),
             (self._sent_verify, empty.read_arrays()[0]),
         ]
         self._sent_keys: list[Key] = []
@@ -181,13 +182,11 @@ class Writer:
             self._verify(connection, group)
             return
         self._meet(fault, "before")
+        chosen: Doubt | None = None
         try:
-            if fault is None:
-                self._send(connection, group)
-                return
-            call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
-            self._send(connection, group)
-            chosen = self._finish(connection, fault)
+            self._send(connection, group, in_transaction=fault is not None)
+            if fault is not None:
+                chosen = self._finish(connection, fault)
         except Lost as error:
             self.close()
             raise Doubt(str(error)) from None
@@ -214,7 +213,7 @@ class Writer:
         self._line.clear()
         self.statements_sent += 1
         if group.wrote():
-            values, self._sent_keys = group.values(self._server, self._epoch, group.version)
+            values = group.values(self._server, self._epoch, group.version)
             return self._line.send(self._sent_commit, values, watch, then)
         arrays, self._sent_keys = group.read_arrays()
         return self._line.send(self._sent_verify, arrays, watch, then)
@@ -229,7 +228,7 @@ class Writer:
         line.unwatch()
         try:
             self._judge_answer(group, line)
-        except (Trouble, Changed, NeedsAlone):
+        except (Trouble, Changed):
             return False
         return True
 
@@ -244,7 +243,7 @@ class Writer:
         try:
             self._line.wait()
             self._judge_answer(group, self._line)
-        except NeedsAlone:
+        except NeedsExclusive:
             group.exclusive = True
             self.commit(group, None)
         except Overtaken:
@@ -262,8 +261,7 @@ class Writer:
         answer = line.answer()
         if group.wrote():
             outcome = (answer.get_value(0, 0) or b"").decode()
-            told = (outcome, number(answer.get_value(0, 1)), numbers(answer.get_value(0, 2)))
-            self._judge(told, self._sent_keys)
+            self._judge((outcome, number(answer.get_value(0, 1))))
         else:
             found = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
             self._judge_verified(group, found, self._sent_keys)
@@ -289,15 +287,15 @@ class Writer:
                 call(connection, "ROLLBACK")
             elif group.wrote():
                 self._meet(fault, "before")
-                values, sorted_keys = group.values(self._server, self._epoch, group.version)
+                values = group.values(self._server, self._epoch, group.version)
                 if values[EXCLUSIVE_AT]:
                     raise NeedsAlone
                 commit = (self._statements.commit, values)
                 if fault is None:
                     [[outcome], _] = call_all(connection, [commit, ("COMMIT", ())])
-                    self._judge(outcome, sorted_keys)
+                    self._judge(outcome)
                 else:
-                    self._judge(call(connection, *commit)[0], sorted_keys)
+                    self._judge(call(connection, *commit)[0])
                     chosen = self._finish(connection, fault)
             else:
                 self._verify(connection, group)
@@ -308,6 +306,9 @@ class Writer:
         except Overtaken:
             self._roll_back(connection)
             raise self._changed(group) from None
+        except NeedsExclusive:
+            self._roll_back(connection)
+            raise NeedsAlone from None
         except BaseException:
             self._roll_back(connection)
             raise
@@ -327,24 +328,26 @@ class Writer:
             return Changed(keys)
         return Changed([keys[n - 1] for n in bad or ()])
 
-    def _judge(self, outcome: tuple[Any, ...], keys: Sequence[Key]) -> None:
-        """Raise what the outcome of `commit_group` says, unless the group was committed."""
-        said, catalog, bad = outcome
-        if said == "exclusive":
-            raise NeedsAlone
-        if said != "committed":
+    def _judge(self, told: tuple[Any, ...]) -> None:
+        """Raise Changed if `commit_group` tells that the catalog is another one."""
+        outcome, catalog = told
+        if outcome != "committed":
             self._note(catalog)
-            raise Changed([keys[n - 1] for n in bad or ()])
+            raise Changed([])
 
-    def _send(self, connection: Connection, group: Group) -> None:
+    def _send(self, connection: Connection, group: Group, *, in_transaction: bool) -> None:
+        """Send a group; again with the exclusive lock if it needs it."""
         while True:
-            values, keys = group.values(self._server, self._epoch, group.version)
-            [outcome] = call(connection, self._statements.commit, values)
+            if in_transaction:
+                call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
+            values = group.values(self._server, self._epoch, group.version)
             try:
-                self._judge(outcome, keys)
-            except NeedsAlone:
+                [told] = call(connection, self._statements.commit, values)
+            except NeedsExclusive:
+                self._roll_back(connection)
                 group.exclusive = True
             else:
+                self._judge(told)
                 return
 
     def _verify(self, connection: Connection, group: Group) -> None:
