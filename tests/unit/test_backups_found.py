@@ -81,6 +81,17 @@ def test_a_folder_that_was_refused_is_read_again_only_when_it_has_changed(
     assert world.rows("restored") == world.rows()
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "SHA256SUMS"])
+def test_a_manifest_that_is_larger_than_any_is_not_read_into_memory(
+    world: World, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (copied(world) / name).open("r+b") as file:
+        file.truncate(2**40)
+    world.database.settle()
+    assert caplog.messages.count("a folder holds no whole backup") == 1
+    assert world.listed() == []
+
+
 def test_a_folder_that_was_removed_is_forgotten(world: World, read: list[str]) -> None:
     folder = copied(world)
     cut(folder / "manifest.json")

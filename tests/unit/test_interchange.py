@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import subprocess
 import sys
 from collections.abc import Iterable
 from decimal import Decimal
@@ -12,11 +14,11 @@ from typing import Any
 import hypothesis.strategies as st
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
-from hashrange.interchange import compression, dynamodb_json, ion, ion_text
+from hashrange.interchange import compression, csv_files, dynamodb_json, ion, ion_text
 from hashrange.interchange.csv_files import Columns
-from hashrange.interchange.lines import lines
+from hashrange.interchange.lines import LINE_BYTES_MAX, lines
 from hashrange.interchange.reading import Format, Rows
 from hashrange.interchange.rows import Bad
 from hashrange.values import Item, admit_item
@@ -89,8 +91,6 @@ def test_reading_goes_on_at_any_place(format_: Format, written: list[Item], data
 
 @given(st.lists(st.lists(texts, min_size=2, max_size=2), max_size=6), st.data())
 def test_csv_is_read_as_it_is_written(fields: list[list[str]], data: st.DataObject) -> None:
-    import csv
-
     delimiter = data.draw(st.sampled_from(",;:|\t "))
     fields = [[one.replace("\r", "") for one in row] for row in fields]
     written = io.StringIO(newline="")
@@ -330,3 +330,62 @@ def test_amazons_library_reads_what_is_written_and_is_read(item: Item) -> None:
     assert isinstance(read, dict)
     admit_item(read)
     assert read == item
+
+
+def judged_by_csv(text: str, delimiter: str) -> list[str] | None:
+    """The fields of a row as Python's csv reads them; None: it refuses the row."""
+    try:
+        return next(csv.reader((text,), delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
+
+
+@given(st.text(',;"\r\n ab', min_size=1, max_size=30), st.sampled_from(",;"))
+@example('a"b",c', ",")
+@example('"a""",', ",")
+@example('"a"b', ",")
+@example("a\r", ",")
+def test_rows_of_csv_are_split_as_python_splits_them(text: str, delimiter: str) -> None:
+    row = text.removesuffix("\r")
+    if not row.strip("\r\n"):
+        return  # such a row is passed over before
+    wanted = judged_by_csv(row, delimiter)
+    for found in (csv_files.fields(text.encode(), delimiter), csv_files.split(row.rstrip("\r\n"), delimiter)):
+        assert (None if isinstance(found, Bad) else found) == wanted
+
+
+def test_a_field_of_csv_may_be_as_long_as_a_row() -> None:
+    long = 'x"\n' * 300_000
+    quoted = long.replace('"', '""')
+    read, _ = rows(f'pk,text\n1,"{quoted}"\n2,y\n'.encode(), "CSV")
+    assert read == [
+        {"pk": {"S": "1"}, "text": {"S": long}},
+        {"pk": {"S": "2"}, "text": {"S": "y"}},
+    ]
+
+
+def test_a_row_of_several_lines_is_bounded_as_one_of_one_line_is() -> None:
+    half = b"x" * (LINE_BYTES_MAX // 2 + 1)
+    [(row, place)] = csv_files.joined(iter([(b'"' + half, 10), (half + b'"', 20)]))
+    assert (row, place) == (None, 20)
+
+
+def test_reading_changes_nothing_that_the_whole_process_shares() -> None:
+    """Hashrange runs in the process of its user."""
+    program = """
+import csv, decimal, gc, locale, signal, socket, sys
+def shared():
+    return (csv.field_size_limit(), sys.getrecursionlimit(), sys.getswitchinterval(), gc.get_threshold(),
+            sys.get_int_max_str_digits(), socket.getdefaulttimeout(), locale.setlocale(locale.LC_ALL),
+            decimal.getcontext().prec, [signal.getsignal(one) for one in signal.valid_signals()])
+before = shared()
+import hashrange, hashrange.client, hashrange.database
+from hashrange.interchange import compression, csv_files, dynamodb_json, exports, ion, reading
+from hashrange.tables.backups import work
+from hashrange.tables.bulk import work
+from hashrange.tables.exports import work
+from hashrange.tables.imports import work
+hashrange.Database.in_memory().settle()
+assert shared() == before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

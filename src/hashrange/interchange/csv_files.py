@@ -11,6 +11,7 @@ Source: Developer Guide, "Amazon S3 import formats for DynamoDB", CSV; API refer
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -20,9 +21,11 @@ from hashrange.values import Item
 
 _TOO_LONG: Final = f"The row has more than {LINE_BYTES_MAX} bytes, or a quote that is never closed"
 _NO_TEXT: Final = "The row is not UTF-8"
+_NOT_CLOSED: Final = "The row cannot be read: a quote is never closed"
+_AFTER_QUOTE: Final = "The row cannot be read: {!r} follows a closing quote, and not the delimiter"
+_LINE_END: Final = "The row cannot be read: a field without quotes has a carriage return or a line end in it"
+_QUOTES: Final = re.compile('"+')
 _BOM: Final = b"\xef\xbb\xbf"
-
-csv.field_size_limit(LINE_BYTES_MAX)
 
 
 class Columns(NamedTuple):
@@ -53,11 +56,11 @@ def joined(found: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | 
             is_end = bool(held) and line.count(b'"') % 2 == 1
             held.append(line)
             held_bytes += len(line) + 1
-            if is_end:
-                yield b"\n".join(held), place
-                held, held_bytes = [], 0
-            elif held_bytes > LINE_BYTES_MAX:
+            if held_bytes > LINE_BYTES_MAX:
                 yield None, place
+                held, held_bytes = [], 0
+            elif is_end:
+                yield b"\n".join(held), place
                 held, held_bytes = [], 0
     if held:
         yield b"\n".join(held), place
@@ -66,13 +69,54 @@ def joined(found: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | 
 def fields(row: bytes, delimiter: str) -> list[str] | Bad:
     """The fields of a row."""
     try:
-        text = row.removesuffix(b"\r").decode()
+        text = row.decode().rstrip("\r\n")
     except UnicodeDecodeError:
         return Bad(_NO_TEXT)
+    if len(text) > csv.field_size_limit():
+        return split(text, delimiter)
     try:
         return next(csv.reader((text,), delimiter=delimiter, strict=True), [])
     except csv.Error as error:
         return Bad(f"The row cannot be read: {error}")
+
+
+def split(text: str, delimiter: str) -> list[str] | Bad:
+    """The fields of a row of any length, as Python's csv splits it, but slower.
+
+    csv refuses longer fields than a limit, 128 KB as a rule, that is one for the whole process, and so not
+    ours to change.
+    """
+    if '"' not in text:
+        return Bad(_LINE_END) if "\r" in text or "\n" in text else text.split(delimiter)
+    found: list[str] = []
+    place = 0
+    while True:
+        if text.startswith('"', place):
+            end = _closing_quote(text, place + 1)
+            if end < 0:
+                return Bad(_NOT_CLOSED)
+            found.append(text[place + 1 : end].replace('""', '"'))
+            place = end + 1
+            if place < len(text) and text[place] != delimiter:
+                return Bad(_AFTER_QUOTE.format(text[place]))
+        else:
+            end = text.find(delimiter, place)
+            end = end if end >= 0 else len(text)
+            field = text[place:end]
+            if "\r" in field or "\n" in field:
+                return Bad(_LINE_END)
+            found.append(field)
+            place = end
+        if place >= len(text):
+            return found
+        place += 1
+
+
+def _closing_quote(text: str, place: int) -> int:
+    """Where the quoted field ends that begins at `place`; -1 if nowhere. Two quotes stand for one of the
+    field, so a run of an odd number of them ends it."""
+    odd = (run.end() - 1 for run in _QUOTES.finditer(text, place) if (run.end() - run.start()) % 2)
+    return next(odd, -1)
 
 
 def header_of(row: bytes, delimiter: str) -> tuple[str, ...] | Bad:

@@ -27,6 +27,8 @@ FORMAT: Final = "hashrange-backup"
 VERSION: Final = 1
 
 MANIFEST: Final = "manifest.json"
+MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The entry of a file of 64 MB of lines takes some 250 bytes, so a manifest has room for 16 TB."""
 _SUMS: Final = "SHA256SUMS"
 _DATA: Final = "data"
 _IS_DATA: Final = re.compile(r"data/[0-9]{8,}\.json\.gz").fullmatch
@@ -212,8 +214,12 @@ def check_content(folder: Path, file: DataFile, pause: Callable[[], None]) -> No
 
 
 def _content(path: Path) -> bytes:
+    """The content of a manifest, or of the checksums. Raises `Damaged` if it is larger than any of ours."""
     with open_to_read(path) as file:
-        return file.read()
+        content = file.read(MANIFEST_BYTES_MAX + 1)
+    if len(content) > MANIFEST_BYTES_MAX:
+        raise Damaged(f"{path} has more than {MANIFEST_BYTES_MAX} bytes.")
+    return content
 
 
 def _write(path: Path, content: bytes) -> None:
