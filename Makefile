@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash model hostile \
-        trigger-kills pattern-rounds bench bystander feast clean
+        growth trigger-kills pattern-rounds bench bystander feast clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -13,6 +13,7 @@ PORT     ?= 8000
 DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 MUTATIONS ?= 1000000
+MINUTES  ?= 60
 EXAMPLES ?= 2000
 BENCH    ?=
 CONSISTENCY ?=
@@ -80,6 +81,9 @@ reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body s
 
 hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+
+growth: $(VENV)/.develop $(FAST)  ## Look whether memory grows under mixed control operations (MINUTES=60)
+	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)
 
 machine-crash: ROUNDS = 200
 machine-crash: $(VENV)/.develop  ## Cut a writing store off from its power, again and again (ROUNDS=200)

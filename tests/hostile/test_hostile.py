@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from hostile.answers import find_fault
+from hostile.growth import Mixer, Report
 from hostile.mutations import KINDS, Mutator, encode
 from hostile.run import Run, Tally
 from hostile.seeds import Seeds, missing_operations
@@ -16,6 +17,7 @@ from hostile.server import attacked, error_lines, place_of, this_python
 from hostile.shrinking import shrink
 
 MUTATIONS = 3_000
+STEPS = 600
 
 
 def test_broken_requests_are_refused_and_harm_nothing(tmp_path: Path) -> None:
@@ -120,3 +122,22 @@ def test_a_run_is_good_only_without_failures_and_growth() -> None:
     assert Tally(memory=[50 << 20, 80 << 20, *flat]).is_good
     assert not Tally(memory=[(100 + 10 * epoch) << 20 for epoch in range(20)]).is_good
     assert not Tally(log_errors=["x"]).is_good
+
+
+def test_mixed_control_operations_succeed_and_leave_no_error(tmp_path: Path) -> None:
+    with attacked(this_python(memory=False), tmp_path) as target:
+        mixer = Mixer(target, 1)
+        for _ in range(STEPS):
+            mixer.step()
+        report = mixer.end()
+    assert report.errors == []
+    assert {operation for operation, _ in report.outcomes} == report.succeeded()
+    assert len(report.succeeded()) > 25
+
+
+def test_memory_that_ends_above_its_bound_is_told() -> None:
+    flat = [(float(second), 100 << 20) for second in range(600)]
+    assert Report(samples=flat).is_good
+    assert Report(samples=[(0.0, 50 << 20), *flat[1:-1], (600.0, 400 << 20)]).is_good  # a moment is no growth
+    assert not Report(samples=[(second, int(count * (1 + second / 600))) for second, count in flat]).is_good
+    assert not Report(samples=flat, errors=["x"]).is_good

@@ -1,0 +1,140 @@
+"""A process keeps nothing of tables, backups, jobs and databases that are gone.
+
+These tests count objects. `make growth` looks at the memory of a server, for an hour.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+import hashrange
+from hashrange.clock import ManualClock
+from hashrange.database import Database
+from hashrange.settings import Settings
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.memory import MemoryEngine
+
+pytestmark = pytest.mark.once
+
+DAY_SECONDS = 86_400
+# Longer than anything is kept of what is gone: the records of streams, backups of deleted tables, ended jobs.
+AWAY_DAYS = 100
+ROUNDS = 8
+ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/first"
+KEY = {
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+INDEX = {"IndexName": "index", "KeySchema": KEY["KeySchema"], "Projection": {"ProjectionType": "ALL"}}
+SOURCE = {"S3Bucket": "bucket", "S3KeyPrefix": "in/"}
+# Fewer than the rounds: what each round leaves behind is more.
+SLACK = ROUNDS - 1
+
+
+class World:
+    """A database, of which a round makes, changes and drops whatever control operations make."""
+
+    def __init__(self, directory: Path, durable: bool) -> None:
+        settings = Settings(s3_dir=str(directory / "s3"), backup_dir=str(directory / "backups"))
+        self.clock = ManualClock()
+        engine = EmbeddedEngine(directory / "data") if durable else MemoryEngine()
+        self.database = Database(engine, settings=settings, clock=self.clock)
+        bucket = directory / "s3" / "bucket" / "in"
+        bucket.mkdir(parents=True)
+        (bucket / "items.json").write_text(json.dumps({"Item": {"pk": {"S": "a"}}}) + "\n")
+
+    def ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        answer = self.database.execute(operation, request)
+        self.database.settle()
+        return answer
+
+    def round(self) -> None:
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+        created = {**KEY, "GlobalSecondaryIndexes": [INDEX], "StreamSpecification": stream}
+        self.ask("CreateTable", TableName="first", **created)
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        self.ask("UpdateContinuousBackups", TableName="first", PointInTimeRecoverySpecification=recovery)
+        ttl = {"Enabled": True, "AttributeName": "until"}
+        self.ask("UpdateTimeToLive", TableName="first", TimeToLiveSpecification=ttl)
+        self.ask("TagResource", ResourceArn=ARN, Tags=[{"Key": "a", "Value": "b"}])
+        for number in range(5):
+            self.ask("PutItem", TableName="first", Item={"pk": {"S": f"{number}"}, "until": {"N": "1"}})
+        self.clock.advance(600)
+        dropped = [{"Delete": {"IndexName": "index"}}]
+        self.ask("UpdateTable", TableName="first", GlobalSecondaryIndexUpdates=dropped)
+        backup = self.ask("CreateBackup", TableName="first", BackupName="backup")
+        arn = backup["BackupDetails"]["BackupArn"]
+        self.ask("RestoreTableFromBackup", BackupArn=arn, TargetTableName="second")
+        moment = {"SourceTableName": "first", "UseLatestRestorableTime": True}
+        self.ask("RestoreTableToPointInTime", TargetTableName="third", **moment)
+        self.ask("ExportTableToPointInTime", TableArn=ARN, S3Bucket="bucket", S3Prefix="out")
+        source = {"S3BucketSource": SOURCE, "InputFormat": "DYNAMODB_JSON"}
+        self.ask("ImportTable", TableCreationParameters={"TableName": "fourth", **KEY}, **source)
+        written = {"S3Bucket": "bucket", "S3KeyPrefix": "out/", "OutputType": ["ERROR"]}
+        read = {"InputS3Configuration": {**SOURCE, "InputFormat": "DYNAMODB_JSON"}}
+        self.ask("StartBulkPutItems", TableName="fourth", **read, OutputS3Configuration=written)
+        self.ask("DeleteBackup", BackupArn=arn)
+        for name in self.ask("ListTables")["TableNames"]:
+            self.ask("DeleteTable", TableName=name)
+        self.clock.advance(AWAY_DAYS * DAY_SECONDS)
+        for _ in range(3):
+            self.database.settle()
+            self.clock.advance(DAY_SECONDS)
+
+
+@pytest.fixture(params=["memory", "durable"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path, request.param == "durable")
+    yield world
+    world.database.close()
+
+
+def counted() -> Counter[str]:
+    """The objects of this process that may refer to others, by their type, and the entries of containers,
+    because the collector does not know of texts and numbers, nor of dictionaries of these alone."""
+    gc.collect()
+    objects = gc.get_objects()
+    counts = Counter([f"{type(one).__module__}.{type(one).__qualname__}" for one in objects])
+    containers = {id(one): one for one in gc.get_referents(*objects) if isinstance(one, dict | list | set)}
+    for one in containers.values():
+        counts[f"entries of {type(one).__name__}"] += len(one)
+    return counts
+
+
+def grown(before: Counter[str]) -> dict[str, int]:
+    return {name: count for name, count in (counted() - before).items() if count > SLACK}
+
+
+def test_nothing_stays_of_what_is_gone(world: World) -> None:
+    for _ in range(2):
+        world.round()
+        before = counted()  # the first count itself fills caches of Python's
+    for _ in range(ROUNDS):
+        world.round()
+    assert grown(before) == {}
+
+
+def test_nothing_stays_of_a_database_that_was_closed() -> None:
+    client = boto3.client("dynamodb", region_name="us-east-1")  # botocore keeps something of each client
+
+    def play() -> None:
+        with hashrange.local():
+            client.create_table(TableName="first", **KEY)
+            client.put_item(TableName="first", Item={"pk": {"S": "a"}})
+            assert client.scan(TableName="first")["Count"] == 1
+
+    for _ in range(2):
+        play()
+        before = counted()
+    for _ in range(ROUNDS):
+        play()
+    assert grown(before) == {}
