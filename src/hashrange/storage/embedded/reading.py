@@ -184,12 +184,16 @@ class StoredRecords:
             try:
                 self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
             except StorageError as error:
-                match = _SST_NAME.search(str(error))
-                number = int(match[1]) if match else 0
-                if number not in self.found.manifest.ssts or number in self.unusable_ssts:
+                unusable = self._found_unusable(str(error))
+                if not unusable and "Corruption" not in str(error):
                     raise
-                self._unusable[number] = str(error)
-                self.found.damage += self._losses({number: "it cannot be opened"})
+                if not unusable:
+                    self.found.damage.append(
+                        Damage(f"RocksDB cannot open the store: {_in_rocks(str(error))}")
+                    )
+                    return
+                self._unusable |= dict.fromkeys(unusable, _in_rocks(str(error)))
+                self.found.damage += self._losses(dict.fromkeys(unusable, "it cannot be opened"))
                 continue
             with suppress(StorageError, Exception):
                 notes = keys_under(self._db, CLEARING)
@@ -206,6 +210,37 @@ class StoredRecords:
         """Whether a bad range lies in a file of which nothing can be read."""
         sst = self.found.manifest.ssts.get(bad.sst) if self.found.manifest is not None else None
         return sst is not None and bad.low <= sst.first_key and bad.high > sst.last_key
+
+    def _found_unusable(self, error: str) -> set[int]:
+        """The SST files for which RocksDB did not open the store. Its words do not always name the file."""
+        assert self.found.manifest is not None
+        usable = self.found.manifest.ssts.keys() - self.unusable_ssts
+        match = _SST_NAME.search(error)
+        if match is not None and int(match[1]) in usable:
+            return {int(match[1])}
+        return self._refused(sorted(usable)) if usable and self._opens(set()) else set()
+
+    def _refused(self, ssts: list[int]) -> set[int]:
+        """Those of some SST files that RocksDB refuses: it halves them until they open."""
+        if self._opens(set(ssts)):
+            return set()
+        if len(ssts) == 1:
+            return {*ssts}
+        half = len(ssts) // 2
+        return self._refused(ssts[:half]) | self._refused(ssts[half:])
+
+    def _opens(self, ssts: set[int]) -> bool:
+        """Whether RocksDB opens the store with none but these SST files, and without its logs."""
+        assert self._scratch is not None
+        assert self.found.manifest is not None
+        others = self.found.manifest.ssts.keys() - ssts
+        with TemporaryDirectory(dir=self._scratch.name) as name:
+            show(self.directory / "rocks", Path(name), self.found.manifest, others, logged=False)
+            try:
+                disk.open_rocks(Path(name), cache_bytes=_CACHE_BYTES, read_only=True).close()
+            except StorageError:
+                return False
+        return True
 
     def _losses(self, unusable: dict[int, str]) -> list[Damage]:
         assert self.found.manifest is not None
@@ -244,8 +279,8 @@ def _examine(directory: Path, version: int | None, broken: str) -> tuple[Examine
         return found, FORMAT_VERSION if version is None else version
 
 
-def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> None:
-    """Fill `scratch/rocks` with links to the sound files of a store."""
+def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int], *, logged: bool = True) -> None:
+    """Fill `scratch/rocks` with links to the sound files of a store; `logged`: with its logs."""
     view = scratch / "rocks"
     view.mkdir(parents=True)
     (view / "CURRENT").write_text(f"{manifest.name}\n")
@@ -258,7 +293,7 @@ def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> N
             else:
                 (view / sst.name).symlink_to(file.resolve())
     logs = live_logs(rocks, manifest)
-    if logs:
+    if logs and logged:
         (view / logs[0].name).write_bytes(sound_log(logs, manifest))
 
 
@@ -407,6 +442,11 @@ def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> 
             bad = middle
     found = _first(db, options, (start + step).to_bytes(width, "big"))[0]
     return high if found is None else found
+
+
+def _in_rocks(error: str) -> str:
+    """The words of RocksDB, with files named as in the data directory."""
+    return re.sub(r"\S*/rocks/", "rocks/", error.rpartition("cannot be opened: ")[2])
 
 
 def _bad_range(low: bytes, high: bytes, cause: str) -> BadRange:
