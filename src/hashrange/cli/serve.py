@@ -493,7 +493,11 @@ def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | Non
     if data_dir is not None:
         settings = settings.with_data_dir(str(data_dir))
     database = Database(engine, settings=settings, clock=clock)
-    warn_of_hidden_tables(database)
+    try:
+        warn_of_hidden_tables(database)
+    except StorageError as error:
+        database.close()
+        raise click.ClickException(str(error)) from error
     return database
 
 

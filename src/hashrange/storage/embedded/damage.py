@@ -14,19 +14,26 @@ acknowledged. Therefore:
 - If another crash follows before the MANIFEST names the log of the new start, this log stays behind the torn
   one. It begins with the number after the last one that can be read, so nothing is missing between them.
 - Logs that end before the mark have lost acknowledged writes.
+- A number that is no higher than the one before it, or than those in SST files, belongs to a record that was
+  copied or moved: RocksDB never writes a number twice. RocksDB would play old values over new ones, or stop.
 
 Nothing here changes a file.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import Final
+from time import monotonic
+from typing import Final, NamedTuple
 
 from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
-from hashrange.storage.embedded.logs import BadBytes, read_log
+from hashrange.storage.embedded.logs import BadBytes, LogRecord, read_log
 from hashrange.storage.embedded.manifest import (
     Manifest,
     Sst,
@@ -35,6 +42,12 @@ from hashrange.storage.embedded.manifest import (
     read_manifest,
 )
 from hashrange.storage.embedded.mark import Mark
+
+_log = logging.getLogger(__name__)
+
+# A start that reads the logs for longer than this says how far it has come, and again after as long.
+_TELL_SECONDS: Final = 3.0
+_MIB: Final = 1024 * 1024
 
 _batch_head = Struct("<QI").unpack_from
 _BATCH_HEAD_BYTES: Final = 12
@@ -56,8 +69,9 @@ class Examined:
 
     damage: list[Damage] = field(default_factory=list)
     manifest: Manifest | None = None
-    missing_ssts: list[Sst] = field(default_factory=list)
-    damaged_logs: list[str] = field(default_factory=list)
+    missing_ssts: list[Sst] = field(default_factory=list)  # also those that are too short
+    long_ssts: list[Sst] = field(default_factory=list)  # with bytes behind their end
+    damaged_logs: bool = False  # whether the logs hold anything but records, each once and in order
     sequence: int = 0  # the last sequence number that can be read
     batch: int = 0  # the last batch in the logs; 0: none
 
@@ -108,6 +122,19 @@ def sequences_of(payload: bytes) -> tuple[int, int]:
     return first, first + records - 1
 
 
+def in_sequence(payloads: Iterable[bytes], after: int) -> Iterator[bytes]:
+    """The batches of logs with sequence numbers above `after`, each once, in the order in which they were
+    written. Of two with the same numbers, the first one counts."""
+    numbered = []
+    for payload in payloads:
+        with suppress(ValueError):
+            numbered.append((*sequences_of(payload), payload))
+    for first, last, payload in sorted(numbered, key=itemgetter(0)):
+        if after < first <= last:
+            yield payload
+            after = last
+
+
 def batch_number(payload: bytes) -> int:
     """The number that the engine gave to a batch; 0 for one that it did not number."""
     at = payload.rfind(_BATCH_NOTE)
@@ -127,64 +154,112 @@ def _examine_sst(rocks: Path, sst: Sst, found: Examined) -> None:
         if size == sst.size_bytes:
             return
         what = f"has {size} bytes instead of {sst.size_bytes}"
+        if size > sst.size_bytes:
+            found.long_ssts.append(sst)
+            found.damage.append(Damage(f"rocks/{sst.name} {what}", f"rocks/{sst.name}"))
+            return
     found.missing_ssts.append(sst)
     held = f"it held {sst.size_bytes} bytes of records"
     found.damage.append(Damage(f"rocks/{sst.name} {what}; {held}", f"rocks/{sst.name}"))
+
+
+class _Placed(NamedTuple):
+    """A batch in the logs: where it is, and which sequence numbers it has."""
+
+    offset: int
+    first: int
+    last: int
+    batch: int
+
+
+def _entries(logs: list[Path]) -> Iterator[tuple[str, _Placed | BadBytes]]:
+    """What the logs hold, in order. If this takes long, it tells how far it has come."""
+    sizes = [log.stat().st_size for log in logs]
+    before, tell_at = 0, monotonic() + _TELL_SECONDS
+    for log, size in zip(logs, sizes, strict=True):
+        for entry in read_log(log.read_bytes()):
+            if monotonic() >= tell_at:
+                tell_at = monotonic() + _TELL_SECONDS
+                read = {"read_mib": (before + entry.offset) // _MIB, "of_mib": sum(sizes) // _MIB}
+                _log.info("reading the log of the store", extra={"fields": read})
+            yield log.name, _placed(entry)
+        before += size
+
+
+def _placed(entry: LogRecord | BadBytes) -> _Placed | BadBytes:
+    if isinstance(entry, BadBytes):
+        return entry
+    try:
+        first, last = sequences_of(entry.payload)
+    except ValueError as error:
+        return BadBytes(entry.offset, entry.end, str(error))
+    return _Placed(entry.offset, first, last, batch_number(entry.payload))
 
 
 @dataclass(slots=True)
 class _Reached:
     """How far `_examine_logs` has read the logs."""
 
-    sequence: int
-    batch: int = 0
+    sequence: int  # the highest number so far
+    previous: int  # the last number of the batch before
+    batch: int = 0  # the number of the batch before
     doubt: tuple[str, BadBytes] | None = None  # bytes that hold no record, the first of them
 
 
 def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, found: Examined) -> None:
     logs = live_logs(rocks, manifest)
-    reached = _Reached(manifest.last_sequence)
-    last = b""
-    for log in logs:
-        begins = True
-        for entry in read_log(log.read_bytes()):
-            if isinstance(entry, BadBytes):
-                if reached.doubt is None:
-                    reached.doubt = (log.name, entry)
-                begins = False
-                continue
-            first, end = _sequences(entry.payload)
-            if begins and first == reached.sequence + 1:
-                reached.doubt = None  # the torn tail of the log before
-            begins = False
-            if first > reached.sequence + 1 or reached.doubt is not None:
-                before = batch_number(last) if last else 0
-                found.damage.append(_hole(log.name, reached, before, first, batch_number(entry.payload)))
-                if reached.doubt is not None:
-                    found.damaged_logs.append(reached.doubt[0])
-            reached.doubt = None
-            reached.sequence = max(reached.sequence, end)
-            last = entry.payload
+    entries = list(_entries(logs))
+    firsts = {entry.first for _, entry in entries if isinstance(entry, _Placed)}
+    damage_before = len(found.damage)
+    reached = _Reached(manifest.last_sequence, manifest.last_sequence)
+    before = ""
+    for log, entry in entries:
+        begins, before = log != before, log
+        if isinstance(entry, BadBytes):
+            reached.doubt = reached.doubt or (log, entry)
+            continue
+        if begins and entry.first == reached.sequence + 1:
+            reached.doubt = None  # the torn tail of the log before
+        if entry.first <= reached.sequence and entry.first != reached.previous + 1:
+            found.damage.append(_going_back(log, reached, entry))
+        elif entry.first > reached.sequence + 1 and reached.sequence + 1 in firsts:
+            found.damage.append(_too_early(log, reached, entry))
+        elif entry.first > reached.sequence + 1 or reached.doubt is not None:
+            found.damage.append(_hole(log, reached, entry))
+        reached.doubt = None
+        reached.previous = entry.last
+        reached.sequence = max(reached.sequence, entry.last)
+        reached.batch = entry.batch
+    bad = any(isinstance(entry, BadBytes) for _, entry in entries)
+    found.damaged_logs = bad or len(found.damage) > damage_before
     found.sequence = reached.sequence
-    found.batch = batch_number(last) if last else 0
+    found.batch = reached.batch
     if not logs:
         found.damage.append(Damage("the write-ahead log is missing: rocks holds no .log file", "rocks"))
     if mark is None or reached.sequence >= mark.sequence:
         return
-    found.damage.append(_end(logs[-1].name if logs else "", reached, found.batch, mark))
-    if reached.doubt is not None:
-        found.damaged_logs.append(reached.doubt[0])
+    found.damage.append(_end(logs[-1].name if logs else "", reached, mark))
 
 
-def _sequences(payload: bytes) -> tuple[int, int]:
-    try:
-        return sequences_of(payload)
-    except ValueError:
-        return 0, 0
+def _going_back(log: str, reached: _Reached, entry: _Placed) -> Damage:
+    message = (
+        f"rocks/{log} goes back at byte {entry.offset}, from the write with number {reached.previous} to "
+        f"number {entry.first}: a part of it was copied or moved, or belongs to an older state of the store"
+    )
+    return Damage(message, f"rocks/{log}")
 
 
-def _hole(log: str, reached: _Reached, before: int, first: int, after: int) -> Damage:
-    lost = _lost(reached.sequence, first - 1, before, after - 1 if after else 0)
+def _too_early(log: str, reached: _Reached, entry: _Placed) -> Damage:
+    message = (
+        f"rocks/{log} goes on with number {entry.first} at byte {entry.offset}, and has the writes from "
+        f"number {reached.sequence + 1} on at another place: a part of it was moved"
+    )
+    return Damage(message, f"rocks/{log}")
+
+
+def _hole(log: str, reached: _Reached, entry: _Placed) -> Damage:
+    last_batch = entry.batch - 1 if entry.batch else 0
+    lost = _lost(reached.sequence, entry.first - 1, reached.batch, last_batch)
     if reached.doubt is None:
         return Damage(f"{lost}: no log holds them, and rocks/{log} goes on behind them", f"rocks/{log}")
     name, bad = reached.doubt
@@ -195,8 +270,8 @@ def _hole(log: str, reached: _Reached, before: int, first: int, after: int) -> D
     )
 
 
-def _end(log: str, reached: _Reached, batch: int, mark: Mark) -> Damage:
-    lost = _lost(reached.sequence, mark.sequence, batch, mark.batch)
+def _end(log: str, reached: _Reached, mark: Mark) -> Damage:
+    lost = _lost(reached.sequence, mark.sequence, reached.batch, mark.batch)
     if reached.doubt is not None:
         name, bad = reached.doubt
         what = f"rocks/{name} is damaged at byte {bad.offset} ({bad.cause})"
@@ -212,4 +287,3 @@ def _lost(sequence: int, last: int, batch: int, last_batch: int) -> str:
         first_batch = f"{batch + 1}" if batch else "?"
         return f"lost are the batches {first_batch} to {last_batch} with {writes} writes"
     return f"lost are {writes} writes behind number {sequence}"
-

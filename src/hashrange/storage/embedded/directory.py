@@ -25,6 +25,7 @@ Refuses to know: records and commits.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,13 @@ from hashrange.storage.embedded.mark import (
     read_mark,
     write_mark,
 )
+from hashrange.storage.embedded.room import log_bytes
+
+_log = logging.getLogger(__name__)
+
+# RocksDB plays back some 25 MiB of its log in a second, during which no other thread can say so.
+_LOG_TOLD_MIB: Final = 16
+_MIB: Final = 1024 * 1024
 
 MIGRATION: Final = "migration"
 COPYING: Final = "COPYING"
@@ -58,6 +66,10 @@ _OTHERS: Final = 0o077
 
 # Names that an empty directory may hold: a file system's own folder, and the files of an unfinished creation.
 _HARMLESS_NAMES: Final = frozenset({"lost+found", "FORMAT.new", NAME, NEW_NAME})
+
+
+class DamagedFormat(UnknownFormat):
+    """The file FORMAT cannot be read, but STORE says that a store of Hashrange is there."""
 
 
 def open_directory(
@@ -98,7 +110,10 @@ class DataDirectory:
         directory = self._directory
         try:
             check_copied(directory)
-            version = read_format(directory)
+            try:
+                version = read_format(directory)
+            except DamagedFormat as error:
+                raise damaged(directory, [Damage(str(error), "FORMAT")]) from None
             mark = _mark(directory)
             if version is None and mark is None:
                 check_empty(directory)
@@ -113,6 +128,11 @@ class DataDirectory:
             assert found.manifest is not None
             self._make_private()
             self._mark = OpenMark(directory, found.manifest.store_id)
+            log_mib = log_bytes(directory) // _MIB
+            if log_mib >= _LOG_TOLD_MIB:
+                _log.info(
+                    "opening the store: RocksDB plays back its log", extra={"fields": {"log_mib": log_mib}}
+                )
             return self._open_rocks(create=False)
         except OSError as error:
             raise unusable(directory, error) from error
@@ -227,21 +247,29 @@ def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
 
 
 def read_format(directory: Path) -> int | None:
-    """The format of a data directory; None where it has no FORMAT. Raises UnknownFormat, OSError."""
+    """The format of a data directory; None where it has no FORMAT.
+
+    Raises DamagedFormat, UnknownFormat, OSError.
+    """
     path = directory / "FORMAT"
     try:
-        text = path.read_bytes().decode("ascii", "replace").strip()
+        text = path.read_bytes().decode("ascii", "replace")
     except FileNotFoundError:
         return None
-    version = text.removeprefix(_FORMAT_PREFIX)
-    if version == text or not version.isdecimal():
+    version = text.strip().removeprefix(_FORMAT_PREFIX)
+    written = version != text.strip() and version.isdecimal()
+    if written and _FORMAT_UNMARKED <= int(version) <= FORMAT_VERSION:
+        return int(version)
+    with contextlib.suppress(DamagedMark):
+        mark = read_mark(directory)
+        if mark is not None and mark.format <= FORMAT_VERSION:
+            raise DamagedFormat("the file FORMAT is damaged")
+    if not written:
         raise UnknownFormat(f"The file {path} was not written by Hashrange. Choose another directory.")
-    if not _FORMAT_UNMARKED <= int(version) <= FORMAT_VERSION:
-        raise UnknownFormat(
-            f"The data directory {directory} has format {version}; this program knows formats up to "
-            f"{FORMAT_VERSION}. Use a newer Hashrange."
-        )
-    return int(version)
+    raise UnknownFormat(
+        f"The data directory {directory} has format {version}; this program knows formats up to "
+        f"{FORMAT_VERSION}. Use a newer Hashrange."
+    )
 
 
 def lock(directory: Path, *, shared: bool = False) -> int | None:

@@ -21,7 +21,7 @@ from rocksdict import (
 )
 
 from hashrange.descriptors import engine_files_max
-from hashrange.storage.api import DataDirectoryLocked, StorageError
+from hashrange.storage.api import DataDirectoryLocked, StorageError, StoreDamaged
 
 _MIB: Final = 1024 * 1024
 
@@ -56,6 +56,11 @@ def open_rocks(
         text = str(error)
         if "lock" in text.lower() and "/LOCK" in text:
             raise locked(directory) from None
+        if text.startswith("Corruption"):
+            raise StoreDamaged(
+                f"The store in {directory} is damaged and cannot be opened: {text}. Restore a copy; "
+                f"`hashrange check {directory}` tells all that is wrong, and with --repair accepts the loss."
+            ) from None
         raise StorageError(f"The store in {directory} cannot be opened: {text}") from None
     if not read_only:
         _forget_deleted_files(db)

@@ -80,9 +80,16 @@ class EmbeddedEngine:
             write_buffer_bytes=write_buffer_bytes,
             logged_bytes_max=logged_bytes_max,
         )
-        self._commits = Commits(
-            self._store, bodies_max=batch_bodies_max, recent_bytes=recent_bytes, run_queued=self._run_queued
-        )
+        try:
+            self._commits = Commits(
+                self._store,
+                bodies_max=batch_bodies_max,
+                recent_bytes=recent_bytes,
+                run_queued=self._run_queued,
+            )
+        except BaseException:
+            self._store.close(broken=True)
+            raise
         # A thread that is inside RocksDB when the interpreter ends would abort the process.
         atexit.register(self.close)
 

@@ -11,6 +11,8 @@ perhaps later bytes. If such bytes were edits that did count, the edits before t
 store needs, or files that they name are missing, or numbers between the SST files and the logs: the last two
 are for `damage` to find out.
 
+Edits that were copied or moved do not fit: a number goes back, or a file is added or removed twice.
+
 Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 """
 
@@ -71,10 +73,17 @@ class Manifest:
 
     name: str
     store_id: str = ""
-    log_number: int = 0
-    last_sequence: int = 0
     ssts: dict[int, Sst] = field(default_factory=dict)
-    tags: set[int] = field(default_factory=set)  # of the numbers that its edits give
+    numbers: dict[int, int] = field(default_factory=dict)  # by tag: the last value that an edit gives
+
+    @property
+    def log_number(self) -> int:
+        """The number of the first log that is needed."""
+        return self.numbers.get(_LOG_NUMBER, 0)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.numbers.get(_LAST_SEQUENCE, 0)
 
 
 def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
@@ -95,14 +104,14 @@ def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
         try:
             _apply(manifest, _Fields(found.payload))
         except (IndexError, ValueError) as error:
-            cause = f"it holds an edit that is not understood: {error}"
+            cause = f"it holds an edit that does not fit: {error}"
             raise _damaged(manifest.name, BadBytes(found.offset, found.end, cause)) from None
         edits += 1
     torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset : bad.offset + HEADER_BYTES])
     if not edits or not torn:
         raise _damaged(manifest.name, bad or BadBytes(0, 0, "it is empty"))
     for tag, name in _NEEDED.items():
-        if tag not in manifest.tags:
+        if tag not in manifest.numbers:
             end = BadBytes(len(data), len(data), "") if bad is None else bad
             raise _damaged(manifest.name, BadBytes(end.offset, end.end, f"no edit before it gives {name}"))
     return manifest
@@ -175,19 +184,21 @@ def _apply(manifest: Manifest, edit: _Fields) -> None:
         tag = edit.number()
         if tag in _NUMBERS:
             value = edit.number()
-            manifest.tags.add(tag)
-            if tag == _LOG_NUMBER:
-                manifest.log_number = max(manifest.log_number, value)
-            elif tag == _LAST_SEQUENCE:
-                manifest.last_sequence = max(manifest.last_sequence, value)
+            if tag in _NEEDED and value < manifest.numbers.get(tag, 0):
+                raise ValueError(f"{_NEEDED[tag]} goes back from {manifest.numbers[tag]} to {value}")
+            manifest.numbers[tag] = value
         elif tag == _STORE_ID:
             manifest.store_id = edit.text().decode("ascii", "replace")
         elif tag == _NEW_FILE:
             sst = _new_file(edit)
+            if sst.number in manifest.ssts:
+                raise ValueError(f"it adds {sst.name} once more")
             manifest.ssts[sst.number] = sst
         elif tag == _DELETED_FILE:
             edit.number()
-            manifest.ssts.pop(edit.number(), None)
+            number = edit.number()
+            if manifest.ssts.pop(number, None) is None:
+                raise ValueError(f"it removes {number:06}.sst, which is not there")
         elif tag == _COMPACT_CURSOR:
             edit.number()
             edit.text()

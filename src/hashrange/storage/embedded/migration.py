@@ -38,6 +38,7 @@ from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.damage import Damage
 from hashrange.storage.embedded.directory import (
     MIGRATION,
+    DamagedFormat,
     check_copied,
     damaged,
     lock,
@@ -158,7 +159,10 @@ class _Migration:
         self, begin: Begin, now: float, leave_out: Callable[[str], None] | None, keep_old: bool
     ) -> Migrated | None:
         check_copied(self._directory)
-        version = read_format(self._directory)
+        try:
+            version = read_format(self._directory)
+        except DamagedFormat as error:
+            raise damaged(self._directory, [Damage(str(error), "FORMAT")]) from None
         if version is None:
             raise UnknownFormat(
                 f"{self._directory} has no FORMAT. If it is a Hashrange data directory that has lost it, run "

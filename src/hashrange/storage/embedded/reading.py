@@ -28,8 +28,9 @@ from rocksdict import Rdict, ReadOptions
 from hashrange.storage.api import Address, StorageError, StoreDamaged, Totals
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import keys_under
-from hashrange.storage.embedded.damage import Damage, Examined, examine, live_logs
+from hashrange.storage.embedded.damage import Damage, Examined, examine, in_sequence, live_logs
 from hashrange.storage.embedded.directory import (
+    DamagedFormat,
     check_copied,
     check_migrated,
     examine_directory,
@@ -47,8 +48,8 @@ from hashrange.storage.embedded.keys import (
     unpack_totals,
 )
 from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
-from hashrange.storage.embedded.manifest import Manifest, without_ssts
-from hashrange.storage.embedded.mark import FORMAT_VERSION, NAME, DamagedMark, read_mark
+from hashrange.storage.embedded.manifest import Manifest, Sst, without_ssts
+from hashrange.storage.embedded.mark import FORMAT_MARKED, FORMAT_VERSION, NAME, DamagedMark, read_mark
 
 T = TypeVar("T")
 _Record = tuple[bytes, bytes]
@@ -95,11 +96,15 @@ class StoredRecords:
             if not locked:
                 self._lock = lock(directory, shared=True)
             check_copied(directory)
-            version = read_format(directory)
+            version, broken = None, ""
+            try:
+                version = read_format(directory)
+            except DamagedFormat as error:
+                broken = str(error)
             if version is None and not (directory / NAME).exists():
                 raise StorageError(f"{directory} is not a Hashrange data directory: nothing was checked.")
             check_migrated(directory, version)
-            self.found, self.version = _examine(directory, version)
+            self.found, self.version = _examine(directory, version, broken)
             self._open()
         except OSError as error:
             self.close()
@@ -179,12 +184,16 @@ class StoredRecords:
             try:
                 self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
             except StorageError as error:
-                match = _SST_NAME.search(str(error))
-                number = int(match[1]) if match else 0
-                if number not in self.found.manifest.ssts or number in self.unusable_ssts:
+                unusable = self._found_unusable(str(error))
+                if not unusable and "Corruption" not in str(error):
                     raise
-                self._unusable[number] = str(error)
-                self.found.damage += self._losses({number: "it cannot be opened"})
+                if not unusable:
+                    self.found.damage.append(
+                        Damage(f"RocksDB cannot open the store: {_in_rocks(str(error))}")
+                    )
+                    return
+                self._unusable |= dict.fromkeys(unusable, _in_rocks(str(error)))
+                self.found.damage += self._losses(dict.fromkeys(unusable, "it cannot be opened"))
                 continue
             with suppress(StorageError, Exception):
                 notes = keys_under(self._db, CLEARING)
@@ -201,6 +210,37 @@ class StoredRecords:
         """Whether a bad range lies in a file of which nothing can be read."""
         sst = self.found.manifest.ssts.get(bad.sst) if self.found.manifest is not None else None
         return sst is not None and bad.low <= sst.first_key and bad.high > sst.last_key
+
+    def _found_unusable(self, error: str) -> set[int]:
+        """The SST files for which RocksDB did not open the store. Its words do not always name the file."""
+        assert self.found.manifest is not None
+        usable = self.found.manifest.ssts.keys() - self.unusable_ssts
+        match = _SST_NAME.search(error)
+        if match is not None and int(match[1]) in usable:
+            return {int(match[1])}
+        return self._refused(sorted(usable)) if usable and self._opens(set()) else set()
+
+    def _refused(self, ssts: list[int]) -> set[int]:
+        """Those of some SST files that RocksDB refuses: it halves them until they open."""
+        if self._opens(set(ssts)):
+            return set()
+        if len(ssts) == 1:
+            return {*ssts}
+        half = len(ssts) // 2
+        return self._refused(ssts[:half]) | self._refused(ssts[half:])
+
+    def _opens(self, ssts: set[int]) -> bool:
+        """Whether RocksDB opens the store with none but these SST files, and without its logs."""
+        assert self._scratch is not None
+        assert self.found.manifest is not None
+        others = self.found.manifest.ssts.keys() - ssts
+        with TemporaryDirectory(dir=self._scratch.name) as name:
+            show(self.directory / "rocks", Path(name), self.found.manifest, others, logged=False)
+            try:
+                disk.open_rocks(Path(name), cache_bytes=_CACHE_BYTES, read_only=True).close()
+            except StorageError:
+                return False
+        return True
 
     def _losses(self, unusable: dict[int, str]) -> list[Damage]:
         assert self.found.manifest is not None
@@ -222,10 +262,15 @@ class StoredRecords:
         return disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
 
 
-def _examine(directory: Path, version: int | None) -> tuple[Examined, int]:
-    """What is wrong with the files, and the format of the store: FORMAT and STORE say it."""
+def _examine(directory: Path, version: int | None, broken: str) -> tuple[Examined, int]:
+    """What is wrong with the files, and the format of the store: FORMAT and STORE say it. `broken`: what is
+    wrong with FORMAT."""
     try:
         mark = read_mark(directory)
+        if broken and mark is not None:
+            found = examine_directory(directory, max(mark.format, FORMAT_MARKED), mark)
+            found.damage.insert(0, Damage(broken, "FORMAT"))
+            return found, mark.format
         known = version if mark is None else mark.format if version is None else version
         return examine_directory(directory, version, mark), FORMAT_VERSION if known is None else known
     except DamagedMark as error:
@@ -234,22 +279,35 @@ def _examine(directory: Path, version: int | None) -> tuple[Examined, int]:
         return found, FORMAT_VERSION if version is None else version
 
 
-def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int]) -> None:
-    """Fill `scratch/rocks` with links to the sound files of a store."""
+def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int], *, logged: bool = True) -> None:
+    """Fill `scratch/rocks` with links to the sound files of a store; `logged`: with its logs."""
     view = scratch / "rocks"
     view.mkdir(parents=True)
     (view / "CURRENT").write_text(f"{manifest.name}\n")
     (view / manifest.name).write_bytes(without_ssts(rocks, manifest, without))
     for number, sst in manifest.ssts.items():
         if number not in without:
-            (view / sst.name).symlink_to((rocks / sst.name).resolve())
-    for log in live_logs(rocks, manifest):
-        (view / log.name).write_bytes(sound_part(log))
+            file = rocks / sst.name
+            if file.stat().st_size > sst.size_bytes:  # RocksDB would refuse the store
+                (view / sst.name).write_bytes(cut(file, sst))
+            else:
+                (view / sst.name).symlink_to(file.resolve())
+    logs = live_logs(rocks, manifest)
+    if logs and logged:
+        (view / logs[0].name).write_bytes(sound_log(logs, manifest))
 
 
-def sound_part(log: Path) -> bytes:
-    """The bytes of a log that holds only the sound records of `log`."""
-    return write_log(found.payload for found in read_log(log.read_bytes()) if isinstance(found, LogRecord))
+def cut(file: Path, sst: Sst) -> bytes:
+    """The content of an SST file, without what was added behind its end."""
+    with file.open("rb") as content:
+        return content.read(sst.size_bytes)
+
+
+def sound_log(logs: list[Path], manifest: Manifest) -> bytes:
+    """One log with the sound records of `logs`, each once, in the order in which they were written."""
+    found = (entry for log in logs for entry in read_log(log.read_bytes()))
+    payloads = (entry.payload for entry in found if isinstance(entry, LogRecord))
+    return write_log(in_sequence(payloads, manifest.last_sequence))
 
 
 class SkippingReader:
@@ -329,22 +387,20 @@ def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]
     """The readable records between two keys; calls `damaged` for each range that cannot be read."""
     options = ReadOptions()
     options.set_iterate_upper_bound(high)
-    while True:
+    while low < high:
         last = None
         records: Iterator[Any] = db.items(from_key=low, read_opt=options)
         for last, value in records:
             yield last, value
         start = low if last is None else last + b"\x00"
         found, cause = _first(db, options, start)
-        if not cause:
-            if found is None:
-                return
+        if not cause and found is None:
+            return
+        if found is not None and found > low:
             low = found  # the walk ended too early, but can go on now
             continue
         resume = _next_readable(db, options, start, high)
-        damaged(_bad_range(start, resume or high, cause))
-        if resume is None:
-            return
+        damaged(_bad_range(start, resume, cause or "a record cannot be read"))
         low = resume
 
 
@@ -362,8 +418,8 @@ def _first(db: Rdict, options: ReadOptions, key: bytes) -> tuple[bytes | None, s
     return (bytes(iterator.key()) if iterator.valid() else None), ""
 
 
-def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> bytes | None:
-    """The first readable key found after the unreadable key `low`; None if none is found."""
+def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> bytes:
+    """The first readable key found after the unreadable key `low`; `high` if none is found before it."""
     width = max(len(low), len(high), _PROBE_BYTES)
     start, end = (int.from_bytes(key.ljust(width, b"\0"), "big") for key in (low, high))
 
@@ -373,18 +429,24 @@ def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> 
     step = 1
     while start + step < end and not readable(step):
         step *= 2
+    bad = step // 2
     if start + step >= end:
         step = end - start - 1
-        if not readable(step):
-            return None
-    bad = step // 2
+        if step <= bad or not readable(step):
+            return high
     while step - bad > 1:
         middle = (bad + step) // 2
         if readable(middle):
             step = middle
         else:
             bad = middle
-    return _first(db, options, (start + step).to_bytes(width, "big"))[0]
+    found = _first(db, options, (start + step).to_bytes(width, "big"))[0]
+    return high if found is None else found
+
+
+def _in_rocks(error: str) -> str:
+    """The words of RocksDB, with files named as in the data directory."""
+    return re.sub(r"\S*/rocks/", "rocks/", error.rpartition("cannot be opened: ")[2])
 
 
 def _bad_range(low: bytes, high: bytes, cause: str) -> BadRange:

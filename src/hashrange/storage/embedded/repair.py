@@ -4,10 +4,11 @@ In this order, so that a repair which is cut off can be done again:
 
 1. The files that are about to change are kept in the folder `damaged-N` of the data directory, as links or
    copies.
-2. Logs are rewritten with their sound records only, so that RocksDB plays back the records after a hole too.
-3. The readable records of a damaged SST file are written once more. They are found by comparing the store
-with
-   the store as it would be without that file, so deletions are kept too.
+2. The sound records of the logs are written to one log, each once and in their order, so that RocksDB plays
+   back the records after a hole too, and no old value over a new one.
+3. SST files with bytes behind their end are cut to their length. The readable records of a damaged one are
+   written once more. They are found by comparing the store with the store as it would be without that file,
+   so deletions are kept too.
 4. The MANIFEST is rewritten without the SST files that are missing or damaged.
 5. RocksDB opens the store, and the mark is set to what it holds.
 
@@ -33,7 +34,6 @@ from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.damage import live_logs
 from hashrange.storage.embedded.directory import lock, make_private, write_format
 from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
-from hashrange.storage.embedded.logs import BadBytes, read_log
 from hashrange.storage.embedded.manifest import (
     Manifest,
     UnreadableManifest,
@@ -46,7 +46,7 @@ from hashrange.storage.embedded.mark import (
     Mark,
     write_mark,
 )
-from hashrange.storage.embedded.reading import BadRange, StoredRecords, sound_part, walk
+from hashrange.storage.embedded.reading import BadRange, StoredRecords, cut, sound_log, walk
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _BATCH_RECORDS: Final = 1_000
@@ -94,13 +94,17 @@ class _Repair:
                 )
             if not store.found.damage and not store.bad_ranges:
                 return
-            logs = [log for log in live_logs(self._rocks, manifest) if _is_damaged(log)]
+            logs = live_logs(self._rocks, manifest) if store.found.damaged_logs else []
             damaged_ssts = {bad.sst for bad in store.bad_ranges} & manifest.ssts.keys()
-            self._set_aside(manifest, logs, damaged_ssts | store.unusable_ssts)
+            long_ssts = {sst.number for sst in store.found.long_ssts}
+            self._set_aside(manifest, logs, damaged_ssts | store.unusable_ssts | long_ssts)
             yield f"what is changed is kept in {self._aside}"
-            for log in logs:
-                write_durably(log, sound_part(log))
-                yield f"rocks/{log.name} holds its sound records now"
+            if logs:
+                self._rewrite_logs(logs, manifest)
+                yield f"rocks/{logs[0].name} holds the sound records of the log now"
+            for sst in store.found.long_ssts:
+                write_durably(self._rocks / sst.name, cut(self._rocks / sst.name, sst))
+                yield f"rocks/{sst.name} ends where it did"
             if self._name_manifest(manifest):
                 yield f"rocks/CURRENT names {manifest.name}"
             self._remove(store.unusable_ssts)
@@ -138,6 +142,13 @@ class _Repair:
         sync_directory(kept)
         sync_directory(self._aside)
         sync_directory(self._directory)
+
+    def _rewrite_logs(self, logs: list[Path], manifest: Manifest) -> None:
+        """Put the sound records of all logs into the first one."""
+        write_durably(logs[0], sound_log(logs, manifest))
+        for log in logs[1:]:
+            log.unlink()
+        sync_directory(self._rocks)
 
     def _name_manifest(self, manifest: Manifest) -> bool:
         """Make CURRENT name the MANIFEST; returns whether it named another file before."""
@@ -192,10 +203,6 @@ class _Repair:
         write_mark(self._directory, Mark(True, store_id, batch, sequence, version))
         write_format(self._directory, version)
         return f"the store can be served again; its last batch is {batch}"
-
-
-def _is_damaged(log: Path) -> bool:
-    return any(isinstance(found, BadBytes) for found in read_log(log.read_bytes()))
 
 
 def _differences(whole: Rdict, less: Rdict, bad: list[BadRange]) -> Iterator[tuple[bytes, bytes | None]]:

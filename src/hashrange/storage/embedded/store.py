@@ -29,7 +29,7 @@ from hashrange.storage.embedded.outcomes import Batch, Prevented
 from hashrange.storage.embedded.reopening import Reopening
 from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, Room
 from hashrange.storage.embedded.upkeep import Upkeep
-from hashrange.storage.embedded.view import View
+from hashrange.storage.embedded.view import View, unreadable
 
 _Records = dict[bytes, bytes | None]
 
@@ -60,8 +60,11 @@ class Store:
 
     def begin(self, db: Rdict) -> tuple[View, int]:
         """Begin to use a RocksDB that was just opened. Returns the view of it, and the last sequence number
-        that was given."""
-        stored = db.get(BATCH_KEY)
+        that was given. Raises StoreDamaged."""
+        try:
+            stored = db.get(BATCH_KEY)
+        except Exception as error:  # rocksdict raises plain Exception
+            raise unreadable(error) from error
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
         # A number that was given to a batch is never given again, also if that batch failed.
         self._batch_number = max(number, self._batch_number)

@@ -22,7 +22,7 @@ from typing import Final
 
 from rocksdict import DbClosedError, Rdict, Snapshot
 
-from hashrange.storage.api import StorageError
+from hashrange.storage.api import StorageError, StoreDamaged
 
 KEPT_SPACE: Final = 0
 KEPT_RECORDS_MAX: Final = 256
@@ -111,4 +111,7 @@ def unreadable(error: Exception) -> Exception:
     """The error of ours for an error that rocksdict raised while reading."""
     if isinstance(error, (DbClosedError, StorageError)):
         return error
-    return StorageError(f"The store cannot be read: {error}. Check the disk; restore a backup if needed.")
+    return StoreDamaged(
+        f"The store cannot be read: {error}. Check the disk. Stop the server: `hashrange check` tells all "
+        "that is wrong with a data directory, and with --repair it accepts the loss; or restore a backup."
+    )

@@ -1,0 +1,21 @@
+"""Damage by class: never silence, never a hang, never a traceback. `python -m crash.damage` plays more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SECONDS_MAX = 300
+
+
+def test_a_damaged_store_loses_nothing_in_silence() -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "crash.damage", "--doses", "1"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert played.stdout.count("whole") > 5
+    assert played.stdout.count("mended\n") > 5

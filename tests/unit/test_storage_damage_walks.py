@@ -1,0 +1,150 @@
+"""Walks over damaged SST files come to an end, and a server does not start silently or with a traceback."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hashrange.cli import main
+from hashrange.cli.serve import command as serve
+from hashrange.database import Database
+from hashrange.storage.api import StoreDamaged
+from hashrange.storage.embedded import EmbeddedEngine, damage
+from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
+from hashrange.storage.embedded.repair import repair
+
+P = b"partition"
+ITEMS = 40
+_END = b"\xff" * 40
+
+
+@pytest.fixture(scope="session")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed store with one small SST file, of several blocks; its values cannot be compressed."""
+    directory = tmp_path_factory.mktemp("small") / "data"
+    engine = EmbeddedEngine(directory)
+
+    def fill(txn: Any) -> None:
+        for n in range(ITEMS):
+            txn.put(1, P, b"%03d" % n, random.Random(n).randbytes(600))
+
+    engine.write(fill)
+    engine.close()
+    return directory
+
+
+def small_sst(data: Path) -> Path:
+    (sst,) = (data / "rocks").glob("*.sst")
+    return sst
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(at=st.floats(0, 1, exclude_max=True), length=st.sampled_from([1, 16, 512, 4096]))
+def test_a_walk_over_a_damaged_file_goes_forward_only(
+    small_store: Path, tmp_path: Path, at: float, length: int
+) -> None:
+    """Zeros anywhere in a small SST file: the walk ends, and so does a repair, which invents nothing."""
+    data = Path(shutil.copytree(small_store, tmp_path / "zeroed"))
+    try:
+        sst = small_sst(data)
+        content = bytearray(sst.read_bytes())
+        start = int(at * len(content))
+        length = min(length, len(content) - start)
+        content[start : start + length] = bytes(length)
+        sst.write_bytes(content)
+
+        store = StoredRecords(data)
+        bad: list[BadRange] = []
+        found = [key for key, _ in islice(walk(store.db, b"", _END, bad.append), 10 * ITEMS)]
+        store.close()
+        assert found == sorted(set(found))
+        assert all(one.low < one.high for one in bad)
+        assert all(one.high <= other.low for one, other in pairwise(bad))
+
+        list(repair(data))
+        engine = EmbeddedEngine(data)
+        left = engine.read(lambda reader: list(reader.scan(1, P)))
+        engine.close()
+        assert all(value == random.Random(int(sort)).randbytes(600) for sort, value in left)
+    finally:
+        shutil.rmtree(data)
+
+
+def test_a_file_with_bytes_behind_its_end_is_cut_to_its_length(small_store: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(small_store, tmp_path / "data"))
+    sst = small_sst(data)
+    with sst.open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(StoreDamaged, match=rf"rocks/{sst.name} has \d+ bytes instead of \d+"):
+        EmbeddedEngine(data)
+    assert f"rocks/{sst.name} ends where it did" in list(repair(data))
+    engine = EmbeddedEngine(data)
+    assert len(engine.read(lambda reader: list(reader.scan(1, P)))) == ITEMS
+    engine.close()
+
+
+def test_a_damaged_block_under_the_catalog_ends_a_start_with_the_remedy(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    database = Database.open(data)
+    for n in range(3):
+        database.execute(
+            "CreateTable",
+            {
+                "TableName": f"table{n}",
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+            },
+        )
+    database.close()
+    for sst in (data / "rocks").glob("*.sst"):
+        content = bytearray(sst.read_bytes())
+        content[10:60] = bytes(50)
+        sst.write_bytes(content)
+    started = CliRunner().invoke(serve, ["--data-dir", str(data), "--port", "0"])
+    assert isinstance(started.exception, SystemExit)
+    assert started.exit_code == 1
+    assert "hashrange check" in started.output
+
+
+@pytest.mark.parametrize("name", ["FORMAT", "STORE"])
+def test_a_small_file_that_was_written_twice(small_store: Path, tmp_path: Path, name: str) -> None:
+    data = Path(shutil.copytree(small_store, tmp_path / "data"))
+    (data / name).write_bytes((data / name).read_bytes() * 2)
+    with pytest.raises(StoreDamaged, match=f"the file {name} is damaged"):
+        EmbeddedEngine(data)
+    checked = CliRunner().invoke(main, ["check", str(data)])
+    assert checked.exit_code == 1
+    assert f"the file {name} is damaged" in checked.output
+    list(repair(data))
+    EmbeddedEngine(data).close()
+
+
+def test_a_long_start_says_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = tmp_path / "data"
+    code = (
+        "import os, sys\nfrom hashrange.storage.embedded import EmbeddedEngine\n"
+        "engine = EmbeddedEngine(sys.argv[1], logged_bytes_max=1 << 30)\n"
+        "for _ in range(18):\n"
+        "    engine.write(lambda txn: txn.put(1, b'p', os.urandom(8), bytes(1 << 20)))\n"
+        "os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(data)], check=False).returncode == 9
+    monkeypatch.setattr(damage, "_TELL_SECONDS", 0.0)
+    with caplog.at_level("INFO", logger="hashrange.storage.embedded"):
+        EmbeddedEngine(data).close()
+    told = [record.message for record in caplog.records]
+    assert "reading the log of the store" in told
+    assert told[-1] == "opening the store: RocksDB plays back its log"
