@@ -150,7 +150,7 @@ class Peer:
             replace(ServerSettings(), **limits),
             self.soon.append,
         )
-        self.plane.turn_seconds = float("inf")  # the machine may be slow
+        self.plane.round_seconds = float("inf")  # the machine may be slow
         self.time = 0.0
         self.plane.sweep(self.time)
         self._connect()

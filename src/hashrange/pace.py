@@ -39,10 +39,6 @@ from typing import Any, Final
 
 TURN_SECONDS: Final = 0.006
 """How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 a third."""
-TURN_SECONDS_MIN: Final = 0.0005
-"""How long it may if other bodies have used up the round."""
-ROUND_SECONDS: Final = 0.01
-"""The most time in one round of the event loop for bodies that take long."""
 BATON_SECONDS: Final = 0.005
 """How long a worker thread keeps the baton while others wait for it."""
 BATON_WAIT_SECONDS: Final = 0.02
@@ -97,17 +93,15 @@ class Turn:
     read when `point` looks for the first time; reading it at the beginning would cost every request more
     than all its points together.
 
-    `round` is the time that is left for long work in this round of the event loop. `has_baton`, since
-    `baton_at`: of a worker thread, which looks for the baton again at `baton_due`, and at the loop's rounds
-    at `calm_due`.
+    `has_baton`, since `baton_at`: of a worker thread, which looks for the baton again at `baton_due`, and at
+    the loop's rounds at `calm_due`.
     """
 
-    __slots__ = ("baton_at", "baton_due", "calm_due", "has_baton", "left", "round", "since", "task")
+    __slots__ = ("baton_at", "baton_due", "calm_due", "has_baton", "left", "since", "task")
 
     def __init__(self) -> None:
         self.left: float = WITHOUT_END
         self.since: float = 0.0
-        self.round: float = ROUND_SECONDS
         self.task: Task | None = None
         self.has_baton = False
         self.baton_at: float = 0.0
@@ -115,20 +109,9 @@ class Turn:
         self.calm_due: float = 0.0
 
     def begin(self, seconds: float) -> None:
-        """Begin a turn: the work that follows is stopped when it has taken `seconds`, or what is left of the
-        round."""
+        """Begin a turn: the work that follows is stopped when it has taken `seconds`."""
         self.left = seconds
-        if self.round < seconds and seconds != WITHOUT_END:
-            self.left = max(self.round, TURN_SECONDS_MIN)
         self.since = 0.0
-
-    def spend(self, seconds: float) -> None:
-        """Count `seconds` of long work in this round."""
-        self.round -= seconds
-
-    def begin_round(self) -> None:
-        """Begin a round of the event loop."""
-        self.round = ROUND_SECONDS
 
     def end(self) -> None:
         """End the turn: work that follows is not stopped."""

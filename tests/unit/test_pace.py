@@ -253,23 +253,6 @@ def test_a_read_on_a_thread_is_of_one_moment(engine: Engine) -> None:
     assert engine.read(lambda reader: reader.get(2, P, b"")) == b"new"
 
 
-def test_long_work_of_one_round_leaves_the_rest_of_it_short_turns() -> None:
-    turn = pace.Turn()
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pace.TURN_SECONDS
-    turn.spend(pace.ROUND_SECONDS - 0.001)
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pytest.approx(0.001)
-    turn.spend(1.0)
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pace.TURN_SECONDS_MIN
-    turn.begin(pace.WITHOUT_END)
-    assert not turn.is_limited()
-    turn.begin_round()
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pace.TURN_SECONDS
-
-
 MANY: Item = {f"a{number}": {"S": "x"} for number in range(1_000)}
 
 

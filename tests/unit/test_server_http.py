@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange import pace
 from hashrange.database import Caller
 from hashrange.server.http import (
     LARGE_BODY_BYTES,
@@ -401,43 +400,6 @@ def test_work_for_a_client_that_left_is_abandoned(leave: Callable[[Peer], None])
         peer.connection.connection_lost(None)
         assert [task.abandoned for task in peer.database.tasks] == [True]
         assert peer.plane.gathered_bytes == 0
-
-
-def test_a_connection_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that come at once are started a few milliseconds' worth at a time, and answered in order."""
-    times = iter(range(1000))
-    monkeypatch.setattr("hashrange.server.http.latency_now", lambda: next(times) * 0.002)
-    peer = Peer()
-    peer.plane.turn_seconds = 0.004
-    peer.send(b"".join(request("Now", b'{"n":%d}' % n) for n in range(20)))
-    started = len(peer.database.calls)
-    assert 0 < started < 20
-    peer.run_soon()
-    assert [orjson.loads(body)["n"] for _, body in peer.answers()] == list(range(20))
-
-
-def test_dear_requests_of_many_connections_share_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first requests of new connections take counts against the round, which the loop then ends."""
-    times = iter(range(1000))
-    monkeypatch.setattr("hashrange.server.plane.latency_now", lambda: next(times) * 0.006)
-    turn = pace.turn()
-    turn.begin_round()
-    first = Peer()
-    peers = [first, Peer(), Peer()]
-    for peer in peers[1:]:
-        peer.plane = first.plane
-        peer.connection = Connection(first.plane)
-        peer.connection.connection_made(peer.transport)
-    for peer in peers:
-        peer.send(request("Now"))
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pace.TURN_SECONDS_MIN
-    assert len(first.soon) == 1
-    first.run_soon()
-    turn.begin(pace.TURN_SECONDS)
-    assert turn.left == pace.TURN_SECONDS
-    turn.end()
-    assert first.plane.spent_seconds == 0
 
 
 def test_a_long_answer_is_written_in_portions() -> None:

@@ -11,9 +11,8 @@ Rules:
   its answers, the requests that were read already wait (`_waiting`) and reading stops. So at most the
   requests of one read of the socket wait.
 - Answers that are ready together are sent in one write.
-- One connection cannot make the others wait for long. After a few milliseconds of its requests, the other
-  connections have their turn. Connections whose requests take long share a part of each round of the event
-  loop. While a request runs on a thread (`Exchange.task`), the connection's later requests wait.
+- One connection cannot make the others wait for long: `Plane.may_start` says whose turn it is. While a
+  request runs on a thread (`Exchange.task`), the connection's later requests wait.
 - A large request is read on a thread from the start; so is one whose preparation takes long, once more.
 - A request on a thread is abandoned when its client closes the connection, or only its sending half.
 - Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431, 501), and the connection ends. It
@@ -81,7 +80,8 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
         "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
-        "_turn_began", "_url", "_waiting", "_write_paused", "_write_since", "dear", "plane",
+        "_url", "_waiting", "_write_paused", "_write_since", "cost", "last", "plane",
+        "put_off",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
@@ -108,8 +108,11 @@ class Connection(asyncio.Protocol):
         self._reading_paused = False
         self._write_paused = False
         self._write_since = 0.0
-        self._turn_began = 0.0
-        self.dear = False
+        # The plane's: what its requests and the last one took, in seconds (0: none was started yet), and
+        # whether this connection waits for its turn.
+        self.cost = 0.0
+        self.last = 0.0
+        self.put_off = False
 
     # -- the transport's calls --
 
@@ -206,7 +209,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        self.take_turn()
+        self.advance()
 
     # -- the parser's calls --
 
@@ -312,10 +315,8 @@ class Connection(asyncio.Protocol):
         close = tunnel or plane.draining or not parser.should_keep_alive()
         exchange = Exchange(self, close)
         self._last = close
-        now = latency_now()
-        if not self._pending:
-            self._turn_began = now
-        may_start = not self._waiting and self._may_start(now)
+        began = latency_now()
+        may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
         headers = self._headers
         outcome: Call | Response | None = None
@@ -326,7 +327,7 @@ class Connection(asyncio.Protocol):
                 exchange.keep_large(Large(method, self._url, headers, body))
                 self._drop_body()
                 if may_start:
-                    exchange.start(plane)
+                    exchange.start(plane, began)
                 else:
                     self._waiting.append(exchange)
                 return
@@ -336,7 +337,7 @@ class Connection(asyncio.Protocol):
             exchange.call = outcome
             exchange.sent = method, self._url, headers, body
             if may_start:
-                exchange.start(plane)
+                exchange.start(plane, began)
             else:
                 self._waiting.append(exchange)
         else:
@@ -414,7 +415,7 @@ class Connection(asyncio.Protocol):
 
     # -- answers --
 
-    def _may_start(self, now: float) -> bool:
+    def _may_start(self) -> bool:
         settings = self.plane.settings
         pending = self._pending
         started = len(pending) - len(self._waiting)
@@ -426,13 +427,7 @@ class Connection(asyncio.Protocol):
             return False
         if started > 0 and pending[started - 1].task is not None:
             return False
-        plane = self.plane
-        if (self.dear and plane.spent_seconds > pace.ROUND_SECONDS) or (
-            now - self._turn_began > plane.turn_seconds
-        ):
-            self.plane.advance_soon(self)
-            return False
-        return True
+        return self.plane.may_start(self)
 
     def answered(self, exchange: Exchange) -> None:
         """An exchange has its answer, which is sent after the answers to earlier requests."""
@@ -448,17 +443,12 @@ class Connection(asyncio.Protocol):
         if len(self._pending) != 1:
             self.plane.advance_soon(self)
         elif is_long or exchange.close or self._waiting or self._reading_paused or self._write_paused:
-            self.take_turn()
+            self.advance()
         else:
             # A shortcut for the usual case: no later request waits, and no answer is held back.
             self._pending.clear()
             self._held_bytes = 0
             self._transport.write(exchange.answer)
-
-    def take_turn(self) -> None:
-        """Begin a turn, and go on with writing answers and starting requests."""
-        self._turn_began = latency_now()
-        self.advance()
 
     def advance(self) -> None:
         """Write the answers that may be written and start the requests that may start, until none is left."""
@@ -468,9 +458,9 @@ class Connection(asyncio.Protocol):
         while self._transport is not None:
             if pending and pending[0].answer is not None:
                 self._write_ready(self._transport)
-            if not waiting or not self._may_start(latency_now()):
+            if not waiting or not self._may_start():
                 break
-            waiting.popleft().start(self.plane)
+            waiting.popleft().start(self.plane, latency_now())
         self._busy = False
         if waiting or self._write_paused or len(pending) >= self.plane.settings.pipeline_max:
             self._pause_reading()
@@ -544,7 +534,7 @@ class Connection(asyncio.Protocol):
         """Take the next part of a large body, unless reading has to pause for another reason."""
         since = self._since
         if self._reading_paused:
-            self.take_turn()
+            self.advance()
         if self._phase is Phase.BODY:
             self._since = since  # the time between two parts counts: the body as a whole has to come in time
 
@@ -582,7 +572,7 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         self._end_with(408)
-        self.take_turn()
+        self.advance()
 
     def drain(self) -> None:
         """End the connection as soon as none of its requests is under way."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hashrange import json_pieces, pace, protocol
@@ -31,9 +32,9 @@ _log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from hashrange.server.http import Connection
 
-DEAR_SECONDS: Final = 0.0005
-"""A request is dear if it took more than this, and so is its connection then. Dear requests have
-`pace.ROUND_SECONDS` in one round of the event loop; those of other connections get short turns after that."""
+ROUND_SECONDS: Final = 0.01
+"""When requests have kept the event loop for so long, the others wait until the loop has come around."""
+PATIENCE: Final = 64
 
 _READING_MAX: Final = 4
 """How many clients may send parts of large bodies in one round of the event loop."""
@@ -61,18 +62,32 @@ class Submits(Protocol):
 
 
 class Plane:
-    """The state that all connections of a server share.
+    """The state that all connections of a server share, and the order in which they have their turns.
 
-    `turn_seconds` is how long a connection may go on starting requests before other connections have their
-    turn.
+    A request starts when it has come, unless the requests before it have used up `round_seconds`. Then its
+    connection is put off, until the event loop has come around and has seen what else has come. Each one that
+    was put off has a date, on a clock that only requests move (`_worked_seconds`): it is put off for so many
+    times (`PATIENCE`) as long as its requests take. They go on in the order of these dates. So those that
+    send the same go on in the order in which they came, and one that asks for little comes before those that
+    ask for much, but not for ever.
+
+    How long a connection's requests take (`Connection.cost`) is the lesser time of its last two, and at most
+    twice what it was before: if something else has held up a request of 10 microseconds for 10 ms, its
+    connection is not to wait for that. A new connection counts as the last ones of all.
     """
 
     __slots__ = (
         "_call_soon",
+        "_called",
+        "_goes_on",
+        "_put_off",
+        "_puts",
         "_reading",
         "_ready",
-        "_round_ends",
+        "_round_began",
         "_swept",
+        "_usual_seconds",
+        "_worked_seconds",
         "access",
         "connections",
         "database",
@@ -82,9 +97,8 @@ class Plane:
         "log_requests",
         "metrics",
         "now",
+        "round_seconds",
         "settings",
-        "spent_seconds",
-        "turn_seconds",
         "wire",
     )
 
@@ -100,8 +114,7 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
-        self.turn_seconds = 0.004
-        self.spent_seconds = 0.0  # the time that dear requests took in this round of the event loop
+        self.round_seconds = ROUND_SECONDS
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
@@ -113,7 +126,13 @@ class Plane:
         self._call_soon = call_soon
         self._ready: list[Connection] = []
         self._reading: deque[Connection] = deque()
-        self._round_ends = False  # the event loop was asked to call `_end_round`
+        self._worked_seconds = 0.0  # what all requests have taken
+        self._round_began = 0.0  # the same, when the event loop came around
+        self._usual_seconds = 0.0  # what the last requests have taken
+        self._put_off: list[tuple[float, int, Connection]] = []
+        self._puts = 0
+        self._called: Connection | None = None  # the one whose turn it is
+        self._goes_on = False  # the event loop was asked to call `_go_on`
 
     def advance_soon(self, connection: Connection) -> None:
         """Let `connection` go on in the next round of the event loop: it writes the answers of a batch
@@ -136,29 +155,57 @@ class Plane:
 
     def _advance_ready(self) -> None:
         ready, self._ready = self._ready, []
-        self._begin_round()
         for connection in ready:
-            connection.take_turn()
+            connection.advance()
 
-    def spend(self, seconds: float) -> None:
-        """Count the time of a dear request in this round of the event loop."""
-        self.spent_seconds += seconds
-        pace.turn().spend(seconds)
-        if not self._round_ends:
-            self._round_ends = True
-            self._call_soon(self._end_round)
+    def may_start(self, connection: Connection) -> bool:
+        """Whether `connection` may start a request now; otherwise it will be told to `advance` when it
+        may."""
+        if connection is self._called:
+            self._called = None
+            return True
+        if connection.put_off:
+            return False
+        put_off = self._put_off
+        is_in_time = self._worked_seconds - self._round_began < self.round_seconds
+        if is_in_time and not put_off:
+            return True
+        date = self._worked_seconds + PATIENCE * (connection.cost or self._usual_seconds)
+        if is_in_time and date <= put_off[0][0]:
+            return True
+        connection.put_off = True
+        self._puts += 1
+        heappush(put_off, (date, self._puts, connection))
+        if not self._goes_on:
+            self._goes_on = True
+            self._call_soon(self._go_on)
+        return False
+
+    def count(self, connection: Connection, seconds: float) -> None:
+        """Count the time of a request that was started."""
+        usual = self._usual_seconds or seconds
+        connection.cost = min(seconds, connection.last or seconds, 2 * connection.cost or usual)
+        connection.last = seconds
+        self._usual_seconds = (usual + seconds) / 2
+        self._worked_seconds += seconds
+
+    def _go_on(self) -> None:
+        """Let the connections that were put off go on, in their order."""
+        began = self._round_began = self._worked_seconds
+        put_off = self._put_off
+        while put_off and self._worked_seconds - began < self.round_seconds:
+            connection = heappop(put_off)[2]
+            connection.put_off = False
+            self._called = connection
+            connection.advance()
+        self._called = None
+        self._goes_on = bool(put_off)
+        if put_off:
+            self._call_soon(self._go_on)
 
     def calm_soon(self) -> None:
         """Let the worker threads run again when this round of the event loop is over."""
         self._call_soon(pace.calm)
-
-    def _end_round(self) -> None:
-        self._round_ends = False
-        self._begin_round()
-
-    def _begin_round(self) -> None:
-        self.spent_seconds = 0.0
-        pace.turn().begin_round()
 
     def sweep(self, now: float) -> None:
         """Enforce the timeouts; `now` is in seconds, of any steady clock."""
@@ -226,10 +273,10 @@ class Exchange:
         self.answer: bytes | None = None
         self.pieces: Pieces | None = None
 
-    def start(self, plane: Plane) -> None:
-        """Run the call. A large request, and one whose preparation takes long, is read and run on a
-        thread."""
-        self.started = latency_now()
+    def start(self, plane: Plane, began: float) -> None:
+        """Run the call. A large request, and one whose preparation takes long, is read and run on a thread.
+        `began` is the time at which the server turned to the request."""
+        self.started = began
         call, sent = self.call, self.sent
         self.sent = None
         try:
@@ -248,11 +295,7 @@ class Exchange:
             self.done(None, error)
         now = latency_now()
         pace.give_way(now)
-        seconds = now - self.started
-        is_dear = seconds > DEAR_SECONDS
-        self.connection.dear = is_dear
-        if is_dear:
-            plane.spend(seconds)
+        plane.count(self.connection, now - began)
 
     def take(self, call: Call) -> None:
         """Keep of a call that is being started only what its answer needs: so a write's request, which the
