@@ -134,16 +134,24 @@ def test_a_server_that_is_not_hashrange_is_not_asked(servers: list[Server]) -> N
         ("http://[::1]:8000", "http://127.0.0.1:8100", "http://127.0.0.1:8100"),
         ("http://db.example:8000", "http://0.0.0.0:8100", "http://db.example:8100"),
         ("http://[2001:db8::1]:8000", "http://[::]:8100", "http://[2001:db8::1]:8100"),
-        ("http://db.example:8000", "http://10.0.0.7:8100", "http://10.0.0.7:8100"),
+        ("http://10.0.0.7:8000", "http://10.0.0.7:8100", "http://10.0.0.7:8100"),
     ],
 )
 def test_the_plane_is_reached_as_this_machine_reaches_it(endpoint: str, told: str, reached: str) -> None:
     assert _reachable(endpoint, told) == reached
 
 
-def test_the_plane_of_another_machine_may_be_out_of_reach() -> None:
-    with pytest.raises(click.ClickException, match="of its own machine only"):
-        _reachable("http://db.example:8000", "http://127.0.0.1:8100")
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("http://127.0.0.1:8100", "of its own machine only"),
+        ("http://10.0.0.7:8100", "is at another address"),
+        ("http://collector.example:80", "is at another address"),
+    ],
+)
+def test_no_other_machine_is_asked_which_would_get_the_token(told: str, reason: str) -> None:
+    with pytest.raises(click.ClickException, match=reason):
+        _reachable("http://db.example:8000", told)
 
 
 def test_every_command_that_works_on_a_server_has_the_option() -> None:

@@ -155,16 +155,21 @@ def _plane_of(endpoint_url: str) -> str:
 
 
 def _reachable(endpoint_url: str, told: str) -> str:
-    """The admin URL as this machine reaches it: the server knows it as its own machine does."""
+    """The admin URL as this machine reaches it: the server knows it as its own machine does.
+
+    It is on the server's own machine, because a command sends the token of the environment there.
+    """
     host, parts = urlsplit(endpoint_url).hostname or "", urlsplit(told)
-    if _address(parts.hostname).is_unspecified:
+    admin = _address(parts.hostname)
+    if admin.is_unspecified or (parts.hostname == host and not admin.is_loopback):
         return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
-    if _address(parts.hostname).is_loopback and not (host == "localhost" or _address(host).is_loopback):
-        raise click.ClickException(
-            f"The admin plane of {endpoint_url} is {told}, which answers programs of its own machine only: "
-            "run this command there, or name a way to it with --admin-url."
-        )
-    return told
+    if admin.is_loopback and (host == "localhost" or _address(host).is_loopback):
+        return told
+    reach = "answers programs of its own machine only" if admin.is_loopback else "is at another address"
+    raise click.ClickException(
+        f"The admin plane of {endpoint_url} is {told}, which {reach}: run this command on the server's"
+        " machine, or name a way to the plane with --admin-url."
+    )
 
 
 def _address(host: str | None) -> Any:
