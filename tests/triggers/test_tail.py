@@ -157,14 +157,18 @@ def test_the_command_prints_a_block_or_a_line_for_each_record() -> None:
             ]
             return CliRunner().invoke(main, command, color=True)
 
-        plain = tail("--since", "10m", "--no-color").output.splitlines()
+        plain = tail("--since", "10m", "--no-color").stdout.splitlines()
         assert [line[9:] for line in plain[::2]] == ['INSERT id="1"', 'MODIFY id="1"']
         assert plain[1::2] == ['  + state: "new"', '  ~ state: "new" → "paid"']
-        coloured = tail("--since", "TRIM_HORIZON").output
+        coloured = tail("--since", "TRIM_HORIZON").stdout
         assert '\x1b[31m"new"\x1b[0m → \x1b[32m"paid"\x1b[0m' in coloured
-        records = [orjson.loads(line) for line in tail("--since", "1d", "--json").output.splitlines()]
+        records = [orjson.loads(line) for line in tail("--since", "1d", "--json").stdout.splitlines()]
         assert [record["eventName"] for record in records] == ["INSERT", "MODIFY"]
-        assert tail().output == ""
+        assert tail().stdout == ""
+        for moment in ("1d12h", "2020-01-01T00:00:00Z", "1577836800"):
+            assert tail("--since", moment, "--no-color").stdout.splitlines() == plain
+        assert tail("--since", "now").stdout == ""
         wrong = tail("--since", "soon")
         assert wrong.exit_code == 2
-        assert "is neither a time span" in wrong.output
+        assert "'soon' is not a time" in wrong.output
+        assert "nor TRIM_HORIZON or LATEST" in wrong.output

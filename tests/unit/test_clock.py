@@ -216,3 +216,13 @@ def test_a_moment_is_shown_and_read(seconds: int, millis: int) -> None:
     shown = show_moment(seconds + millis / 1_000)
     assert shown == datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
     assert round(parse_moment(shown) * 1_000) == seconds * 1_000 + millis
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"), [("now", 1000.0), ("10m", 400.0), ("1m40s", 900.0), ("90", 90.0), ("1970-01-01", 0.0)]
+)
+def test_a_moment_may_be_relative_to_now(text: str, moment: float) -> None:
+    assert parse_moment(text, 1000.0) == moment
+    if text in ("now", "10m", "1m40s"):
+        with pytest.raises(ValueError, match="is not a time"):
+            parse_moment(text)

@@ -17,7 +17,7 @@
     admin       the parts of the admin plane   cli/admin.py
     stores      how stores are named           cli/stores.py
     progress    how far a command is           cli/progress.py
-    asking      asking a server's admin plane  cli/asking.py
+    asking      the server of a command        cli/asking.py
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
 wait for the database. Exit codes: 0 success, 1 failure (one line on stderr gives the cause and the remedy),
