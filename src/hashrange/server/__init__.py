@@ -9,7 +9,8 @@
     trace     a log line for each request, if logging of requests is on
     metrics   counters, and their text for Prometheus
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
-    run       listen, serve, sweep, drain; `serve` for a process, `running` for a thread
+    sweeping  the threads of the background work
+    run       listen, serve, drain; `serve` for a process, `running` for a thread
 
 The only package that knows sockets and asyncio. Refuses to know what an operation does.
 """

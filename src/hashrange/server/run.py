@@ -1,4 +1,4 @@
-"""Listening, serving, sweeping and draining: `serve` for a process, `running` for a thread.
+"""Listening, serving and draining: `serve` for a process, `running` for a thread.
 
 One event loop (uvloop if it is installed) runs all connections and the bodies of their operations. The
 storage engine commits on its own thread and delivers outcomes through the loop, once per batch. Background

@@ -9,6 +9,7 @@
     units        runs the background work in units; when one unit fails, the others go on
     jobs         the stored records of backups, and of long jobs as imports and exports are
     transfers    runs such jobs: a unit for each that is in progress
+    turns        lets the steps of jobs run one at a time, and closes what they keep open
     ondemand     kinds of work that most databases never have
     bites        how much background work is done in one transaction
 
