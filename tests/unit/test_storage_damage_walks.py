@@ -6,19 +6,25 @@ import random
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
+import orjson
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
 from hashrange.cli.serve import command as serve
 from hashrange.database import Database
-from hashrange.storage.api import StoreDamaged
+from hashrange.server import running
+from hashrange.storage.api import StorageError, StoreDamaged
 from hashrange.storage.embedded import EmbeddedEngine, damage
 from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
 from hashrange.storage.embedded.repair import repair
@@ -66,8 +72,11 @@ def test_a_walk_over_a_damaged_file_goes_forward_only(
         store = StoredRecords(data)
         bad: list[BadRange] = []
         found = [key for key, _ in islice(walk(store.db, b"", _END, bad.append), 10 * ITEMS)]
-        store.close()
         assert found == sorted(set(found))
+        for one in tuple(bad):  # a repair walks up to the damage
+            before = [key for key, _ in islice(walk(store.db, b"", one.low, bad.append), 10 * ITEMS)]
+            assert before == [key for key in found if key < one.low]
+        store.close()
         assert all(one.low < one.high for one in bad)
         assert all(one.high <= other.low for one, other in pairwise(bad))
 
@@ -148,3 +157,45 @@ def test_a_long_start_says_what_it_does(
     told = [record.message for record in caplog.records]
     assert "reading the log of the store" in told
     assert told[-1] == "opening the store: RocksDB plays back its log"
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*", "*.sst", "*.log", "../STORE", ".", ". replaced"])
+def test_files_that_are_removed_from_an_open_store_are_noticed(
+    small_store: Path, tmp_path: Path, name: str
+) -> None:
+    data = Path(shutil.copytree(small_store, tmp_path / "data"))
+    engine = EmbeddedEngine(data)
+    engine.write(lambda txn: txn.put(1, P, b"more", b""))
+    assert engine.missing_files() is None
+    taken = tmp_path / "taken"
+    if name.startswith(". "):
+        (data / "rocks").rename(taken)
+        shutil.copytree(taken, data / "rocks")
+    elif name == ".":
+        (data / "rocks").rename(taken)
+    else:
+        for path in (data / "rocks").glob(name):
+            path.unlink()
+    told = engine.missing_files()
+    assert told is not None
+    assert str(data) in told
+    with suppress(StorageError):  # RocksDB misses the files as well
+        engine.close()
+
+
+def test_health_tells_of_files_that_were_removed(small_store: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(small_store, tmp_path / "data"))
+    database = Database(EmbeddedEngine(data))
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        with urlopen(f"{listening.url}/health") as answer:
+            assert orjson.loads(answer.read())["status"] == "ok"
+        for log in (data / "rocks").glob("*.log"):
+            log.unlink()
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{listening.url}/health")
+        with refused.value as told:
+            shown = orjson.loads(told.read())
+        assert (refused.value.code, shown["status"]) == (503, "files missing")
+        assert f"the log in {data / 'rocks'} was removed" in shown["cause"]
+    database.close()

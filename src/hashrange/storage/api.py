@@ -326,6 +326,11 @@ class Local(Protocol):
         asked removes it. Raises StorageError."""
         ...
 
+    def missing_files(self) -> str | None:
+        """Which files of the open store somebody has removed, so that it is lost with this process; None if
+        all are there."""
+        ...
+
 
 def clock_of(engine: Engine) -> Clock:
     """The clock that a database over this engine follows, unless another one is given to it."""

@@ -23,7 +23,7 @@ from hashrange import __version__, form, pace
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
-from hashrange.storage.api import Remote
+from hashrange.storage.api import Local, Remote
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -39,6 +39,9 @@ async def _health(request: Request) -> Response:
     background = subject.database.background
     failing, waiting = background.failing, background.waiting
     status = "degraded" if failing or waiting or background.damages else "ok"
+    missing = engine.missing_files() if isinstance(engine, Local) else None
+    if missing is not None:
+        status = "files missing"
     if draining or refusing is not None:
         status = "draining" if draining else "refuses writes"
     shown: dict[str, Any] = {
@@ -53,12 +56,14 @@ async def _health(request: Request) -> Response:
         shown["servers"] = background.sharing.servers
     if refusing is not None:
         shown["cause"] = refusing
+    elif missing is not None:
+        shown["cause"] = f"{missing}: what the store holds is lost when this server ends, so copy it now"
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
     if waiting:
         shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
-    return json(shown, 503 if draining or refusing is not None else 200)
+    return json(shown, 503 if draining or refusing is not None or missing is not None else 200)
 
 
 async def _tables(request: Request) -> Response:
@@ -107,8 +112,8 @@ ENDPOINTS: Final = (
     Endpoint(
         "GET",
         "/health",
-        "Whether the server serves: 200, or 503 while it drains or its disk takes no writes; and which "
-        "background work fails, or waits for a bucket.",
+        "Whether the server serves: 200, or 503 while it drains, its disk takes no writes or files of its "
+        "store are missing; and which background work fails, or waits for a bucket.",
         _health,
     ),
     Endpoint(

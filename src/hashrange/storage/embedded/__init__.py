@@ -18,6 +18,7 @@
     mark         the file STORE, which names the last acknowledged write
     manifest     reads from RocksDB's MANIFEST which files make up a store
     logs         reads and writes RocksDB's log format
+    presence     whether the files of an open store are still there
     damage       finds out whether files of a store are missing or damaged
     reading      reads all records of a damaged directory that can be read
     repair       makes a sound store of the records that can be read

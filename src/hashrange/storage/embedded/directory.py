@@ -49,6 +49,7 @@ from hashrange.storage.embedded.mark import (
     read_mark,
     write_mark,
 )
+from hashrange.storage.embedded.presence import Identity, identity, missing
 from hashrange.storage.embedded.room import log_bytes
 
 _log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def open_directory(
 class DataDirectory:
     """A data directory in use by this process: locked until it is closed."""
 
-    __slots__ = ("_cache_bytes", "_directory", "_lock", "_mark", "_write_buffer_bytes")
+    __slots__ = ("_cache_bytes", "_directory", "_lock", "_mark", "_opened", "_write_buffer_bytes")
 
     def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
@@ -95,6 +96,7 @@ class DataDirectory:
         self._cache_bytes = cache_bytes
         self._write_buffer_bytes = write_buffer_bytes
         self._mark: OpenMark | None = None
+        self._opened: Identity = (0, 0)  # the folder rocks
         try:
             make_directory(directory)
             self._lock: int | None = lock(directory)
@@ -161,12 +163,18 @@ class DataDirectory:
         return db
 
     def _open_rocks(self, *, create: bool) -> Rdict:
-        return disk.open_rocks(
+        db = disk.open_rocks(
             self._directory,
             cache_bytes=self._cache_bytes,
             write_buffer_bytes=self._write_buffer_bytes,
             create=create,
         )
+        self._opened = identity(self._directory / "rocks")
+        return db
+
+    def missing_files(self, db: Rdict) -> str | None:
+        """Which files of the store that was opened as `db` somebody has removed; None if all are there."""
+        return missing(self._directory, self._opened, db)
 
     def advance(self, batch: int, sequence: int) -> None:
         """Note in STORE that everything up to this batch is durable."""

@@ -181,6 +181,17 @@ class EmbeddedEngine:
         self._commits.checkpoint(checkpoint)
         return str(checkpoint)
 
+    def missing_files(self) -> str | None:
+        commits = self._commits
+        with commits.lock:
+            if commits.closed or commits.broken is not None:
+                return None
+            db = self._store.db
+        try:
+            return self._store.missing_files(db)
+        except DbClosedError:
+            return None
+
     def upkeep(self) -> None:
         commits = self._commits
         with commits.lock:

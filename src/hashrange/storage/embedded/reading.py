@@ -393,6 +393,8 @@ def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]
         for last, value in records:
             yield last, value
         start = low if last is None else last + b"\x00"
+        if start >= high:
+            return  # a seek to the end fails if the block behind it is damaged
         found, cause = _first(db, options, start)
         if not cause and found is None:
             return

@@ -104,6 +104,10 @@ class Store:
         """Copy the store as it is, while nothing is written, to a directory that does not exist."""
         self._disk.checkpoint(self.db, directory)
 
+    def missing_files(self, db: Rdict) -> str | None:
+        """Which files of the open store somebody has removed; None if all are there."""
+        return self._disk.missing_files(db)
+
     def close(self, broken: bool) -> None:
         """Close RocksDB. Raises StorageError if it reports an error, unless it is `broken` anyway."""
         cut_short = self.upkeep.stop(self.db)
