@@ -286,8 +286,8 @@ class Database:
                 self.engine.submit(asked.run, asked.told.finish)
             else:
                 self.engine.submit_read(asked.run, asked.told.finish)
-        except TurnOver:
-            return self._workers.start(asked.run_aside)
+        except TurnOver as over:
+            return self._workers.start(asked.run_aside, over.reached)
         finally:
             turn.end()
         return None

@@ -60,8 +60,11 @@ WITHOUT_END: Final = float("inf")
 class TurnOver(BaseException):
     """The body has used up its turn on this thread. It has written nothing, and is to run on a worker thread.
 
-    Like `Abandoned` it is no `Exception`, because a body must not catch it.
+    Like `Abandoned` it is no `Exception`, because a body must not catch it. `reached` is the part of its work
+    that a read has done: it passes this exception on, and takes the part from `reached` when it runs again.
     """
+
+    reached: Any = None
 
 
 class Abandoned(BaseException):
@@ -71,13 +74,15 @@ class Abandoned(BaseException):
 class Task:
     """A piece of work on a worker thread. The code that started the work may abandon it.
 
-    `remains` are large values that the thread frees, in pieces, when the work has ended.
+    `remains` are large values that the thread frees, in pieces, when the work has ended. `reached` is the
+    part of the work that was done on the event loop.
     """
 
-    __slots__ = ("abandoned", "remains")
+    __slots__ = ("abandoned", "reached", "remains")
 
-    def __init__(self) -> None:
+    def __init__(self, reached: Any = None) -> None:
         self.abandoned = False
+        self.reached = reached
         self.remains: list[Any] = []
 
     def abandon(self) -> None:
@@ -266,6 +271,15 @@ def begin_task(task: Task) -> None:
     """Begin a task on this worker thread."""
     turn().task = task
     _watch.tasks += 1
+
+
+def reached() -> Any:
+    """On a worker thread: the part of the work that was done on the event loop, once; else None."""
+    current = _turns.get(get_ident())
+    if current is None or current.task is None:
+        return None
+    found, current.task.reached = current.task.reached, None
+    return found
 
 
 def free_later(value: Any) -> None:

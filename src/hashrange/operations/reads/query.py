@@ -35,6 +35,9 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         start = _start(source, reading.start, selected) if reading.start is not None else None
         _check_filter(source, reading, filter_parameter)
         pages.check_shown(source, reading)
+        begun = ranges.begun_page(source)
+        if begun is not None:
+            start = ranges.position_after(source, begun)[1]
         found = ranges.query_records(
             reader,
             source,
@@ -45,7 +48,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
             start=start,
             likely=reading.limit,
         )
-        return pages.read(reader, source, reading, found)
+        return pages.read(reader, source, reading, found, begun)
 
     return body
 
