@@ -282,7 +282,7 @@ class Database:
         """
         turn = self._turn
         # The preparation has a whole turn of its own: a request that is stopped there has to be read again.
-        turn.left, turn.since = self.turn_seconds, 0.0
+        turn.begin(self.turn_seconds)
         try:
             asked = self._ask(operation, request, caller, done, encode, aside=False)
             if asked is None:
@@ -296,8 +296,8 @@ class Database:
         submit = self.engine.submit if asked.is_write else self.engine.submit_read
         try:
             submit(asked.run, asked.told.finish)
-        except TurnOver:
-            return self._workers.start(asked.run_aside)
+        except TurnOver as over:
+            return self._workers.start(asked.run_aside, over.reached)
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:

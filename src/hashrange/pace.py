@@ -7,14 +7,8 @@ calls `point()` again and again. When the turn is used up, `point` raises `TurnO
 before it has any effect. The body then runs again on a thread of `workers`, where `point` does not end it,
 but lets other threads run.
 
-Worker threads take turns as well: the one that has the baton runs, and the others wait for it. If all of
-them waited for the interpreter's lock, the event loop would get the lock only now and then: each thread that
-releases it hands it to any of those that wait. A thread that waits in vain (the one with the baton may wait
-for this one) runs without it for a while.
-
-The event loop may get and give back the lock for each of its callbacks, and so wait for a worker thread in
-each. So while worker threads are at work, the loop tells when it has begun a round (`hurry`), and they wait
-for the end of the round (`calm`).
+All threads share the interpreter's lock. A worker thread releases it at its points, and if it had to wait to
+get it back, other threads have much to do: it then stays away for a while.
 
 On a thread without a turn (a test, a program that uses the database in process) work is never stopped.
 
@@ -33,19 +27,17 @@ Refuses to know: what the work is.
 
 from __future__ import annotations
 
-from threading import Lock, get_ident
+from threading import get_ident
 from time import perf_counter, sleep, thread_time
 from typing import Any, Final
 
 TURN_SECONDS: Final = 0.006
 """How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 a third."""
-BATON_SECONDS: Final = 0.005
-"""How long a worker thread keeps the baton while others wait for it."""
-BATON_WAIT_SECONDS: Final = 0.02
+YIELD_SECONDS_MAX: Final = 0.002
+"""How long a worker thread stays away if others need the interpreter's lock; it runs a quarter of it then."""
+_YIELD_PAUSE_SECONDS: Final = 0.0002
+_WAITED_SECONDS: Final = 0.0001
 _HAND_OVER_SECONDS: Final = 0.0001
-HURRY_SECONDS_MAX: Final = 0.005
-"""How long worker threads wait for the end of a round; then they run for as long, whatever the loop does."""
-_HURRY_PAUSE_SECONDS: Final = 0.0001
 WAY_SECONDS: Final = 0.008
 """How long a commit may take before the event loop gives way to it; most take a tenth of this."""
 WORKERS_WAY_SECONDS: Final = 0.002
@@ -60,8 +52,13 @@ WITHOUT_END: Final = float("inf")
 class TurnOver(BaseException):
     """The body has used up its turn on this thread. It has written nothing, and is to run on a worker thread.
 
-    Like `Abandoned` it is no `Exception`, because a body must not catch it.
+    Like `Abandoned` it is no `Exception`, because a body must not catch it. `reached` is the part of its work
+    that a read has done: it passes this exception on, and takes the part from `reached` when it runs again.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached: Any = None
 
 
 class Abandoned(BaseException):
@@ -71,13 +68,15 @@ class Abandoned(BaseException):
 class Task:
     """A piece of work on a worker thread. The code that started the work may abandon it.
 
-    `remains` are large values that the thread frees, in pieces, when the work has ended.
+    `remains` are large values that the thread frees, in pieces, when the work has ended. `reached` is the
+    part of the work that was done on the event loop.
     """
 
-    __slots__ = ("abandoned", "remains")
+    __slots__ = ("abandoned", "reached", "remains")
 
-    def __init__(self) -> None:
+    def __init__(self, reached: Any = None) -> None:
         self.abandoned = False
+        self.reached = reached
         self.remains: list[Any] = []
 
     def abandon(self) -> None:
@@ -92,21 +91,14 @@ class Turn:
     It counts CPU time, so that the time in which other threads ran does not count. The thread's CPU clock is
     read when `point` looks for the first time; reading it at the beginning would cost every request more
     than all its points together.
-
-    `has_baton`, since `baton_at`: of a worker thread, which looks for the baton again at `baton_due`, and at
-    the loop's rounds at `calm_due`.
     """
 
-    __slots__ = ("baton_at", "baton_due", "calm_due", "has_baton", "left", "since", "task")
+    __slots__ = ("left", "since", "task")
 
     def __init__(self) -> None:
         self.left: float = WITHOUT_END
         self.since: float = 0.0
         self.task: Task | None = None
-        self.has_baton = False
-        self.baton_at: float = 0.0
-        self.baton_due: float = 0.0
-        self.calm_due: float = 0.0
 
     def begin(self, seconds: float) -> None:
         """Begin a turn: the work that follows is stopped when it has taken `seconds`."""
@@ -124,35 +116,21 @@ class Turn:
 
 class _Watch:
     """The time at which `point` looks next, and how many times `step` returns before it calls `point` next;
-    how many worker threads are at work, and until when they wait for the event loop's round; since when a
-    commit is due (0: none is), and when other threads give way to it next.
+    since when a commit is due (0: none is), and when other threads give way to it next.
 
     All threads share it, because only one of them runs at a time.
     """
 
-    __slots__ = ("due", "hurry_until", "steps", "tasks", "way_due", "way_since")
+    __slots__ = ("due", "steps", "way_due", "way_since")
 
     def __init__(self) -> None:
         self.due: float = 0.0
         self.steps: int = STEPS
-        self.tasks: int = 0
-        self.hurry_until: float = 0.0
         self.way_since: float = 0.0
         self.way_due: float = 0.0
 
 
-class _Baton:
-    """The baton, and how many worker threads wait for it."""
-
-    __slots__ = ("lock", "waiting")
-
-    def __init__(self) -> None:
-        self.lock: Any = Lock()
-        self.waiting = 0
-
-
 _watch: Final = _Watch()
-_baton: Final = _Baton()
 _turns: Final[dict[int, Turn]] = {}
 
 
@@ -204,10 +182,19 @@ def _look(*, ends: bool) -> None:
             raise Abandoned
         if _watch.way_since:
             _give_way(now, WORKERS_WAY_SECONDS)
+        _let_others_run()
+
+
+def _let_others_run() -> None:
+    """Release the interpreter's lock, and stay away while other threads keep it."""
+    began = before = perf_counter()
+    sleep(0)
+    now = perf_counter()
+    while now - before > _WAITED_SECONDS and now - began < YIELD_SECONDS_MAX:
+        sleep(_YIELD_PAUSE_SECONDS)
+        before = perf_counter()
         sleep(0)
-        if _watch.hurry_until:
-            _wait_for_calm(current)
-        _take_turns(current, now)
+        now = perf_counter()
 
 
 def ask_for_way() -> None:
@@ -232,40 +219,18 @@ def _give_way(now: float, seconds: float) -> None:
         sleep(_HAND_OVER_SECONDS)
 
 
-def hurry() -> bool:
-    """Ask the worker threads, if some are at work, to wait until `calm` is called: the event loop has begun a
-    round. Returns whether they were asked now."""
-    if not _watch.tasks:
-        return False
-    now = perf_counter()
-    if now < _watch.hurry_until:
-        return False
-    _watch.hurry_until = now + HURRY_SECONDS_MAX
-    return True
-
-
-def calm() -> None:
-    """Let the worker threads run again: the event loop's round is over."""
-    _watch.hurry_until = 0.0
-
-
-def _wait_for_calm(current: Turn) -> None:
-    """Wait for the end of the event loop's round, or until it has taken too long."""
-    now = perf_counter()
-    if now < current.calm_due:
-        return
-    end = now + HURRY_SECONDS_MAX
-    while now < _watch.hurry_until and now < end:
-        sleep(_HURRY_PAUSE_SECONDS)
-        now = perf_counter()
-    if now >= end:
-        current.calm_due = now + HURRY_SECONDS_MAX
-
-
 def begin_task(task: Task) -> None:
     """Begin a task on this worker thread."""
     turn().task = task
-    _watch.tasks += 1
+
+
+def reached() -> Any:
+    """On a worker thread: the part of the work that was done on the event loop, once; else None."""
+    current = _turns.get(get_ident())
+    if current is None or current.task is None:
+        return None
+    found, current.task.reached = current.task.reached, None
+    return found
 
 
 def free_later(value: Any) -> None:
@@ -279,32 +244,6 @@ def free_later(value: Any) -> None:
 def end_task() -> None:
     """End the task of this worker thread."""
     turn().task = None
-    lay_down()
-    _watch.tasks -= 1
-
-
-def _take_turns(current: Turn, now: float) -> None:
-    """Hand the baton on if it is time to, and wait for it if this thread has none."""
-    if current.has_baton:
-        if not _baton.waiting or now - current.baton_at < BATON_SECONDS:
-            return
-        lay_down()
-        sleep(_HAND_OVER_SECONDS)  # otherwise this thread would get it again, before the other one is awake
-    elif now < current.baton_due:
-        return
-    _baton.waiting += 1
-    current.has_baton = _baton.lock.acquire(True, BATON_WAIT_SECONDS)
-    _baton.waiting -= 1
-    current.baton_at = perf_counter()
-    current.baton_due = current.baton_at + BATON_WAIT_SECONDS
-
-
-def lay_down() -> None:
-    """Let another worker thread run until this one comes to a `point`: its work has ended, or has to wait."""
-    current = _turns.get(get_ident())
-    if current is not None and current.has_baton:
-        current.has_baton = False
-        _baton.lock.release()
 
 
 def in_pieces() -> bool:

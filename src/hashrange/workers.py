@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from hashrange import json_pieces, pace
 from hashrange.pace import Abandoned, Task
@@ -37,8 +37,9 @@ class Workers:
         """How many pieces of work have not ended."""
         return len(self._tasks)
 
-    def start(self, work: Callable[[], None]) -> Task:
-        """Do `work` on a thread, unless its task is abandoned before.
+    def start(self, work: Callable[[], None], reached: Any = None) -> Task:
+        """Do `work` on a thread, unless its task is abandoned before. `reached` is the part of it that is
+        done already (`pace.reached`).
 
         Raises RuntimeError when the workers are closed.
         """
@@ -46,7 +47,7 @@ class Workers:
             raise RuntimeError("the workers are closed")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="hashrange-worker")
-        task = Task()
+        task = Task(reached)
         self._tasks.add(task)
         try:
             self._pool.submit(self._run, task, [work])

@@ -447,6 +447,3 @@ def test_a_batch_can_be_stopped_between_its_items(
 def shown(answer: dict[str, Any]) -> str:
     text = orjson.dumps(answer, option=orjson.OPT_SORT_KEYS).decode()
     return re.sub(r'"(TableId|[A-Za-z]*DateTime)":[^,}]+', "", text)
-
-
-# -- The baton --------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from typing import Final, cast
 
 import httptools
 
-from hashrange import pace
 from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 from hashrange.server import trace
@@ -158,8 +157,6 @@ class Connection(asyncio.Protocol):
         """Parse what has come, and start the requests in it."""
         if self._last or self._parser is None:
             return
-        if pace.hurry():
-            self.plane.calm_soon()
         self._fed_bytes += len(data)
         self._busy = True
         try:

@@ -203,10 +203,6 @@ class Plane:
         if put_off:
             self._call_soon(self._go_on)
 
-    def calm_soon(self) -> None:
-        """Let the worker threads run again when this round of the event loop is over."""
-        self._call_soon(pace.calm)
-
     def sweep(self, now: float) -> None:
         """Enforce the timeouts; `now` is in seconds, of any steady clock."""
         if self._swept is not None:

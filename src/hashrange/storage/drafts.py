@@ -155,7 +155,6 @@ def write_aside(engine: Engine, body: Callable[[Transaction], T]) -> T:
             result, made = engine.read(draft)
             if not made.wrote():
                 return result
-            pace.lay_down()
             try:
                 engine.write(made.commit)
             except _Overtaken:

@@ -10,7 +10,7 @@ from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.reading import Reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, ranges, records, sources
-from hashrange.tables.data.ranges import Source
+from hashrange.tables.data.ranges import Begun, Source
 from hashrange.values import Item
 
 _NONE: frozenset[str] = frozenset()
@@ -47,8 +47,11 @@ def check_attributes(source: Source, reading: Reading, filter_parameter: str | N
         sources.check_projected(source, reading.project.attributes)
 
 
-def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes]) -> Billed:
-    """The answer that shows a page of what is `found`, and its bill. Members are in DynamoDB's order."""
+def read(
+    reader: Reader, source: Source, reading: Reading, found: Iterator[bytes], begun: Begun | None
+) -> Billed:
+    """The answer that shows a page of what is `found`, after what was `begun`, and its bill. Members are in
+    DynamoDB's order."""
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
@@ -56,16 +59,18 @@ def read(reader: Reader, source: Source, reading: Reading, found: Iterator[bytes
     if fetches:
         found = sources.noted(found, entries)
     show = project if shows and not fetches else None
-    page = ranges.read_page(found, limit=reading.limit, test=reading.test, show=show)
+    # A page that fetches begins again if its turn ends: its `entries` are not those of the records alone.
+    space = None if fetches else source.space
+    page = ranges.read_page(
+        found, limit=reading.limit, test=reading.test, show=show, space=space, begun=begun
+    )
     count = len(page.records)
     result: Answer = {}
     fetched_units = 0.0
     if shows:
         kept = page.records
         if fetches:
-            kept, fetched_units = sources.fetch(
-                reader, source, entries, kept, consistent=reading.consistent
-            )
+            kept, fetched_units = sources.fetch(reader, source, entries, kept, consistent=reading.consistent)
         result["Items"] = _shown(kept, project) if page.shown is None else page.shown
     result["Count"] = count
     result["ScannedCount"] = page.scanned

@@ -32,6 +32,9 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         selected = key_ranges.select(source, reading.comparisons, is_legacy=is_legacy)
         start = _start(position, selected) if position is not None else None
         pages.check_attributes(source, reading, filter_parameter)
+        begun = ranges.begun_page(source)
+        if begun is not None:
+            start = ranges.position_after(source, begun)[1]
         found = ranges.query_records(
             reader,
             source,
@@ -42,7 +45,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
             start=start,
             likely=reading.limit,
         )
-        return pages.read(reader, source, reading, found)
+        return pages.read(reader, source, reading, found, begun)
 
     return body
 

@@ -25,10 +25,13 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_attributes(source, reading)
+        begun = ranges.begun_page(source)
+        if begun is not None:
+            start = ranges.position_after(source, begun)
         found = ranges.scan_records(
             reader, source, reading.segment, reading.segments, start, likely=reading.limit
         )
-        return pages.read(reader, source, reading, found)
+        return pages.read(reader, source, reading, found, begun)
 
     return body
 

@@ -65,6 +65,30 @@ class Page:
     last: bytes | None
 
 
+@dataclass(slots=True)
+class Begun:
+    """The part of a page of the space `space` that was read on the event loop, up to the record `last`.
+
+    The rest may be read at a later moment: a page shows each item as it was at some time after the request.
+    """
+
+    space: int
+    page: Page
+    last: bytes
+
+
+def begun_page(source: Source) -> Begun | None:
+    """The part of this request's page that was read before its turn was over, if there is one."""
+    found = pace.reached()
+    return found if isinstance(found, Begun) and found.space == source.space else None
+
+
+def position_after(source: Source, begun: Begun) -> tuple[bytes, bytes]:
+    """The `(partition, sort)` that the rest of a page starts after."""
+    item = records.item_of(begun.last)
+    return start_position(source, {name: item[name] for name in source.start_names()})
+
+
 def sort_bounds(
     is_index: bool, equal: Sequence[AttributeValue], operator: str | None, operands: Sequence[AttributeValue]
 ) -> tuple[bytes, bytes | None]:
@@ -189,31 +213,66 @@ def read_page(
     limit: int | None,
     test: Callable[[Item], bool] | None,
     show: Callable[[Item], Item] | None = None,
+    space: int | None = None,
+    begun: Begun | None = None,
 ) -> Page:
     """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`.
 
     `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
     before the next one is decoded: freeing a page of items at once would hold up other threads.
+
+    `begun` is the part of the page that comes before `found`. If the turn ends, `TurnOver` takes the part
+    that was read along as a `Begun` of `space`; with None, the page begins again.
     """
-    kept: list[bytes] = []
-    shown: list[Item] | None = None if show is None else []
-    scanned = total = 0
-    keep, size_of = kept.append, int.from_bytes
+    page = begun.page if begun is not None else Page([], None if show is None else [], 0, 0, None)
+    read = _Read(page, begun.last if begun is not None else None)
+    try:
+        _read_on(read, found, limit, test, show)
+    except pace.TurnOver as over:
+        if space is not None and read.last is not None:
+            over.reached = Begun(space, page, read.last)
+        raise
+    return page
+
+
+class _Read:
+    """A page that is being read, and the last of its records that is dealt with."""
+
+    __slots__ = ("last", "page")
+
+    def __init__(self, page: Page, last: bytes | None) -> None:
+        self.page = page
+        self.last = last
+
+
+def _read_on(
+    read: _Read,
+    found: Iterator[bytes],
+    limit: int | None,
+    test: Callable[[Item], bool] | None,
+    show: Callable[[Item], Item] | None,
+) -> None:
+    """Each step adds one record, after all that may end the turn."""
+    page = read.page
+    shown = page.shown
+    scanned, total = page.scanned, page.size
+    keep, size_of = page.records.append, int.from_bytes
     for record in found:
-        scanned += 1
-        total += size_of(record[1:HEADER_BYTES], "big")
         if test is None and show is None:
-            keep(record)
             if not scanned & _UNTESTED_MASK:
                 pace.point()
+            keep(record)
         else:
             pace.point()
             item = records.item_of(record)
             if test is None or test(item):
-                keep(record)
                 if show is not None and shown is not None:
                     shown.append(show(item))
+                keep(record)
             records.let_go(record, item)
+        scanned += 1
+        total += size_of(record[1:HEADER_BYTES], "big")
+        page.scanned, page.size, read.last = scanned, total, record
         if scanned == limit or total >= PAGE_BYTES_MAX:
-            return Page(kept, shown, scanned, total, record)
-    return Page(kept, shown, scanned, total, None)
+            page.last = record
+            return
