@@ -102,6 +102,8 @@ def head_of(operation: str, length: int, **changed: str | None) -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
 
 
+
+
 class Mutator:
     """Draws mutations from a seed."""
 
@@ -295,3 +297,5 @@ def _copy(value: Any) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return json.loads(text)
+
+

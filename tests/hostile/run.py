@@ -206,7 +206,9 @@ class Run:
                 connection.send(mutation.sent)
                 if mutation.kind == "framing":
                     return self.read_to_end(mutation, connection)
-                return find_fault(mutation.kind, len(mutation.sent), *connection.answer(), mutation.operation)
+                return find_fault(
+                    mutation.kind, len(mutation.sent), *connection.answer(), mutation.operation
+                )
         except TimeoutError:
             return "no answer"
         except OSError as error:

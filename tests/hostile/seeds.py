@@ -289,12 +289,12 @@ REQUESTS: dict[str, list[Json]] = {
             "Parameters": [{"S": "g1"}],
         },
         {
-            "Statement": f'INSERT INTO "{PLAIN}" VALUE '
+            "Statement": f"INSERT INTO \"{PLAIN}\" VALUE "
             "{'pk': ?, 'a': [1, {'b': <<'x', 'y'>>}], 'n': NULL}",
             "Parameters": [{"S": "insert"}],
         },
         {
-            "Statement": f'UPDATE "{PLAIN}" SET c = c + 1 SET d = set_add(d, <<1>>) REMOVE e[0]'
+            "Statement": f"UPDATE \"{PLAIN}\" SET c = c + 1 SET d = set_add(d, <<1>>) REMOVE e[0]"
             " WHERE pk = 'a' RETURNING ALL NEW *"
         },
         {

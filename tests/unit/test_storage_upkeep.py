@@ -179,6 +179,14 @@ def test_an_error_while_a_batch_is_shown_stops_no_later_write(
     engine.close()
 
 
+def put_one(txn: Transaction, space: int) -> None:
+    txn.put(space, PARTITION, b"", VALUE)
+
+
+def drop(txn: Transaction, space: int) -> None:
+    txn.delete_space(space)
+
+
 def test_the_cache_holds_no_blocks_of_deleted_files(tmp_path: Path) -> None:
     """Each deleted space has RocksDB write the other records into new files, and the cache would keep the
     blocks of all files before."""
@@ -187,11 +195,11 @@ def test_the_cache_holds_no_blocks_of_deleted_files(tmp_path: Path) -> None:
 
     def used_bytes(spaces: range) -> int:
         for space in spaces:
-            engine.write(lambda txn, space=space: txn.put(space, PARTITION, b"", VALUE))
-            engine.write(lambda txn, space=space: txn.delete_space(space))
+            engine.write(partial(put_one, space=space))
+            engine.write(partial(drop, space=space))
             engine._store.db.compact_range(None, None)
             assert len(engine.read(lambda reader: list(reader.scan(SPACE, PARTITION)))) == 5_000
-        return int(engine._store.db.property_int_value("rocksdb.block-cache-usage"))
+        return engine._store.db.property_int_value("rocksdb.block-cache-usage") or 0
 
     few = used_bytes(range(100, 103))
     assert used_bytes(range(103, 115)) <= few * 1.5

@@ -415,9 +415,11 @@ class _Transaction(_Reader):
             moment.keep(space, key, value)
 
     def delete_space(self, space: int) -> None:
-        totals = self._engine._totals
+        totals, stamps = self._engine._totals, self._engine._stamps
         self._undo.append((_set, (self._spaces, space, self._spaces.pop(space, None))))
         self._undo.append((_set, (totals, space, totals.pop(space, None))))
+        for log in [log for log in stamps if log[0] == space]:
+            self._undo.append((_set, (stamps, log, stamps.pop(log))))
 
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
         if stamp_at is not None:
