@@ -474,3 +474,20 @@ def test_a_changed_byte_of_a_log_spoils_no_record_but_those_beside_it(
     assert all(one in written for one in sound)
     if len(sound) < len(written):
         assert any(isinstance(one, BadBytes) for one in found)
+
+
+def test_rocksdb_never_sees_the_torn_tail_of_a_log(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can loop for ever over random bytes."""
+    log, sizes = log_of(data), []
+    whole = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(os.urandom(5000))
+    opened = disk.open_rocks
+
+    def opening(*arguments: Path, **options: bool) -> object:
+        sizes.append(log.stat().st_size)
+        return opened(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(disk, "open_rocks", opening)
+    assert items_of(data) == set(range(ITEMS))
+    assert sizes == [whole]

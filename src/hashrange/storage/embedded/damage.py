@@ -72,6 +72,7 @@ class Examined:
     missing_ssts: list[Sst] = field(default_factory=list)  # also those that are too short
     long_ssts: list[Sst] = field(default_factory=list)  # with bytes behind their end
     damaged_logs: bool = False  # whether the logs hold anything but records, each once and in order
+    torn: dict[str, int] = field(default_factory=dict)  # by log: where its torn tail begins
     sequence: int = 0  # the last sequence number that can be read
     batch: int = 0  # the last batch in the logs; 0: none
 
@@ -217,6 +218,7 @@ def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, found: Exa
         begins, before = log != before, log
         if isinstance(entry, BadBytes):
             reached.doubt = reached.doubt or (log, entry)
+            found.torn[log] = entry.offset
             continue
         if begins and entry.first == reached.sequence + 1:
             reached.doubt = None  # the torn tail of the log before

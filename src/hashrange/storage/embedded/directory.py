@@ -129,6 +129,8 @@ class DataDirectory:
                 raise outdated(directory, version)
             assert found.manifest is not None
             self._make_private()
+            for log, end in found.torn.items():  # RocksDB can loop for ever over random bytes
+                os.truncate(directory / "rocks" / log, end)
             self._mark = OpenMark(directory, found.manifest.store_id)
             log_mib = log_bytes(directory) // _MIB
             if log_mib >= _LOG_TOLD_MIB:
