@@ -11,7 +11,7 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.pace import Abandoned, Task
+from hashrange.pace import Task
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
@@ -75,9 +75,8 @@ class FakeTransport(asyncio.Transport):
 
 
 class FakeDatabase:
-    """Answers `Now` at once, `Fail` with an error, `Break` by raising; ends `Leave` as the work of a client
-    that left; keeps the rest for later, `Long` as a task of a thread. The threads' work is in `aside`, for
-    the test to do."""
+    """Answers `Now` at once, `Fail` with an error, `Break` by raising; keeps the rest for later, `Long` as a
+    task of a thread. The threads' work is in `aside`, for the test to do."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any], Caller]] = []
@@ -95,8 +94,6 @@ class FakeDatabase:
             done(None, errors.ResourceNotFoundException("Requested resource not found"))
         elif operation == "Break":
             raise ZeroDivisionError
-        elif operation == "Leave":
-            self.refuse(request)
         else:
             self.unfinished.append(
                 lambda answer, error: done(encode(answer) if error is None else None, error)
@@ -105,16 +102,6 @@ class FakeDatabase:
                 self.tasks.append(Task())
                 return self.tasks[-1]
         return None
-
-    @staticmethod
-    def refuse(request: dict[str, Any]) -> None:
-        """Refuse a request, and abandon its work while the error is handled."""
-        for part in request.values():  # the frame refers to `part`, and the traceback to the frame
-            try:
-                raise ValueError
-            except ValueError:
-                assert part
-                raise Abandoned  # noqa: B904
 
     def start_aside(self, work: Callable[[], None]) -> Task:
         self.tasks.append(Task())

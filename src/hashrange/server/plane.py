@@ -14,11 +14,11 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hashrange import json_pieces, pace, protocol
+from hashrange import pace, protocol
 from hashrange.database import Caller
-from hashrange.errors import AnswerLost, drop_tracebacks
+from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
-from hashrange.pace import Abandoned, Task
+from hashrange.pace import Task
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
@@ -307,17 +307,10 @@ class Exchange:
             database.deliver(lambda: self.done(None, failure))
             return
         if type(outcome) is Call:
-            request = outcome.request
-            try:
-                self.take(outcome)
-                database.run_aside(
-                    outcome.operation, request, outcome.caller, self.done, protocol.encode_result
-                )
-            except Abandoned as abandoned:
-                drop_tracebacks(abandoned)  # they refer to parts of the request
-                raise
-            finally:
-                json_pieces.discard(request)
+            self.take(outcome)
+            database.run_aside(
+                outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
+            )
         else:
             assert isinstance(outcome, Response)
             response = outcome
