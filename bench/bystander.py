@@ -409,7 +409,7 @@ def play_all(
 
 def _equals(started: Running, seconds: float) -> list[Equals]:
     """What many connections see that all send the same."""
-    rows = []
+    rows: list[Equals] = []
     for name in EQUALS_SEND:
         workload = WORKLOADS[name]
         for table in workload.tables:
