@@ -184,9 +184,9 @@ class Plane:
     def count(self, connection: Connection, seconds: float) -> None:
         """Count the time of a request that was started."""
         usual = self._usual_seconds or seconds
-        connection.cost = min(seconds, connection.last or seconds, 2 * connection.cost or usual)
+        connection.cost = min(seconds, connection.last or seconds, 2 * (connection.cost or usual))
         connection.last = seconds
-        self._usual_seconds = (usual + seconds) / 2
+        self._usual_seconds = (usual + connection.cost) / 2
         self._worked_seconds += seconds
 
     def _go_on(self) -> None:
