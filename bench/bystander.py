@@ -8,7 +8,7 @@ The bystanders are processes of their own, so that the sender's work in Python d
 are corrected for requests that they could not send: a wait of 1 s counts as the waits of all requests that
 would have been sent in this time. A third bystander asks a peer: a process that does nothing but answer. Its
 worst wait ("peer") is that of the machine, whose cores the sender, the servers and the bystanders share. The
-first row has no sender.
+first row has no sender. A second table shows 64 connections that all send the same (`bench.equals`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
@@ -31,16 +31,26 @@ from statistics import median
 
 from bench import report
 from bench.connection import RECEIVED_BYTES, Closed, Connection
+from bench.equals import P99_MEDIANS_MAX, Equals, measure
 from bench.servers import Running, ServerError, hashrange, running
+from bench.suite import load_table
 from bench.wire import HOST, CallError
+from bench.wire import render as rendered
+from bench.workloads import WORKLOADS
 from bench.worst import SHAPES, WAYS, Shape, Stage
 
 TABLE = "bystander"
 GET_GOAL_MS = 50.0
 UPDATE_GOAL_MS = 250.0
+# The goal for both beside requests that no program sends: of more than 1 MB, up to the 16 of the protocol.
+LARGE_GOAL_MS = 300.0
+LARGE_REQUEST_BYTES = 1 << 20
 GET_INTERVAL_SECONDS = 0.003
 UPDATE_INTERVAL_SECONDS = 0.005
 CONNECTIONS = 8
+# So many connections send the same, one kind of request after the other.
+EQUALS = 64
+EQUALS_SEND = ("get", "query-last-10", "batch-get")
 PIPELINED = 100
 # The most bytes of requests that wait on one connection.
 PIPELINED_BYTES_MAX = 64 << 20
@@ -69,7 +79,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One shape, sent in one way. `note` says what else happened."""
+    """One shape, sent in one way. `note` says what else happened; `is_large`: its requests are large."""
 
     shape: str
     way: str
@@ -78,10 +88,13 @@ class Row:
     update: Waits
     peer: Waits
     note: str = ""
+    is_large: bool = False
 
     @property
     def badness(self) -> float:
         """The worst wait in units of its goal."""
+        if self.is_large:
+            return max(self.get.worst_ms, self.update.worst_ms) / LARGE_GOAL_MS
         return max(self.get.worst_ms / GET_GOAL_MS, self.update.worst_ms / UPDATE_GOAL_MS)
 
 
@@ -297,7 +310,8 @@ class Bench:
             for thread in threads:
                 thread.join(max(0.1, cap + 2 - time.monotonic()))
 
-        return self._measure(shape.name, way, sent, attack)
+        is_large = max(map(len, requests)) > LARGE_REQUEST_BYTES
+        return replace(self._measure(shape.name, way, sent, attack), is_large=is_large)
 
     def _measure(self, name: str, way: str, sent: Sent, attack: Callable[[], None]) -> Row:
         found: dict[str, Waits] = {}
@@ -358,7 +372,10 @@ def is_met(row: Row) -> bool:
 
 def verdict(rows: Sequence[Row]) -> str:
     missed = [row for row in rows if not is_met(row)]
-    goal = f"a GetItem waits {GET_GOAL_MS:.0f} ms at the worst, an UpdateItem {UPDATE_GOAL_MS:.0f} ms"
+    goal = (
+        f"a GetItem waits {GET_GOAL_MS:.0f} ms at the worst, an UpdateItem {UPDATE_GOAL_MS:.0f} ms; "
+        f"{LARGE_GOAL_MS:.0f} ms beside requests of more than 1 MB"
+    )
     if not missed:
         return f"MET in all {len(rows)} rows: {goal}."
     return f"MISSED in {len(missed)} of {len(rows)} rows: {goal}."
@@ -390,6 +407,49 @@ def play_all(
     return rows
 
 
+def _equals(started: Running, seconds: float) -> list[Equals]:
+    """What many connections see that all send the same."""
+    rows: list[Equals] = []
+    for name in EQUALS_SEND:
+        workload = WORKLOADS[name]
+        for table in workload.tables:
+            if not any(table in WORKLOADS[row.name].tables for row in rows):
+                load_table(started.port, table)
+        requests = [rendered(request, started.port) for request in workload.requests()]
+        rows.append(measure(name, started.port, requests, EQUALS, seconds))
+    return rows
+
+
+def render_equals(rows: Sequence[Equals]) -> str:
+    """The rows of equal connections as a table, and the verdict."""
+    cells = [
+        [
+            row.name,
+            f"{row.p50_ms:.1f}",
+            f"{row.p99_ms:.1f}",
+            f"{row.p99_ms / row.p50_ms:.1f}",
+            f"{row.worst_ms:.1f}",
+            f"{row.slowest_share:.0%}",
+        ]
+        for row in rows
+    ]
+    heads = ["all send", "p50 ms", "p99 ms", "p99 / p50", "worst ms", "slowest connection"]
+    missed = [row.name for row in rows if not row.is_met]
+    goal = f"where {EQUALS} connections send the same, p99 is at most {P99_MEDIANS_MAX:.0f} medians."
+    verdict = f"MISSED by {', '.join(missed)}: {goal}" if missed else f"MET in all {len(rows)} rows: {goal}"
+    return "\n".join([*report.table(heads, cells), "", verdict])
+
+
+def play_equals(options: argparse.Namespace) -> list[Equals]:
+    """Many connections that send the same, on a server of their own."""
+    server = hashrange("memory" if options.memory else "fsync", interpreted=options.interpreted)
+    with (
+        tempfile.TemporaryDirectory(prefix="hashrange-bystander-") as directory,
+        running(server, Path(directory)) as started,
+    ):
+        return _equals(started, options.seconds)
+
+
 def _line(row: Row) -> str:
     own = f"{max(row.sent.seconds):6.2f} s" if row.sent.seconds else "       -"
     waits = (
@@ -409,6 +469,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shape", action="append", metavar="NAME", help="a shape to send (default: all)")
     parser.add_argument("--way", action="append", choices=WAYS, help="a way to send it (default: all)")
     parser.add_argument("--list", action="store_true", help="list the shapes, and stop")
+    parser.add_argument("--equals", action="store_true", help="only the connections that send the same")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each row sends (default: 2)"
     )
@@ -431,16 +492,21 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown shape: {', '.join(unknown)}; --list names them")
     shapes = [SHAPES[name] for name in options.shape or SHAPES]
+    rows: list[Row] = []
     try:
-        rows = play_all(
-            shapes, options.way or WAYS, options, lambda line: print(line, file=sys.stderr, flush=True)
-        )
-    except ServerError as error:
+        if not options.equals:
+            rows = play_all(
+                shapes, options.way or WAYS, options, lambda line: print(line, file=sys.stderr, flush=True)
+            )
+        same = play_equals(options)
+    except (ServerError, CallError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"Machine: {report.machine()}.\n")
-    print(render(rows))
-    return 0 if all(is_met(row) for row in rows) else 1
+    if rows:
+        print(render(rows) + "\n")
+    print(render_equals(same))
+    return 0 if all(is_met(row) for row in rows) and all(row.is_met for row in same) else 1
 
 
 if __name__ == "__main__":

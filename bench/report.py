@@ -43,6 +43,7 @@ def _merge(group: Sequence[Cell]) -> Cell:
         server_cpu_us=median(cell.server_cpu_us for cell in group),
         generator_cpu_us=median(cell.generator_cpu_us for cell in group),
         others_share=median(cell.others_share for cell in group),
+        slowest_share=median(cell.slowest_share for cell in group),
         requests=sum(cell.requests for cell in group),
         problem=problems[0] if problems else None,
     )
@@ -182,6 +183,7 @@ def _details(cells: Sequence[Cell]) -> list[str]:
             f"{cell.p50_us / 1000:.2f}",
             f"{cell.p99_us / 1000:.2f}",
             f"{cell.p999_us / 1000:.2f}",
+            f"{cell.slowest_share:.0%}",
             f"{cell.server_cpu_us:,.0f}",
             f"{cell.generator_cpu_us:,.0f}",
             f"{cell.others_share:.0%}",
@@ -189,7 +191,7 @@ def _details(cells: Sequence[Cell]) -> list[str]:
         for cell in sorted(cells, key=lambda cell: cell.workload)
         if cell.requests
     ]
-    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms", "p99.9 ms"]
+    heads = ["workload", "server", "requests/s", "p50 ms", "p99 ms", "p99.9 ms", "slowest connection"]
     return table([*heads, "server CPU us/request", "generator CPU us", "other programs"], rows)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from bench import workloads as shapes
 from bench.connection import send_all
+from bench.equals import measure
 from bench.load import SCRIPT, LoadError, Outcome, run_wrk, write_requests
 from bench.servers import Running, Server, ServerError, cpu_us, machine_cpu_us, running
 from bench.streams import StreamError, pages, stream_arn
@@ -29,6 +30,7 @@ SAMPLE_SIZE = 8
 ANSWER_SIZE_TOLERANCE = 0.10
 # A run is repeated, as often as the plan allows, if other programs took more than this share of all cores.
 OTHERS_SHARE_QUIET = 0.10
+EQUALS_SECONDS = 1.0
 IDLE_PROBE_SECONDS = 0.1
 IDLE_SHARE = 0.2
 IDLE_WAIT_SECONDS_MAX = 5.0
@@ -50,7 +52,7 @@ class Cell:
     """The result of one (server, workload, connections); the figures are 0 where it could not run.
 
     `server_cpu_us` and `generator_cpu_us` are per request; `others_share` is what other programs took of
-    all cores meanwhile, 0 to 1.
+    all cores meanwhile, 0 to 1; `slowest_share` is what the slowest connection got, of the mean of all.
     """
 
     server: str
@@ -64,6 +66,7 @@ class Cell:
     server_cpu_us: float = 0.0
     generator_cpu_us: float = 0.0
     others_share: float = 0.0
+    slowest_share: float = 1.0
     requests: int = 0
     problem: str | None = None
 
@@ -247,6 +250,10 @@ def _run_cell(
         problem = find_miscount(total_after - total_before, outcome.requests, connections)
     if problem is None:
         problem = _find_lost(started.port, prepared, outcome.requests)
+    share = 1.0
+    if problem is None and connections > 1:
+        requests = [render(request, started.port) for request in prepared.requests]
+        share = measure(workload.name, started.port, requests, connections, EQUALS_SECONDS).slowest_share
     answered = max(1, outcome.requests)
     return Cell(
         server=started.server.name,
@@ -260,6 +267,7 @@ def _run_cell(
         server_cpu_us=run.server_cpu_us / answered,
         generator_cpu_us=outcome.generator_cpu_us / answered,
         others_share=run.others_share,
+        slowest_share=share,
         requests=outcome.requests,
         problem=problem,
     )

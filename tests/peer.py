@@ -11,7 +11,7 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.pace import Abandoned, Task, TurnOver
+from hashrange.pace import Task, TurnOver
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
@@ -75,9 +75,9 @@ class FakeTransport(asyncio.Transport):
 
 
 class FakeDatabase:
-    """Answers `Now` at once, `Fail` with an error, `Break` by raising; ends `Leave` as the work of a client
-    that left, and stops the first preparation of `Stop`; keeps the rest for later, `Long` as a task of a
-    thread. The threads' work is in `aside`, for the test to do."""
+    """Answers `Now` at once, `Fail` with an error, `Break` by raising; stops the first preparation of `Stop`;
+    keeps the rest for later, `Long` as a task of a thread. The threads' work is in `aside`, for the test to
+    do."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -96,8 +96,6 @@ class FakeDatabase:
             done(None, errors.ResourceNotFoundException("Requested resource not found"))
         elif operation == "Break":
             raise ZeroDivisionError
-        elif operation == "Leave":
-            self.refuse(request)
         elif operation == "Stop" and not self.stopped:
             self.stopped = True
             request.clear()  # a request is normalised in place while it is prepared
@@ -112,16 +110,6 @@ class FakeDatabase:
                 self.tasks.append(Task())
                 return self.tasks[-1]
         return None
-
-    @staticmethod
-    def refuse(request: dict[str, Any]) -> None:
-        """Refuse a request, and abandon its work while the error is handled."""
-        for part in request.values():  # the frame refers to `part`, and the traceback to the frame
-            try:
-                raise ValueError
-            except ValueError:
-                assert part
-                raise Abandoned  # noqa: B904
 
     def start_aside(self, work: Callable[[], None]) -> Task:
         self.tasks.append(Task())

@@ -1,4 +1,4 @@
-"""Reads JSON texts of megabytes piece by piece, and frees their values piece by piece.
+"""Reads JSON texts of megabytes piece by piece.
 
 A decoder in C keeps the interpreter's lock until it has decoded the whole text: a third of a second for 16
 MB of small values, in which no other thread runs. This module cuts a large text where a member of an array
@@ -17,7 +17,6 @@ compiled on purpose, because the interpreter lets other threads run between any 
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any, Final
 
 import orjson
@@ -36,18 +35,13 @@ two bytes at least."""
 DEPTH_MAX: Final = 1024
 """The depth of nesting that `orjson` accepts."""
 
-_OWN_REFERENCES: Final = 3  # of `discard` to a member: its list, its name, and the call that counts
-_FREED_MEMBERS: Final = 64
-
 # Matches the text up to the next structural character (a string counts as a whole), and then this character;
 # or up to a string that does not end in the window, and its quotation mark; or all of the window. The groups
 # are atomic and possessive (`>` and `+`): without backtracking, a long string costs no memory. In a string,
 # an escape is matched with what follows it, which makes 15 MB of escapes eight times as fast. The pattern
 # matches wherever it is tried: otherwise it would be tried again from each character of a long string, which
 # takes minutes for 100 KB.
-_NEXT: Final = re.compile(
-    rb'(?>[^"\[\]{},]+|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+(?:([\[\]{},])|(")|\Z)', re.DOTALL
-)
+_NEXT: Final = re.compile(rb'(?>[^"\[\]{},]+|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+(?:([\[\]{},])|(")|\Z)', re.DOTALL)
 _STRUCTURE, _QUOTE = 1, 2  # the groups
 
 # Matches many members like `{"N": "1"},` or `"name": {"N": "1"},`, `{},` or `"name": 1,` behind a comma.
@@ -239,19 +233,12 @@ def loads(text: bytes | bytearray) -> Any:
     position = source.past_space(0)
     if text[position : position + 1] not in (_OPEN_LIST, _OPEN_MAP):
         raise ValueError("neither an array nor an object")
-    stack: list[_Container] = []
-    try:
-        return _read(source, position, stack)
-    except BaseException:
-        for container in stack:
-            if container.content is not None:
-                discard(container.content)
-        raise
+    return _read(source, position)
 
 
-def _read(source: _Source, position: int, stack: list[_Container]) -> Any:
-    """The value of the array or object that begins at `position`. `stack` gets what is not read to its
-    end."""
+def _read(source: _Source, position: int) -> Any:
+    """The value of the array or object that begins at `position`."""
+    stack: list[_Container] = []  # those that are not read to their ends
     text = source.text
     windows, pause, commas = 0, 0, 0
     while True:
@@ -307,44 +294,3 @@ def _pass_comma(stack: list[_Container], source: _Source, place: int) -> None:
     if top.is_due(place):
         top.take(source, place, last=False)
     top.comma = place
-
-
-def discard(value: dict[str, Any] | list[Any]) -> None:
-    """Free the value that a large text was decoded to, when it is no longer needed.
-
-    It is freed in pieces: millions of objects that are freed in one step would hold up all other threads.
-    Objects that other code still refers to stay. It goes on to its end also where the work is abandoned.
-    """
-    stack: list[Any] = [value]
-    while stack:
-        pace.pause()
-        top = stack[-1]
-        if not top:
-            stack.pop()
-            continue
-        if type(top) is list:
-            members = top[-_FREED_MEMBERS:]
-            del top[-_FREED_MEMBERS:]
-        else:
-            members = [top.popitem()[1] for _ in range(min(len(top), _FREED_MEMBERS))]
-        for member in members:
-            if type(member) not in (dict, list) or _is_scalar(member):
-                continue
-            if sys.getrefcount(member) == _OWN_REFERENCES:
-                stack.append(member)
-
-
-def discard_unheld(values: list[dict[str, Any]]) -> None:
-    """`discard` the values that no other code refers to, and empty the list."""
-    while values:
-        value = values.pop()
-        if sys.getrefcount(value) == _OWN_REFERENCES - 1:  # no list has it any more
-            discard(value)
-
-
-def _is_scalar(value: Any) -> bool:
-    """Whether a decoded container is an attribute value like {"N": "1"}, which is freed fast."""
-    if type(value) is list or len(value) != 1:
-        return False
-    (content,) = value.values()
-    return type(content) is str

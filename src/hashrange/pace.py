@@ -68,16 +68,14 @@ class Abandoned(BaseException):
 class Task:
     """A piece of work on a worker thread. The code that started the work may abandon it.
 
-    `remains` are large values that the thread frees, in pieces, when the work has ended. `reached` is the
-    part of the work that was done on the event loop.
+    `reached` is the part of the work that was done on the event loop.
     """
 
-    __slots__ = ("abandoned", "reached", "remains")
+    __slots__ = ("abandoned", "reached")
 
     def __init__(self, reached: Any = None) -> None:
         self.abandoned = False
         self.reached = reached
-        self.remains: list[Any] = []
 
     def abandon(self) -> None:
         """End the work at its next `point`, if it has not ended by then."""
@@ -146,13 +144,7 @@ def turn() -> Turn:
 def point() -> None:
     """Let other threads run, if it is time to. Raises `TurnOver` or `Abandoned` to end the work."""
     if perf_counter() >= _watch.due:
-        _look(ends=True)
-
-
-def pause() -> None:
-    """As `point`, for work that cleans up: let other threads run, but do not end the work."""
-    if perf_counter() >= _watch.due:
-        _look(ends=False)
+        _look()
 
 
 def step() -> None:
@@ -163,14 +155,13 @@ def step() -> None:
         point()
 
 
-def _look(*, ends: bool) -> None:
-    """`ends`: end the work if its turn is over, or it was abandoned."""
+def _look() -> None:
     now = perf_counter()
     _watch.due = now + LOOK_SECONDS
     current = _turns.get(get_ident())
     if current is None:
         return
-    if ends and current.left != WITHOUT_END:
+    if current.left != WITHOUT_END:
         used = thread_time()
         if not current.since:
             current.since = used
@@ -178,7 +169,7 @@ def _look(*, ends: bool) -> None:
             raise TurnOver
     task = current.task
     if task is not None:
-        if ends and task.abandoned:
+        if task.abandoned:
             raise Abandoned
         if _watch.way_since:
             _give_way(now, WORKERS_WAY_SECONDS)
@@ -233,28 +224,9 @@ def reached() -> Any:
     return found
 
 
-def free_later(value: Any) -> None:
-    """On a worker thread: free a large value in pieces when the task has ended, unless other code refers to
-    the value then."""
-    current = _turns.get(get_ident())
-    if current is not None and current.task is not None:
-        current.task.remains.append(value)
-
-
 def end_task() -> None:
     """End the task of this worker thread."""
     turn().task = None
-
-
-def in_pieces() -> bool:
-    """Whether work that keeps the interpreter's lock for long, if it is done at once, has to be done in
-    pieces: on a worker thread. Raises `TurnOver` if the turn of the calling thread is limited."""
-    current = _turns.get(get_ident())
-    if current is None:
-        return False
-    if current.left != WITHOUT_END:
-        raise TurnOver
-    return current.task is not None
 
 
 def is_aside() -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from hashrange import json_pieces, pace
+from hashrange import pace
 from hashrange.pace import Abandoned, Task
 
 THREADS_MAX: Final = 2
@@ -50,24 +50,22 @@ class Workers:
         task = Task(reached)
         self._tasks.add(task)
         try:
-            self._pool.submit(self._run, task, [work])
+            self._pool.submit(self._run, task, work)
         except RuntimeError:
             self._tasks.discard(task)
             raise
         return task
 
-    def _run(self, task: Task, given: list[Callable[[], None]]) -> None:
-        """Do the work in `given`, which is taken out: it is freed before what remains of it is."""
+    def _run(self, task: Task, work: Callable[[], None]) -> None:
         pace.begin_task(task)
         try:
             if not task.abandoned:
-                given.pop()()
+                work()
         except Abandoned:
             pass
         except Exception:
             _log.exception("work on a worker thread failed")
         finally:
-            json_pieces.discard_unheld(task.remains)
             pace.end_task()
             self._tasks.discard(task)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench import bystander
+from bench import bystander, equals
 from bench.bystander import Row, Sent, Waits, is_met, render, summarize, verdict
 from bench.connection import Closed, Connection, content_length, send_all
 from bench.worst import SHAPES, WAYS, Stage, refusals
@@ -108,3 +108,23 @@ def test_tables_are_filled_only_if_nothing_is_left_unprocessed(body: bytes, good
         else:
             with pytest.raises(ValueError, match="nothing unprocessed"):
                 send_all(port, [b"x"], connections=1)
+
+
+def test_the_share_of_the_slowest_of_equal_connections() -> None:
+    fair = equals.summarize("get", [[0.001, 0.002, 0.003]] * 4)
+    assert (fair.p50_ms, fair.p99_ms, fair.worst_ms, fair.slowest_share) == (2.0, 3.0, 3.0, 1.0)
+    assert fair.is_met
+    starved = equals.summarize("get", [[0.001] * 50, [0.001] * 49 + [0.005], [0.1]])
+    assert starved.slowest_share == pytest.approx(3 / 101)
+    assert not starved.is_met
+    text = bystander.render_equals([fair, starved])
+    assert "MISSED by get" in text
+    assert "3%" in text
+    assert "MET in all 1 rows" in bystander.render_equals([fair])
+
+
+def test_large_requests_have_a_goal_of_their_own() -> None:
+    waits = Waits(200, 5)
+    assert not is_met(Row("x", "single", Sent(), waits, QUIET, QUIET))
+    assert is_met(Row("x", "single", Sent(), waits, waits, QUIET, is_large=True))
+    assert not is_met(Row("x", "single", Sent(), QUIET, Waits(301, 5), QUIET, is_large=True))

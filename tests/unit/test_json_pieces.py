@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-import sys
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange import json_pieces, pace
+from hashrange import json_pieces
 
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
 SCALARS = st.dictionaries(st.sampled_from(["S", "N", "NULL"]), st.text(max_size=3), min_size=1, max_size=1)
@@ -222,75 +220,3 @@ def test_what_no_item_can_hold_is_cut() -> None:
     assert found["a"].items() <= names.items()
     for kept in (found["a"], found["b"]):
         assert 0 <= len(kept) - json_pieces.MEMBERS_MAX < json_pieces.PIECE_BYTES
-
-
-@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=6), st.data())
-def test_what_is_discarded_is_freed_but_for_what_others_hold(
-    value: dict[str, Any], data: st.DataObject
-) -> None:
-    held = [one for one in walk(value) if one is not value and data.draw(st.booleans())]
-    texts = [orjson.dumps(one) for one in held]
-    json_pieces.discard(value)
-    assert value == {}
-    assert [orjson.dumps(one) for one in held] == texts
-
-
-def test_what_others_hold_is_not_discarded_at_the_end() -> None:
-    held: dict[str, Any] = {"a": [[1]]}
-    part = held["a"]
-    values: list[dict[str, Any]] = [held, {"b": part, "c": [{}]}, {"b": [part]}]
-    json_pieces.discard_unheld(values)
-    assert values == []
-    assert held == {"a": [[1]]}
-
-
-class Points:
-    """Takes the place of `pace`: counts how many objects were freed between a hundred points at the most. The
-    work is abandoned at point `end`."""
-
-    def __init__(self, end: int | None) -> None:
-        self.end = end
-        self.freed = 0
-        self.points = 0
-        self.objects = 0
-
-    def point(self) -> None:
-        self.points += 1
-        if self.points % 100 == 0:  # it takes long to count
-            self.count()
-        if self.points == self.end:
-            raise pace.Abandoned
-
-    def pause(self) -> None:
-        self.end = None
-        self.point()
-
-    def count(self) -> None:
-        objects = sys.getallocatedblocks()
-        self.freed = max(self.freed, self.objects - objects)
-        self.objects = objects
-
-
-@pytest.mark.parametrize("end", [None, 30], ids=["is no JSON", "is abandoned"])
-def test_a_text_that_is_not_read_to_its_end_is_freed_in_pieces(
-    end: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = b'{"a":[' + b'{"b":[1,{}]},' * 60_000 + b'{"b":[' + b'{"S":"x"},' * 60_000
-    points = Points(end)
-    monkeypatch.setattr(json_pieces, "pace", points)
-    gc.disable()
-    try:
-        with pytest.raises((ValueError, pace.Abandoned)):
-            json_pieces.loads(text)
-        points.count()
-    finally:
-        gc.enable()
-    assert points.points > 1000
-    assert 0 < points.freed < 40_000
-
-
-def walk(value: Any) -> list[Any]:
-    """The innermost containers of a value, which hold no others."""
-    members = list(value.values()) if isinstance(value, dict) else value
-    inner = [member for member in members if isinstance(member, (dict, list))]
-    return [one for member in inner for one in walk(member)] if inner else [value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import zlib
 from typing import Any
 
@@ -14,7 +13,7 @@ from botocore.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange import json_pieces, long_answers
+from hashrange import long_answers
 from hashrange.long_answers import Pieces
 from serving import serving
 
@@ -98,22 +97,3 @@ def _closing(request: Any, **_: Any) -> None:
 
 def _keeping(request: Any, **_: Any) -> None:
     request.headers["Connection"] = "keep-alive"
-
-
-def test_what_others_hold_is_not_discarded() -> None:
-    held = [{"S": "x"}, [1, 2]]
-    request: dict[str, Any] = {"a": [1, {"b": [2]}], "held": held, "c": {}}
-    inner = request["a"]
-    del inner[1]["b"]
-    json_pieces.discard(request)
-    assert request == {}
-    assert held == [{"S": "x"}, [1, 2]]
-    assert inner == [1, {}]
-
-
-def test_discarding_frees_all_that_nobody_holds() -> None:
-    marks: list[Any] = ["a long text, of which there is one", "another one"]
-    before = [sys.getrefcount(mark) for mark in marks]
-    request = {"a": [{"b": [marks[0], {"c": marks[1]}]}] * 1 + [[marks[0]], {"d": {"e": marks[1]}}]}
-    json_pieces.discard(request)
-    assert [sys.getrefcount(mark) for mark in marks] == before

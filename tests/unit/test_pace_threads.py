@@ -1,20 +1,16 @@
-"""Threads that work beside the event loop: they let others run, give way to commits, and clean up."""
+"""Threads that work beside the event loop: they let others run, and give way to commits."""
 
 from __future__ import annotations
 
 import contextlib
-import weakref
 from pathlib import Path
-from threading import Event
 from time import perf_counter
 
 import pytest
 
-from hashrange import json_pieces, pace
+from hashrange import pace
 from hashrange.storage.api import CommitFailed
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.tables.data import records
-from hashrange.workers import Workers
 
 P = b"p" * 24
 
@@ -93,54 +89,3 @@ def test_a_commit_asks_for_way_until_it_ends(fails: bool, tmp_path: Path) -> Non
     assert seen
     assert all(seen)
     assert pace._watch.way_since == 0.0
-
-
-def test_large_items_of_a_write_are_freed_in_pieces_when_it_has_ended() -> None:
-    workers = Workers()
-    freed: list[bool] = []
-    ended = Event()
-    record = records.pack({"p": {"S": "x"}, "l": {"L": [{"M": {}}] * 30_000}}, 100_000)
-
-    class Mark:
-        def __del__(self) -> None:
-            freed.append(held() is None)
-
-    def work() -> None:
-        item = records.item_to_change(record)
-        item["l"]["L"].append(Mark())
-        del item
-        assert not freed
-        ended.set()
-
-    held = weakref.ref(work)
-    workers.start(work)
-    del work
-    assert ended.wait(30)
-    workers.close()
-    assert freed == [True]
-    records.item_to_change(record)["l"]["L"].append(Mark())
-    assert freed == [True, True]  # not on a worker thread
-
-
-def test_abandoned_work_that_cleans_up_goes_on() -> None:
-    workers = Workers()
-    began, outcome = Event(), list[str]()
-
-    def work() -> None:
-        began.set()
-        value = [[1, 2]]
-        try:
-            while True:
-                look()
-        except pace.Abandoned:
-            pace._watch.due = 0.0
-            json_pieces.discard(value)
-            assert not value
-            outcome.append("cleaned up")
-            raise
-
-    task = workers.start(work)
-    assert began.wait(30)
-    task.abandon()
-    workers.close()
-    assert outcome == ["cleaned up"]

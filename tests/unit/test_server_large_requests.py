@@ -1,15 +1,7 @@
-"""Large requests: they are read by turns and on threads, and freed in pieces."""
+"""Large requests: they are read by turns and on threads."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import sys
-
-import pytest
-
-from hashrange import json_pieces, pace
-from hashrange.server import trace
 from hashrange.server.http import LARGE_BODY_BYTES, LARGE_READ_BYTES
 from peer import Peer, request
 
@@ -74,31 +66,3 @@ def test_a_large_body_that_is_read_by_turns_has_to_come_in_time() -> None:
         peer.send(body[turn * LARGE_READ_BYTES : (turn + 1) * LARGE_READ_BYTES])
         peer.run_soon()
     assert peer.statuses() == [408]
-
-
-def test_a_large_request_is_freed_in_pieces_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
-    """To free the millions of objects of a request in one step would hold up all other threads."""
-    body = b'{"TableName":"t","a":[%b{}]}' % (b"{}," * LARGE_BODY_BYTES)
-    for operation in ("Now", "Fail", "Leave"):
-        for level in (logging.INFO, logging.DEBUG):  # DEBUG: each request is logged
-            caplog.set_level(level, trace.LOGGER)
-            peer = Peer().send(request(operation, body))
-            with pytest.raises(pace.Abandoned) if operation == "Leave" else contextlib.nullcontext():
-                peer.database.aside.pop()()
-            [(_, given, _)] = peer.database.calls
-            assert given == {}
-    lines = [record.fields for record in caplog.records if record.name == trace.LOGGER]  # type: ignore[attr-defined]
-    assert [(line["operation"], line["table"], line["status"]) for line in lines] == [
-        ("Now", "t", 200),
-        ("Fail", "t", 400),
-    ]
-
-
-def test_no_traceback_holds_parts_of_an_abandoned_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would be freed in one step, when the traceback is."""
-    references: list[int] = []
-    monkeypatch.setattr(json_pieces, "discard", lambda value: references.append(sys.getrefcount(value["a"])))
-    peer = Peer().send(request("Leave", b'{"a":[%b{}]}' % (b"{}," * LARGE_BODY_BYTES)))
-    with pytest.raises(pace.Abandoned):
-        peer.database.aside.pop()()
-    assert references == [2]  # that of the request, and that of the function that counts

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange import json_pieces, pace
+from hashrange import pace
 from hashrange.tables.data import records
 from hashrange.values import Item
 from hashrange.workers import Workers
@@ -41,17 +41,6 @@ def test_an_item_is_decoded_as_it_was_packed_wherever_it_is(item: Item) -> None:
     assert on_a_worker(lambda: records.item_of(record)) == item
 
 
-def test_an_item_of_very_many_values_is_not_decoded_on_the_event_loop() -> None:
-    turn = pace.turn()
-    turn.begin(10.0)
-    try:
-        assert records.item_of(records.pack(LONG, 1)) == LONG
-        with pytest.raises(pace.TurnOver):
-            records.item_of(records.pack(MANY, 1))
-    finally:
-        turn.end()
-
-
 def test_work_can_be_stopped_between_the_large_items_of_an_answer() -> None:
     """The copies of a batch of 16 MB take 20 ms."""
     record = records.pack(LONG, 1)
@@ -66,34 +55,9 @@ def test_work_can_be_stopped_between_the_large_items_of_an_answer() -> None:
     assert orjson.loads(orjson.dumps(records.fragment_of(record))) == LONG
 
 
-def test_a_worker_decodes_such_an_item_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: list[int] = []
-
-    def loads(text: bytes) -> Any:
-        texts.append(len(text))
-        return orjson.loads(text)
-
-    monkeypatch.setattr(json_pieces, "orjson", type("Orjson", (), {"loads": staticmethod(loads)}))
-    record = records.pack(MANY, 1)
-    assert on_a_worker(lambda: records.item_of(record)) == MANY
-    assert max(texts) < 3 * json_pieces.PIECE_BYTES
-
-
 def test_what_is_shown_of_an_item_outlives_it() -> None:
     record = records.pack(MANY, 1)
     shown = on_a_worker(lambda: records.shown(record, lambda item: {"l": item["l"]}))
     assert shown == {"l": MANY["l"]}
     first = on_a_worker(lambda: records.shown(record, lambda item: {"l": {"L": item["l"]["L"][:1]}}))
     assert first == {"l": {"L": [{"N": "0"}]}}
-
-
-def test_a_worker_frees_an_item_when_it_was_shown() -> None:
-    record = records.pack(MANY, 1)
-    items: list[Item] = []
-
-    def show(item: Item) -> Item:
-        items.append(item)
-        return {}
-
-    on_a_worker(lambda: records.shown(record, show))
-    assert items == [{}]

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hashrange import json_pieces, pace, protocol
+from hashrange import pace, protocol
 from hashrange.database import Caller
-from hashrange.errors import AnswerLost, drop_tracebacks
+from hashrange.errors import AnswerLost
 from hashrange.long_answers import Pieces
-from hashrange.pace import Abandoned, Task, TurnOver
+from hashrange.pace import Task, TurnOver
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
@@ -184,9 +184,9 @@ class Plane:
     def count(self, connection: Connection, seconds: float) -> None:
         """Count the time of a request that was started."""
         usual = self._usual_seconds or seconds
-        connection.cost = min(seconds, connection.last or seconds, 2 * connection.cost or usual)
+        connection.cost = min(seconds, connection.last or seconds, 2 * (connection.cost or usual))
         connection.last = seconds
-        self._usual_seconds = (usual + seconds) / 2
+        self._usual_seconds = (usual + connection.cost) / 2
         self._worked_seconds += seconds
 
     def _go_on(self) -> None:
@@ -315,17 +315,10 @@ class Exchange:
             database.deliver(lambda: self.done(None, failure))
             return
         if type(outcome) is Call:
-            request = outcome.request
-            try:
-                self.take(outcome)
-                database.run_aside(
-                    outcome.operation, request, outcome.caller, self.done, protocol.encode_result
-                )
-            except Abandoned as abandoned:
-                drop_tracebacks(abandoned)  # they refer to parts of the request
-                raise
-            finally:
-                json_pieces.discard(request)
+            self.take(outcome)
+            database.run_aside(
+                outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
+            )
         else:
             assert isinstance(outcome, Response)
             response = outcome

@@ -219,7 +219,7 @@ def read_page(
     """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`.
 
     `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
-    before the next one is decoded: freeing a page of items at once would hold up other threads.
+    before the next one is decoded.
 
     `begun` is the part of the page that comes before `found`. If the turn ends, `TurnOver` takes the part
     that was read along as a `Begun` of `space`; with None, the page begins again.
@@ -269,7 +269,6 @@ def _read_on(
                 if show is not None and shown is not None:
                     shown.append(show(item))
                 keep(record)
-            records.let_go(record, item)
         scanned += 1
         total += size_of(record[1:HEADER_BYTES], "big")
         page.scanned, page.size, read.last = scanned, total, record

@@ -15,15 +15,13 @@ from typing import Final
 
 import orjson
 
-from hashrange import json_pieces, pace
+from hashrange import pace
 from hashrange.values import Item
 
 FORMAT_VERSION: Final = 1
 HEADER_BYTES: Final = 5
 
-_LARGE_BYTES: Final = json_pieces.WHOLE_BYTES
-_VALUES_MAX: Final = 4_000
-"""To decode an item of so many values takes about a millisecond."""
+_LARGE_BYTES: Final = 64 * 1024
 _FRAGMENTS: Final = 256
 
 _HEADER: Final = Struct(">BI")
@@ -41,22 +39,8 @@ def size_of(record: bytes) -> int:
 
 
 def item_of(record: bytes) -> Item:
-    """The item of a stored record, as a new dict that the caller may change.
-
-    An item of very many values is decoded in pieces, and not on the event loop (`pace.TurnOver`).
-    """
-    if len(record) > _LARGE_BYTES and record.count(b'{"') > _VALUES_MAX and pace.in_pieces():
-        return json_pieces.loads(record[HEADER_BYTES:])  # type: ignore[no-any-return]
+    """The item of a stored record, as a new dict that the caller may change."""
     return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
-
-
-def item_to_change(record: bytes) -> Item:
-    """As `item_of`, for a body that writes. Nothing tells when it needs the item no more: an item of very
-    many values is freed, in pieces, when the task of this worker thread has ended."""
-    item = item_of(record)
-    if len(record) > _LARGE_BYTES:
-        pace.free_later(item)
-    return item
 
 
 def fragment_of(record: bytes) -> orjson.Fragment:
@@ -82,14 +66,4 @@ def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
 def shown(record: bytes, show: Callable[[Item], Item]) -> Item:
     """What `show` takes from the item of a record, such as a projection. Calls `pace.point`."""
     pace.point()
-    item = item_of(record)
-    result = show(item)
-    let_go(record, item)
-    return result
-
-
-def let_go(record: bytes, item: Item) -> None:
-    """Free the item of a record, which is no longer needed, in pieces if it has very many values. The parts
-    of the item that other code refers to stay."""
-    if len(record) > _LARGE_BYTES and pace.is_aside():
-        json_pieces.discard(item)
+    return show(item_of(record))

@@ -178,7 +178,7 @@ def perform(
     old = txn.get(table.space, partition, sort)
     old_item = None
     if old is not None and (write.condition is not None or write.action == "update" or table.needs_old_item):
-        old_item = records.item_to_change(old)
+        old_item = records.item_of(old)
     if write.is_charged and write.update is not None and write.update.charge(old_item or {}) > ITEM_BYTES_MAX:
         # Told before a condition that fails.
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
