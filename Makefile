@@ -3,7 +3,7 @@
 # Set-up needs a Python of 3.11 or newer and nothing else; `make PYTHON=/path/to/python ...` names one.
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-compiled compile lint types layers pytest crash machine-crash model hostile \
+.PHONY: help serve test gate test-compiled compile lint types layers pytest crash machine-crash model hostile \
         growth trigger-kills pattern-rounds bench bystander feast clean
 
 VENV     ?= .venv
@@ -34,7 +34,17 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 	[ $(COMPILE) = no ] || python=$$($(BIN)/python tools/compiled.py python); \
 	exec $$python -m hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
-test: lint types layers pytest examples  ## Run every check: style, types, layers, all tests and the examples
+# Each folder of tests belongs to one of these; what needs PostgreSQL, wherever it is, to the second.
+QUICK    := tests/api tests/golden tests/model tests/unit
+LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile tests/triggers packages
+# What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
+COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
+             expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
+             server_http.py server_turns.py server_large_requests.py values_*.py))
+
+test: lint types layers pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
+
+gate: long postgres examples test-compiled  ## Run the rest: clients, brokers, crashes, PostgreSQL, a browser, compiled
 
 lint: $(VENV)/.develop  ## Check the style
 	$(BIN)/ruff check .
@@ -45,8 +55,16 @@ types: $(VENV)/.develop  ## Check the types
 layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
-pytest: $(VENV)/.develop $(CLIENTS)  ## Run the tests only (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto $(PYTEST)
+pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name")
+	$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST)
+
+.PHONY: long
+long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
+	$(BIN)/python -m pytest -n auto $(LONG) $(PYTEST)
+
+.PHONY: postgres
+postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
+	$(BIN)/python -m pytest -n auto --postgres tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
@@ -62,12 +80,8 @@ compile: $(VENV)/.runtime  ## Compile the hot path (.venv/compiled/bin/python ru
 fast: $(VENV)/.develop
 	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
-# These tests take minutes, and what they test is not compiled, or is tested through the same requests elsewhere.
-UNCOMPILED := packages/patterns/tests tests/clients/test_in_process.py tests/clients/test_aioboto3.py tests/unit/test_docs.py \
-              tests/unit/test_tidy.py tests/unit/test_bench.py tests/unit/test_bench_bystander.py
-
-test-compiled: $(VENV)/.develop compile $(CLIENTS)  ## Run the tests on the compiled hot path
-	$(COMPILED)/python -m pytest -n auto $(UNCOMPILED:%=--ignore=%) $(PYTEST)
+test-compiled: $(VENV)/.develop compile  ## Run on the compiled hot path what compiling can change
+	$(COMPILED)/python -m pytest -n auto $(COMPILING) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)

@@ -97,11 +97,31 @@ def pooler(postgres_url: str) -> Iterator[pgbouncer.Pooler]:
     pooler.remove()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On engines that run bodies again, skip the tests that watch the runs."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres",
+        action="store_true",
+        help="run what needs PostgreSQL, and nothing else: its own tests, and the suites of all engines on it",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs PostgreSQL, or all else. On engines that run bodies again, skip the tests that
+    watch the runs."""
+    wanted = config.getoption("--postgres")
+    left_out = [item for item in items if _is_on_postgres(item) != wanted]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _is_on_postgres(item) == wanted]
     for item in items:
         if RERUNS and item.get_closest_marker("once") is not None:
             item.add_marker(pytest.mark.skip(reason="it watches the runs of bodies"))
+
+
+def _is_on_postgres(item: pytest.Item) -> bool:
+    """Whether a test needs PostgreSQL: its module, its name with its parameters, or a fixture says so."""
+    names = [item.path.stem, item.name, *getattr(item, "fixturenames", ())]
+    return any("postgres" in name.lower() for name in names)
 
 
 @pytest.fixture(scope="session")
