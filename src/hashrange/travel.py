@@ -163,7 +163,8 @@ class Travel:
         position: str | None = None,
     ) -> dict[str, Any]:
         """The items that are not the same at two moments, in the order of a Scan: each with its key, what it
-        was before and after, and the moment of its last change between them. `until` is now at first.
+        was before and after, and the moment of its last change between them. `until` is now where it is not
+        given.
 
         `Next` is the position of the next page, None at the end.
         """

@@ -75,6 +75,22 @@ def test_the_help_names_every_command() -> None:
     assert invoke("--version").output == f"hashrange {__version__} (hot path {form()})\n"
 
 
+@pytest.mark.parametrize("name", ["as-of", "clock", "faults", "stream", "trigger"])
+def test_the_help_of_a_group_tells_each_command_in_a_whole_sentence(name: str) -> None:
+    listed = invoke(name, "--help").output.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert listed
+    for line in listed.splitlines():
+        assert re.fullmatch(r"  [a-z]+ +[A-Z].*[^.]\.", line), line
+
+
+def test_the_help_of_serve_cuts_no_text_within_a_quotation() -> None:
+    for parameter in serving.command.params:
+        assert isinstance(parameter, click.Option)
+        text = serving._shortened(parameter)
+        assert text.count("`") % 2 == 0, text
+        assert text.count("(") == text.count(")"), text
+
+
 def test_an_unknown_command_is_a_usage_error() -> None:
     for arguments, said in (
         (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),

@@ -141,6 +141,19 @@ def test_the_plane_is_reached_as_this_machine_reaches_it(endpoint: str, told: st
     assert _reachable(endpoint, told) == reached
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_plane_on_any_address_is_reached_from_its_own_machine(address: str) -> None:
+    token = "0123456789abcdef"
+    admin = bind_admin(0, address, token)
+    with (
+        Database(MemoryEngine(), clock=VirtualClock(1_767_225_600.0)) as database,
+        running(database, admin=admin) as endpoint,
+    ):
+        result = run(["clock", "show", "--endpoint-url", endpoint], HASHRANGE_ADMIN_TOKEN=token)
+    assert result.exit_code == 0, result.output
+    assert "2026-01-01T00:0" in result.output
+
+
 @pytest.mark.parametrize(
     ("told", "reason"),
     [

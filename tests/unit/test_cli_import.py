@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,7 +141,42 @@ def test_a_list_of_items(database: Database, endpoint: str, tmp_path: Path) -> N
     file.write_text("[{]")
     broken = run(endpoint, "music", file)
     assert broken.exit_code == 1
-    assert f"{file} begins as a list, and is not JSON" in broken.stderr
+    assert f"{file} begins as a list or an object over several lines, and is not JSON" in broken.stderr
+
+
+PLAIN = [{"pk": "a", "n": 1.10}, {"pk": "b", "Items": [1]}]
+TYPED = [{"pk": {"S": "a"}, "n": {"N": "1.1"}}, {"pk": {"S": "b"}, "Items": {"L": [{"N": "1"}]}}]
+
+
+@pytest.mark.parametrize("items", [PLAIN, TYPED], ids=["plain", "typed"])
+@pytest.mark.parametrize("form", ["list", "lines", "answer", "answer over lines", "object over lines"])
+@pytest.mark.parametrize("suffix", ["json", "jsonl.gz"])
+def test_json_as_programs_write_it(
+    database: Database, endpoint: str, tmp_path: Path, items: list[object], form: str, suffix: str
+) -> None:
+    answer = {"Items": items, "Count": 2, "ScannedCount": 2}
+    text = {
+        "list": json.dumps(items),
+        "lines": "\n" + "".join(json.dumps(item) + "\n" for item in items),
+        "answer": json.dumps(answer),
+        "answer over lines": json.dumps(answer, indent=2),
+        "object over lines": json.dumps(items[0], indent=2),
+    }[form]
+    file = tmp_path / f"songs.{suffix}"
+    file.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    result = run(endpoint, "music", file)
+    assert result.exit_code == 0, result.output
+    wanted = TYPED[:1] if form == "object over lines" else TYPED
+    assert sorted(scan(database), key=str) == sorted(wanted, key=str)
+
+
+def test_wrong_lines_of_plain_json_are_told(database: Database, endpoint: str, tmp_path: Path) -> None:
+    file = tmp_path / "songs.jsonl"
+    file.write_text('{"pk": "a"}\n{"pk":\n\n[1]\n{"Item": {"pk": {"S": "b"}}}\n')
+    result = run(endpoint, "music", file)
+    assert f"{file}, row 2: The line cannot be read as JSON" in result.stderr
+    assert f"{file}, row 3: an item is an object, not [1]" in result.stderr
+    assert "2 items imported, 2 rows left out" in result.stdout
 
 
 def test_a_dry_run_puts_nothing(database: Database, endpoint: str, tmp_path: Path) -> None:
@@ -149,7 +185,7 @@ def test_a_dry_run_puts_nothing(database: Database, endpoint: str, tmp_path: Pat
     result = run(endpoint, "music", file, "--dry-run")
     assert result.exit_code == 1
     assert "row 2: One or more parameter values were invalid: Missing the key pk" in result.stderr
-    assert "1 items would be imported, 1 rows left out" in result.stdout
+    assert "1 item would be imported, 1 row left out" in result.stdout
     assert scan(database) == []
 
 
@@ -179,3 +215,10 @@ def test_ctrl_c_tells_how_far_it_got_and_how_to_go_on(
     assert len(scan(database)) == 25 * batches
     assert run(endpoint, "music", file).exit_code == 0
     assert len(scan(database)) == 200
+
+
+def test_a_log_file_gets_no_progress_bar(database: Database, endpoint: str, tmp_path: Path) -> None:
+    file = tmp_path / "songs.json"
+    file.write_text('{"pk": "a"}')
+    result = run(endpoint, "music", file)
+    assert result.output == f"Server: {endpoint}\n1 item imported, 0 rows left out\n"

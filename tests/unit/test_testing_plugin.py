@@ -100,6 +100,30 @@ def test_one():
     assert "@pytest.mark.dynamodb(" in run_pytest(folder, "--markers")
 
 
+def test_marks_that_name_no_files_are_told(folder: Path) -> None:
+    (folder / "test_wrong.py").write_text(
+        """
+import pytest
+
+@pytest.mark.dynamodb(tables=[{"name": "orders", "key": "pk"}])
+def test_list():
+    pass
+
+@pytest.mark.dynamodb(tables={"orders": "pk"})
+def test_mapping():
+    pass
+
+@pytest.mark.dynamodb(tables=1)
+def test_number():
+    pass
+"""
+    )
+    told = run_pytest(folder, status=1)
+    assert "3 errors" in told
+    for given in ("[{'name': 'orders', 'key': 'pk'}]", "{'orders': 'pk'}", "1"):
+        assert f"DeclarationError: {given} is no file, and no list of files; write" in told
+
+
 def test_a_seed_is_called_once_and_every_test_starts_from_it(folder: Path) -> None:
     (folder / "test_seed.py").write_text(
         """

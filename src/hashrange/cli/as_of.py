@@ -102,7 +102,10 @@ def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], most: i
 @_max_option("versions")
 @plane_options
 def versions(plane: Plane, table: str, key: dict[str, Any], most: int | None) -> None:
-    """Show what the item with KEY was, the newest version first, and who made each version."""
+    """Show the versions of the item with KEY.
+
+    The newest version comes first, and each says who made it.
+    """
     _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, most)
 
 
@@ -113,7 +116,10 @@ def versions(plane: Plane, table: str, key: dict[str, Any], most: int | None) ->
 @_max_option("differences")
 @plane_options
 def diff(plane: Plane, table: str, since: str, until: str | None, most: int | None) -> None:
-    """Show the items that were not the same at SINCE and at UNTIL (at first now)."""
+    """Show the items that differ between SINCE and UNTIL.
+
+    Without UNTIL: between SINCE and now.
+    """
     sent = {"table": table, "since": _fixed(plane, since), "until": until and _fixed(plane, until)}
     _pages(plane, "/past/differences", "Differences", sent, most)
 
@@ -135,7 +141,9 @@ def undo(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Write back what the items with KEYS were at MOMENT: as ordinary writes, all of them or none.
+    """Bring the items with KEYS back as they were at MOMENT.
+
+    They are ordinary writes, and all of them are made, or none.
 
     With --all, all items that differ are written back, a few at a time, while others go on writing; the
     command asks before.

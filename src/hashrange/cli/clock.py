@@ -49,7 +49,10 @@ def freeze(plane: Plane, at: str | None) -> None:
 @click.argument("time")
 @plane_options
 def set_(plane: Plane, time: str) -> None:
-    """Set the clock to TIME: ISO 8601 (UTC where it names no zone), or epoch seconds."""
+    """Set the clock to TIME.
+
+    TIME is ISO 8601 (UTC where it names no zone), or epoch seconds.
+    """
     _tell(_ask(plane, set=time))
 
 
@@ -57,7 +60,10 @@ def set_(plane: Plane, time: str) -> None:
 @click.argument("duration")
 @plane_options
 def advance(plane: Plane, duration: str) -> None:
-    """Move the clock on by DURATION: seconds, or a text such as 15m, 24h, 7d or 1d12h."""
+    """Move the clock on by DURATION.
+
+    DURATION is a number of seconds, or a text such as 15m, 24h, 7d or 1d12h.
+    """
     _tell(_ask(plane, advance=duration))
 
 

@@ -28,7 +28,10 @@ def command() -> None:
 @command.command("list")
 @plane_options
 def list_(plane: Plane) -> None:
-    """List the rules, with the requests that they matched and those that they fired on."""
+    """List the rules.
+
+    Each shows how many requests it matched, and on how many it fired.
+    """
     _tell(_ask(plane))
 
 

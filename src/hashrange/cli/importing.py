@@ -5,7 +5,6 @@ For people without buckets, and for tables that exist. The server may be any tha
 
 from __future__ import annotations
 
-import sys
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 import click
 
+from hashrange.cli.progress import bar
 from hashrange.cli.trigger import attempt, connect_loudly, connection
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
@@ -21,6 +21,7 @@ from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import admit_item
 
 if TYPE_CHECKING:
+    from hashrange.interchange.compression import Readable
     from hashrange.interchange.csv_files import Columns
     from hashrange.interchange.reading import Format
     from hashrange.interchange.rows import Bad
@@ -37,8 +38,8 @@ _COMPRESSIONS: Final = {".gz": "GZIP", ".zst": "ZSTD"}
 _ERRORS_SHOWN_MAX: Final = 20
 # What shells say of a program that Ctrl-C has ended.
 _INTERRUPTED: Final = 130
-# A list is decoded as a whole.
-_LIST_BYTES_MAX: Final = 256 * 1024 * 1024
+# A list, or an object over several lines, is decoded as a whole.
+_DOCUMENT_BYTES_MAX: Final = 256 * 1024 * 1024
 _BEGINNING_BYTES: Final = 4096
 
 
@@ -61,8 +62,8 @@ Examples:
     "format_",
     type=click.Choice(sorted(set(_FORMATS.values()))),
     help="The format. Without it the names of the files say it: .csv, .json, .jsonl, .ndjson or .ion, with "
-    ".gz or .zst after it for what is compressed. A .json that begins with `[` is a list of items, plain or "
-    "in DynamoDB's JSON.",
+    ".gz or .zst after it for what is compressed. JSON is lines of an export, an item a line, a list of "
+    "items, or an answer of Scan; the items are plain or in DynamoDB's JSON.",
 )
 @click.option("--delimiter", default=",", show_default=True, help="What separates the fields of a CSV.")
 @click.option("--header", help="The names of a CSV's columns, separated likewise, if no line has them.")
@@ -79,7 +80,7 @@ def command(
 ) -> None:
     """Put the items of FILES into TABLE, which exists already. Items with their keys are replaced.
 
-    The files are those of ImportTable: CSV, DynamoDB JSON, Ion; or lists of items in JSON. Rows that are no
+    The files are those of ImportTable: CSV, DynamoDB JSON, Ion; or items in plain JSON. Rows that are no
     items of the table are told, counted from 1, and left out; the exit status is 1 then.
     """
     if len(delimiter) != 1:
@@ -89,7 +90,7 @@ def command(
     columns = sending.columns(delimiter, header)
     size = sum(file.stat().st_size for file in files)
     try:
-        with click.progressbar(length=size, label=table, file=sys.stderr) as progress:
+        with bar(table, size) as progress:
             for file, of_file in zip(files, formats, strict=True):
                 _send_file(file, of_file, columns, sending, progress)
             sending.flush()
@@ -101,10 +102,14 @@ def command(
             err=True,
         )
         raise click.exceptions.Exit(_INTERRUPTED) from None
-    done = "items would be imported" if dry_run else "items imported"
-    click.echo(f"{sending.items} {done}, {sending.errors} rows left out")
+    done = "would be imported" if dry_run else "imported"
+    click.echo(f"{_counted(sending.items, 'item')} {done}, {_counted(sending.errors, 'row')} left out")
     if sending.errors:
         raise click.exceptions.Exit(1)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _format_of(file: Path, given: str | None) -> Format:
@@ -122,9 +127,11 @@ def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending,
     compression = _COMPRESSIONS.get(file.suffix.lower(), "NONE")
     with file.open("rb") as opened:
         done = 0
-        rows: Iterable[Item | Bad] = Rows(opened, format_, compression, columns)
-        if format_ == "DYNAMODB_JSON" and compression == "NONE" and _is_list(opened):
-            rows = _listed(file, opened)
+        rows: Iterable[Item | Bad] | None = None
+        if format_ == "DYNAMODB_JSON":
+            rows = _plain_rows(file, opened, compression)
+        if rows is None:
+            rows = Rows(opened, format_, compression, columns)
         for number, row in enumerate(rows, 1):
             if isinstance(row, Bad):
                 sending.tell(f"{file}, row {number}", row.message)
@@ -135,33 +142,91 @@ def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending,
                 done = opened.tell()
 
 
-def _is_list(opened: BinaryIO) -> bool:
-    """Whether a file holds a list; leaves it at its beginning."""
-    beginning = opened.read(_BEGINNING_BYTES).lstrip()
+def _plain_rows(file: Path, opened: BinaryIO, compression: str) -> Iterator[Item | Bad] | None:
+    """The items of a file in JSON that is not in the form of ImportTable, or None for a file that is.
+
+    The first line decides: `[` begins a list of items, and `{` alone begins an object over several lines; an
+    answer of Scan or Query holds a list; and any other object that has no `Item` is an item.
+    """
+    from hashrange.interchange.compression import DAMAGED, reader
+    from hashrange.interchange.lines import lines
+
+    try:
+        first = reader(opened, compression).read(_BEGINNING_BYTES).lstrip()[:1]
+        opened.seek(0)
+        read = (line.strip() for line, _ in lines(reader(opened, compression), 0) if line is not None)
+        line = b"" if first == b"[" else next(filter(None, read), b"")
+    except DAMAGED:  # which is told where the rows are read
+        line = first = b""
     opened.seek(0)
-    return beginning.startswith(b"[")
+    found = _decoded(line)
+    if first == b"[" or line == b"{" or _is_answer(found):
+        return _of_document(file, reader(opened, compression))
+    if isinstance(found, dict) and not isinstance(found.get("Item"), dict):
+        return _of_lines(reader(opened, compression))
+    return None
 
 
-def _listed(file: Path, opened: BinaryIO) -> Iterator[Item | Bad]:
-    """The items of a list in JSON. Raises click.ClickException."""
-    from hashrange.interchange.plain_json import DECODER, NoItem, item_of, unwrapped
-    from hashrange.interchange.rows import Bad
+def _decoded(line: bytes) -> Any:
+    """The value of a line in JSON, or None."""
+    from hashrange.interchange.plain_json import DECODER
 
-    text = opened.read(_LIST_BYTES_MAX + 1)
-    if len(text) > _LIST_BYTES_MAX:
+    try:
+        return DECODER.decode(line)
+    except ValueError:
+        return None
+
+
+def _is_answer(found: Any) -> bool:
+    """Whether an object is what Scan and Query answer."""
+    return isinstance(found, dict) and isinstance(found.get("Items"), list) and "Count" in found
+
+
+def _of_document(file: Path, opened: Readable) -> Iterator[Item | Bad]:
+    """The items of a file that is one value in JSON. Raises click.ClickException."""
+    from hashrange.interchange.plain_json import DECODER
+
+    parts, left = [], _DOCUMENT_BYTES_MAX + 1
+    while left > 0 and (part := opened.read(left)):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
         raise click.ClickException(
-            f"{file} is a list of more than {_LIST_BYTES_MAX} bytes; write an item a line, as "
+            f"{file} is one JSON document of more than {_DOCUMENT_BYTES_MAX} bytes; write an item a line, as "
             '{"Item": {"id": {"S": "x"}}}.'
         )
     try:
-        found = DECODER.decode(text)
+        found = DECODER.decode(b"".join(parts))
     except ValueError as error:
-        raise click.ClickException(f"{file} begins as a list, and is not JSON: {error}") from None
-    for one in found:
-        try:
-            yield item_of(unwrapped(one))
-        except NoItem as error:
-            yield Bad(str(error))
+        raise click.ClickException(
+            f"{file} begins as a list or an object over several lines, and is not JSON: {error}"
+        ) from None
+    items = found["Items"] if _is_answer(found) else found
+    for one in items if isinstance(items, list) else [items]:
+        yield _row(one)
+
+
+def _of_lines(opened: Readable) -> Iterator[Item | Bad]:
+    """The items of a file with an object on each line."""
+    from hashrange.interchange.lines import LINE_BYTES_MAX, lines
+    from hashrange.interchange.rows import Bad
+
+    for line, _ in lines(opened, 0):
+        if line is None:
+            yield Bad(f"The line has more than {LINE_BYTES_MAX} bytes")
+        elif line.strip():
+            found = _decoded(line)
+            yield Bad("The line cannot be read as JSON") if found is None else _row(found)
+
+
+def _row(found: Any) -> Item | Bad:
+    from hashrange.interchange.plain_json import NoItem, item_of, unwrapped
+    from hashrange.interchange.rows import Bad
+
+    try:
+        return item_of(unwrapped(found))
+    except NoItem as error:
+        return Bad(str(error))
 
 
 class _Put(NamedTuple):

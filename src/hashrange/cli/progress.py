@@ -1,16 +1,24 @@
-"""The progress of commands that go through all records of a store."""
+"""The progress of commands: bars, and lines for commands that go through all records of a store."""
 
 from __future__ import annotations
 
+import io
 import sys
 import time
-from typing import Final
+from typing import Any, Final
 
 import click
 
 # How often the progress is shown to a person, and to a log file.
 _SHOWN_SECONDS: Final = 0.2
 _LOGGED_SECONDS: Final = 10.0
+
+
+def bar(label: str, length: int) -> Any:
+    """A bar of click on a terminal, and nothing elsewhere, where click would print the label alone."""
+    return click.progressbar(
+        length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO()
+    )
 
 
 class Progress:

@@ -322,8 +322,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--admin-token",
     default="",
     metavar="TOKEN",
-    help="The token that requests to the admin plane have to bring, as `Authorization: Bearer TOKEN`. Better "
-    "set the variable, here and for commands such as `hashrange clock`.  [default: none]",
+    help="The token without which the admin plane refuses requests. They bring it as `Authorization: Bearer "
+    "TOKEN`. Better set the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
     "--virtual-clock",

@@ -74,7 +74,10 @@ def tail(
     poll_interval: float,
     until_caught_up: bool,
 ) -> None:
-    """Follow the changes of TABLE: what was added (green), removed (red) and changed (both)."""
+    """Follow the changes of TABLE.
+
+    What was added is green, what was removed is red, and what was changed is both.
+    """
     clients = connect_loudly(endpoint_url, region)
     from hashrange.triggers.tail import Tail
 

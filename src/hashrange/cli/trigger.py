@@ -183,7 +183,10 @@ def command() -> None:
 def run(
     function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **given: Any
 ) -> None:
-    """Call MODULE:FUNCTION with the changes of a table, as AWS Lambda does, until a signal stops it."""
+    """Call MODULE:FUNCTION with the changes of a table.
+
+    It is called as AWS Lambda calls functions, until a signal stops the command.
+    """
     logs.configure(log_format, "info", sys.stderr)
     clients = connect(endpoint_url, region)
     from hashrange import triggers

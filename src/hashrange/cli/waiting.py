@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Final
 
-import click
-
+from hashrange.cli.progress import bar
 from hashrange.workers import hold_up
 
 _STEPS: Final = 1_000
@@ -17,10 +15,10 @@ _POLL_SECONDS: Final = 0.2
 def wait(label: str, progress: Callable[[], float | None]) -> None:
     """Show a bar until `progress` returns None; before, it returns the share that is done."""
     shown = 0
-    with click.progressbar(length=_STEPS, label=label, file=sys.stderr) as bar:
+    with bar(label, _STEPS) as shown_bar:
         while (share := progress()) is not None:
             now = int(share * _STEPS)
-            bar.update(max(now - shown, 0))
+            shown_bar.update(max(now - shown, 0))
             shown = max(now, shown)
             hold_up(_POLL_SECONDS)
-        bar.update(_STEPS - shown)
+        shown_bar.update(_STEPS - shown)

@@ -55,8 +55,11 @@ async def bind(
 
 def url_of(address: str, port: int) -> str:
     """The URL by which programs of this machine reach a socket that listens on `address`."""
-    if address in ("0.0.0.0", "::"):
-        address = "localhost"
+    return bound_url("localhost" if address in ("0.0.0.0", "::") else address, port)
+
+
+def bound_url(address: str, port: int) -> str:
+    """The URL with `address` itself, which may stand for all addresses of this machine: 0.0.0.0 and ::."""
     return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 

@@ -146,12 +146,18 @@ def _declare_marks(database: LocalDatabase, request: pytest.FixtureRequest) -> N
 
 def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *given: Any, **named: Any) -> None:
     from hashrange.shapes import OPERATIONS
-    from hashrange.testing.tables.declaration import check_names
+    from hashrange.testing.tables.declaration import DeclarationError, check_names
 
     check_names(named, ("tables", "parameters", *OPERATIONS["CreateTable"].members))
     tables = named.pop("tables", None)
     if tables is not None:
         paths = [tables] if isinstance(tables, str | Path) else tables
+        if not isinstance(paths, list | tuple) or not all(isinstance(path, str | Path) for path in paths):
+            raise DeclarationError(
+                f"{tables!r} is no file, and no list of files; write tables='template.yaml'. A mark declares "
+                "a single table by its name and key, as in @pytest.mark.dynamodb('orders', 'pk'), and a test "
+                "may have several marks."
+            )
         parameters = named.pop("parameters", None)
         database.create_tables(*[_found(request, path) for path in paths], parameters=parameters)
     items = named.pop("items", ())

@@ -19,7 +19,7 @@ from hashrange.storage.api import Local, StorageError
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True):
-    """Nothing is to be said about a checkpoint."""
+    """A checkpoint, which takes no parameters."""
 
 
 async def _make(request: Request) -> Response:

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from hashrange.database import Database
 from hashrange.server.access import is_loopback
-from hashrange.server.listening import Guests, Listener, url_of
+from hashrange.server.listening import Guests, Listener, bound_url, url_of
 from hashrange.server.plane import Plane
 
 HOST: Final = "127.0.0.1"
@@ -108,6 +108,12 @@ class Admin:
     @property
     def url(self) -> str:
         return url_of(self.door.address, self.port)
+
+    @property
+    def told(self) -> str:
+        """The URL of which the server tells commands. They have another name for this machine where the plane
+        listens on all of its addresses, and find that out by 0.0.0.0 or ::."""
+        return bound_url(self.door.address, self.port)
 
     def close(self) -> None:
         self.socket.close()

@@ -45,7 +45,8 @@ class Versions(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Differences(msgspec.Struct, forbid_unknown_fields=True):
-    """A page of the items that differ; `until` is now at first, `next` the Next of the page before."""
+    """A page of the items that differ; `until` is now where it is not given, `next` the Next of the page
+    before."""
 
     table: str
     since: str
