@@ -77,8 +77,8 @@ def discover(member: Member, keys: list[Key], state: CatalogState, cache: Cache)
 
     A body that misses records for the second time, such as one that puts ten items, will probably miss more.
     So it makes a trial run, as if all unknown records were absent, to find out which records it reads. The
-    run ends with the thread's turn, or when the body does something unsupported or raises an exception. Raises
-    any other `BaseException` that ends the body.
+    run ends with the thread's turn, or when the body does something unsupported or raises an exception.
+    Raises any other `BaseException` that ends the body.
     """
     member.misses += 1
     if member.misses != 2:

@@ -23,7 +23,7 @@ HEADER_BYTES: Final = 5
 
 _LARGE_BYTES: Final = json_pieces.WHOLE_BYTES
 _VALUES_MAX: Final = 4_000
-"""To decode an item of so many values takes about a millisecond."""
+"""Decoding an item with this many values takes about a millisecond."""
 _FRAGMENTS: Final = 256
 
 _HEADER: Final = Struct(">BI")
@@ -51,8 +51,8 @@ def item_of(record: bytes) -> Item:
 
 
 def item_to_change(record: bytes) -> Item:
-    """As `item_of`, for a body that writes. Nothing tells when it needs the item no more: an item of very
-    many values is freed, in pieces, when the task of this worker thread has ended."""
+    """Like `item_of`, for a body that writes. The body does not say when it no longer needs the item, so an
+    item of very many values is freed, in pieces, after the task of this worker thread has ended."""
     item = item_of(record)
     if len(record) > _LARGE_BYTES:
         pace.free_later(item)
@@ -62,7 +62,7 @@ def item_to_change(record: bytes) -> Item:
 def fragment_of(record: bytes) -> orjson.Fragment:
     """The item of a stored record, to be spliced into an answer.
 
-    Calls `pace.point` if the record is large: to copy those of a batch of 16 MB takes 20 ms.
+    Calls `pace.point` if the record is large: copying the records of a 16 MB batch takes 20 ms.
     """
     if len(record) > _LARGE_BYTES:
         pace.point()
@@ -70,7 +70,7 @@ def fragment_of(record: bytes) -> orjson.Fragment:
 
 
 def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
-    """As `fragment_of`, for the many records of a page."""
+    """Like `fragment_of`, for the many records of a page."""
     fragment = orjson.Fragment
     fragments: list[orjson.Fragment] = []
     for start in range(0, len(found), _FRAGMENTS):
