@@ -34,8 +34,8 @@ def record_everywhere(recorder: Recorder, begins: bool) -> None:
 class Interest:
     """The rules and the recorders of one database. Thread-safe.
 
-    `watch` looks at each request; it is None while there are no rules and no recorders. `costs`: whether there
-    are recorders; then all requests get bills, and the attempt number that the SDK sends is read.
+    `watch` looks at each request; it is None while there are no rules and no recorders. `costs`: whether
+    there are recorders; then all requests get bills, and the attempt number that the SDK sends is read.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:

@@ -217,7 +217,7 @@ def first_images(
 def _first_images_reversed(
     reader: Reader, space: int, stamp: int, rank: int, partition: bytes, low: bytes, high: bytes | None
 ) -> Iterator[_Found]:
-    """As `first_images`, for the places of one partition, from the highest down."""
+    """Like `first_images`, for the places of one partition, from the highest down."""
     bound = high
     going = True
     while going:
