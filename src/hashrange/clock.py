@@ -21,7 +21,7 @@ MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
 _MILLIS: Final = 1_000
 
 REAL_CLOCKS: Final = {"machine": "the machine's clock", "postgresql": "PostgreSQL's clock"}
-"""The sources of the time that the admin plane tells, but for "virtual", and what people are told of them."""
+"""The time sources that the admin plane reports, except "virtual", with their descriptions for people."""
 
 BEHIND_SECONDS_MAX: Final = 60.0
 """A request or a sweep reads the clock once, when it begins, so its time may be this far behind the clock.
@@ -82,7 +82,7 @@ class StoreClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that stands still until it is moved."""
 
     __slots__ = ("_now",)
 

@@ -4,15 +4,14 @@
     with Database.in_memory() as database:       # nothing is kept
 
 The server, the in-process client and the tests call this class. It checks a request in DynamoDB's order
-(shape, rules, storage) and gives the request's body to the engine. It knows no bytes of the wire and no
-sockets.
+(shape, rules, storage) and gives the request's body to the engine. It knows no wire format and no sockets.
 
 `submit` is for an event loop. It runs a body at once on the loop's thread, but stops it after a turn of a few
-milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome comes through the
-function that was given to `deliver_on`.
+milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome is delivered by the
+function given to `deliver_on`.
 
-While there are fault rules (`Database.faults`) or somebody records what requests cost (`Database.costs`), a
-`watch` looks at each request, after it was prepared and when it has its outcome.
+While there are fault rules (`Database.faults`) or a record of costs (`Database.costs`), a `watch` looks at
+each request after its preparation and at its outcome.
 """
 
 from __future__ import annotations
@@ -92,12 +91,12 @@ Encode = Callable[[Answer], Any]
 
 Charge = Callable[[str, Caller, Bill], None]
 """Called with the operation, the caller and the bill of a request that was answered, or that a condition
-refused. May not take long."""
+refused. Must be quick."""
 
 Wait = Callable[[float], None]
 
 Later = Callable[[float, Callable[[], None]], object]
-"""Calls a function when so many seconds have passed."""
+"""Calls a function after a number of seconds."""
 
 _ANYONE = Caller()
 
@@ -109,7 +108,7 @@ class Database:
     boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
     `charge` is called with what each request consumed, when its outcome is known, on the thread that delivers
     the outcome; a refused request may have consumed something as well. While it is None, no bills are made.
-    Without `clock`, the time is that of the program that keeps the records, or else the machine's.
+    The default `clock` is that of the program that stores the records, or else the machine's.
     """
 
     def __init__(
@@ -145,12 +144,12 @@ class Database:
         settings: Settings = Settings(),  # noqa: B008 (immutable)
         clock: Clock = SystemClock(),  # noqa: B008 (stateless)
     ) -> Database:
-        """The durable database in the directory `path`, which is made where it is missing.
+        """The durable database in the directory `path`, which is created if it is missing.
 
         Raises DataDirectoryLocked, UnknownFormat, StoreDamaged or StorageError (`storage.api`) if the
         directory cannot be used.
         """
-        # Imported here, because RocksDB's library takes a while to load, and a database in memory needs none.
+        # Imported here because RocksDB's library loads slowly, and a database in memory does not need it.
         from hashrange.storage.embedded import EmbeddedEngine
 
         return Database(EmbeddedEngine(path), settings=settings.with_data_dir(str(path)), clock=clock)
@@ -214,7 +213,7 @@ class Database:
         except (SerializationException, ValidationException):
             shapes.check_types(operation, request)
             raise
-        except CommitError as error:  # the engine has logged it, once for all that it fails
+        except CommitError as error:  # the engine has logged it once for the whole batch
             raise _unacknowledged(error)  # noqa: B904 (it knows its cause)
         except ServiceError as error:
             if error.bill is not None and self.charge is not None:
@@ -230,7 +229,7 @@ class Database:
     def _execute_watched(
         self, watch: Watch, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
     ) -> Answer:
-        """As `execute`, while the watch looks."""
+        """Like `execute`, for a watched request."""
         passage = watch.begin(operation, request, caller)
         result: Any = None
         failure: Exception | None = None
@@ -263,25 +262,25 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a watched request that was prepared. Raises the error of a fault that comes first."""
+        """The body of a prepared, watched request. Raises the error of a fault rule that comes first."""
         left = passage.decide()
         return self._prepare(entry, operation, request, caller, left) if left else body
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> Task | None:
-        """As `execute`, without waiting: `done` gets the encoded answer (`encode(answer)`), or the exception.
+        """Like `execute`, without waiting: `done` gets the encoded answer (`encode(answer)`) or an exception.
 
         For most reads and errors `done` is called before this returns. For writes it is called later,
-        through the functions of `deliver_on`. A request that takes long goes on on a worker thread; `submit`
+        through the functions of `deliver_on`. A long request continues on a worker thread; `submit`
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
 
-        Raises TurnOver (`pace`) if the turn ended while the request was prepared, as that of a long statement
-        does. Nothing has happened then, but a part of `request` may be normalised, and the token of a
-        transaction stands for the request as it was sent: read it again and give it to `run_aside`.
+        Raises TurnOver (`pace`) if the turn ended while the request was prepared, for example for a long
+        statement. The request has had no effect then, but part of `request` may be normalised, while a
+        transaction's token is compared with the request as it was sent: parse it again for `run_aside`.
         """
         turn = self._turn
-        # The preparation has a whole turn of its own: a request that is stopped there has to be read again.
+        # Preparation gets a whole turn, because a request that is stopped there has to be parsed again.
         turn.begin(self.turn_seconds)
         try:
             asked = self._ask(operation, request, caller, done, encode, aside=False)
@@ -301,14 +300,13 @@ class Database:
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
-        """Do `work` on a worker thread: read a large request, and then call `run_aside`."""
+        """Do `work` on a worker thread: parse a large request, and then call `run_aside`."""
         return self._workers.start(work)
 
     def run_aside(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
-        """As `submit`, but called on a worker thread by the work of `start_aside`, and without a limit of
-        time."""
+        """Like `submit`, but called on a worker thread by the work of `start_aside`, without a time limit."""
         asked = self._ask(operation, request, caller, done, encode, aside=True)
         if asked is not None:
             asked.run_aside()
@@ -316,7 +314,7 @@ class Database:
     def _ask(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
     ) -> _Asked | None:
-        """Prepare a request; None if it was refused, which was told. `aside`: on a worker thread."""
+        """Prepare a request; None if it was refused, after telling `done`. `aside`: on a worker thread."""
         passage: Passage | None = None
         try:
             entry = REGISTRY.get(operation)
@@ -331,7 +329,7 @@ class Database:
             is_write = entry.is_write(request)
             if passage is not None:
                 if not aside:
-                    self._turn.end()  # the rules decide about a request once only
+                    self._turn.end()  # fault rules must decide only once about a request
                 body = self._decided(passage, entry, operation, request, caller, body)
         except Exception as error:
             # (a variable for the error that is told would make a reference cycle with its traceback)
@@ -344,14 +342,14 @@ class Database:
         return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))
 
     def go_on_aside(self, asked: _Asked) -> None:
-        """Run a stopped request again on a worker thread; if the database was closed meanwhile, end it."""
+        """Run a stopped request again on a worker thread; end it if the database was closed meanwhile."""
         try:
             self._workers.start(asked.run_aside)
         except RuntimeError:
             asked.told.finish(None, StoreClosed())
 
     def works_aside(self) -> bool:
-        """Whether requests are at work on the threads for those that take long."""
+        """Whether long requests are running on worker threads."""
         return self._workers.waiting > 0
 
     def deliver(self, callback: Callable[[], None]) -> None:
@@ -365,7 +363,7 @@ class Database:
         later: Later | None = None,
         watch: LoopWatch | None = None,
     ) -> None:
-        """Deliver late outcomes as `Engine.deliver_on` says, and those that a fault holds back by `later`, on
+        """Deliver late outcomes as `Engine.deliver_on` does, and those that a fault delays by `later`, on
         the thread of `deliver`. Must be called on the thread that will call `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
@@ -394,14 +392,13 @@ class Database:
             raise shapes.spoken(operation, request, error, older=older) from None
 
     def translated(self, operation: str, request: Request, error: Exception) -> Exception:
-        """The error for the client. As in DynamoDB, an error of types takes the place of an error of a
-        rule."""
+        """The error for the client. As in DynamoDB, a type error takes precedence over a rule's error."""
         if isinstance(error, SerializationException | ValidationException):
             try:
                 shapes.check_types(operation, request)
             except Exception as earlier:
                 return earlier
-        elif isinstance(error, CommitError):  # the engine has logged it, once for all that it fails
+        elif isinstance(error, CommitError):  # the engine has logged it once for the whole batch
             return _unacknowledged(error)
         elif isinstance(error, StorageError):
             # The text of the error is enough: a traceback would not help an operator.
@@ -410,22 +407,20 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the background work that is due: that of `sweep_tables`, and of `sweep_jobs`.
-
-        Returns the seconds until it is due again; 0 while more is due."""
+        """Do the due work of `sweep_tables` and `sweep_jobs`. Returns the seconds until the next is due."""
         return min(self.sweep_tables(), self.sweep_jobs())
 
     def sweep_tables(self) -> float:
-        """As `sweep`, for what needs only the store: states, expired items, new and lagging indexes."""
+        """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
         return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
 
     def sweep_jobs(self) -> float:
-        """As `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
+        """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
         units = [jobs.units for jobs in self._jobs]
         return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units)
 
     def release_jobs(self) -> None:
-        """Close what jobs keep open. They go on at the place that is stored."""
+        """Close the files and connections of jobs. The jobs continue from their stored position."""
         for jobs in self._jobs:
             jobs.forget()
 
@@ -435,15 +430,13 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. It copies no item. Raises Unsupported
+        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises Unsupported
         (`storage.api`) for a database on disk."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring back the state of `snapshot`, in microseconds and as often as is wanted; not the clock.
-
-        Raises Unsupported (`storage.api`) for a database on disk.
-        """
+        """Bring back the state of `snapshot`, but not the clock; takes microseconds, and may be repeated.
+        Raises Unsupported (`storage.api`) for a database on disk."""
         self._rewinding().restore(snapshot)
         self.background.forget()
         self.release_jobs()
@@ -466,20 +459,16 @@ class Database:
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def tend(self) -> None:
-        """Call `sweep` if it is due: for a program without a server, which calls this now and then.
-
-        The in-process client calls it before every request.
-        """
+        """Call `sweep` if it is due, for programs without a server. The in-process client calls this before
+        every request."""
         now = self.clock.now()
-        # A clock that was set back must not put the background work off.
+        # Setting the clock back must not delay the background work.
         if has_come(self._next_sweep, now, self.settings.sweep_seconds):
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """End the requests that are under way, and close the engine. Idempotent.
-
-        A request after that raises StoreClosed (`storage.api`), whose text names the remedy.
-        """
+        """End the requests that are under way, and close the engine. Idempotent. Later requests raise
+        StoreClosed (`storage.api`), whose text names the remedy."""
         self._workers.close()
         self.background.leave()
         self.engine.close()
@@ -489,11 +478,8 @@ class Database:
 
 
 class _Asked:
-    """One prepared request of `submit`: the body that the engine runs. Its outcome is `told`.
-
-    It is a class, because compiled functions inside `submit` would refer to each other in a cycle, which
-    only the garbage collector could free.
-    """
+    """One prepared request of `submit`: the body that the engine runs. Its outcome is `told`. It is a class
+    because compiled functions inside `submit` would form a cycle that only the garbage collector frees."""
 
     __slots__ = ("body", "encode", "is_write", "request", "told")
 
@@ -513,7 +499,7 @@ class _Asked:
 
     def run(self, reader: Any) -> Any:
         """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
-        returned beside the answer, so that it is that of the run that counts."""
+        returned with the answer, because only the bill of the last run counts."""
         told = self.told
         told.asked = self
         result = self.body(reader)
@@ -526,7 +512,7 @@ class _Asked:
         return result
 
     def run_aside(self) -> None:
-        """Run the body on this thread, however long it takes, and deliver the outcome."""
+        """Run the body on this thread without a time limit, and deliver the outcome."""
         told = self.told
         database = told.database
         engine = database.engine
@@ -541,10 +527,10 @@ class _Asked:
 
 
 class _Told:
-    """The outcome of a request of `submit`: tells it to `done`, and charges for it.
+    """The outcome of a request of `submit`: passes it to `done`, and charges for it.
 
-    It has the request (`asked`) only from the beginning of the body to its success. So the request of a
-    write, which has to wait until it is durable, is freed at once, while it is in the processor's cache:
+    It refers to the request (`asked`) only until the body has succeeded. So the request of a write, whose
+    outcome waits for the commit, is freed at once, while it is in the processor's cache:
     freeing it after the commit took a quarter of a small write's time.
     """
 
@@ -569,7 +555,7 @@ class _Told:
         self.asked: _Asked | None = None
 
     def finish(self, answer: Any, error: Exception | None) -> None:
-        """Deliver the outcome; or, if the body was stopped, run it again on a worker thread."""
+        """Deliver the outcome; if the body was stopped, run it again on a worker thread instead."""
         if error is None:
             self.answered(answer)
             return
@@ -581,7 +567,7 @@ class _Told:
             self.failed(self.database.translated(self.operation, request, error))
 
     def answered(self, result: Any) -> None:
-        """Tell the answer, and charge for it."""
+        """Deliver the answer, and charge for it."""
         if self.charges:
             charge = self.database.charge
             result, bill = result
@@ -592,7 +578,7 @@ class _Told:
         self.done(result, None)
 
     def failed(self, error: Exception) -> None:
-        """Tell the error, and charge for what the refused request consumed."""
+        """Deliver the error, and charge for what the refused request consumed."""
         charge = self.database.charge
         if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
             charge(self.operation, self.caller, error.bill)
@@ -600,8 +586,8 @@ class _Told:
 
 
 def _unacknowledged(error: CommitError) -> InternalServerError:
-    """The error for the client of a commit that failed, or whose outcome is unknown. Its cause is set here,
-    because a compiled `raise ... from` sets none."""
+    """The client's error for a commit that failed or whose outcome is unknown. The cause is set here because
+    a compiled `raise ... from` does not set it."""
     told = InternalServerError(INTERNAL)
     told.__cause__ = error
     return told

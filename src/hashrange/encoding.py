@@ -138,7 +138,7 @@ def partition_of(components: Sequence[AttributeValue]) -> bytes:
 
 
 def partition_of_one(value: AttributeValue) -> bytes:
-    """As `partition_of`, for a key with one partition key value, as those of base tables are."""
+    """Like `partition_of`, for a key with one partition key value, as those of base tables are."""
     for name, content in value.items():
         if name == "S":
             return _digest(content.encode())

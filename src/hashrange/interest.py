@@ -1,7 +1,7 @@
-"""Who looks at the requests of a database: fault rules, and those who record what requests cost.
+"""The observers of a database's requests: fault rules, and recorders of what requests cost.
 
-A database has one `Interest`, and asks only whether it has a `watch`. What rules and records are, is loaded
-when there are some.
+A database has one `Interest`, and asks only whether it has a `watch`. The code of rules and records is loaded
+when it is first needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _everywhere: list[Recorder] = []
 
 
 def record_everywhere(recorder: Recorder, begins: bool) -> None:
-    """Let a recorder be told of the requests to all databases that are made from now on; or no longer."""
+    """Start or stop telling a recorder of the requests to all databases made from now on."""
     if begins:
         _everywhere.append(recorder)
     else:
@@ -34,8 +34,8 @@ def record_everywhere(recorder: Recorder, begins: bool) -> None:
 class Interest:
     """The rules and the recorders of one database. Thread-safe.
 
-    `watch` looks at each request; it is None while nobody wants it to. `costs` says whether somebody records:
-    then bills are made for all requests, and it is read which attempt of its SDK each of them is.
+    `watch` looks at each request; it is None while there are no rules and no recorders. `costs`: whether
+    there are recorders; then all requests get bills, and the attempt number that the SDK sends is read.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -64,14 +64,14 @@ class Interest:
         return Costs(self._tell)
 
     def _tell(self, recorder: Recorder, begins: bool) -> None:
-        """Tell a recorder of each request, or tell it no longer."""
+        """Start or stop telling a recorder of each request."""
         with self._lock:
             recorders = [one for one in self._recorders if one is not recorder]
             self._recorders = (*recorders, recorder) if begins else tuple(recorders)
         self._look()
 
     def _look(self) -> None:
-        """Have a watch while there is something to watch for."""
+        """Set `watch` if there are rules or recorders; otherwise to None."""
         from hashrange.watch import Watch
 
         with self._lock:

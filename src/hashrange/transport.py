@@ -115,7 +115,7 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
 
 
 def _headers(response: Response) -> Headers:
-    """As `protocol.response_headers`, in the form of botocore."""
+    """Like `protocol.response_headers`, in the form of botocore."""
     body = response.body
     headers = Headers({
         "x-amzn-requestid": (response.request_id or protocol.request_id()).decode("latin-1"),

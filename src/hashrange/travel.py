@@ -53,7 +53,7 @@ CALLER: Final = "undo"
 KEYS_MAX: Final = 100
 _PAGE: Final = 100
 _BITE: Final = 25
-# A page of differences looks at so many changed items for each that it may show: many may be as before.
+# A page of differences looks at this many changed items for each one that it may show: many may be as before.
 _LOOKED_AT: Final = 10
 
 

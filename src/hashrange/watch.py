@@ -48,8 +48,8 @@ class Watch:
 
 
 class Passage:
-    """One request that is watched. `bill` is what it consumed, once that is known; `records`: somebody
-    wants to know."""
+    """One watched request. `bill` is what it consumed, once that is known; `records`: whether there are
+    recorders."""
 
     __slots__ = (
         "_caller",
@@ -72,7 +72,7 @@ class Passage:
         self.bill: Bill = NO_BILL
         self.records = bool(watch.recorders)
         if self.records:
-            # The request is emptied when it was performed.
+            # The request is emptied once it has been performed.
             self._where = noting.places(operation, request)
             self._statement = request.get("Statement")
 
@@ -143,7 +143,7 @@ class Passage:
         return encoded
 
     def deliver(self, done: Done, later: Later) -> Done:
-        """`done`, called with what is told of the outcome, when it is to be told."""
+        """`done`, called with the outcome that the rules decide on, after the delay that they decide on."""
 
         def ended(answer: Any, error: Exception | None) -> None:
             counted, size = Items(), 0

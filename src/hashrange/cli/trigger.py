@@ -59,7 +59,7 @@ def connect(endpoint_url: str, region: str | None) -> Clients:
 
 
 def connect_loudly(endpoint_url: str, region: str | None) -> Clients:
-    """As `connect`, and it says on stderr which server this is."""
+    """Like `connect`, and it says on stderr which server this is."""
     tell_server(endpoint_url if endpoint_url != AWS else "Amazon DynamoDB")
     return connect(endpoint_url, region)
 

@@ -61,7 +61,7 @@ def tokens(text: str, lexicon: re.Pattern[str] = EXPRESSION) -> list[Token]:
 
 
 def each_token(text: str, lexicon: re.Pattern[str]) -> Iterator[Token]:
-    """As `tokens`, one at a time."""
+    """Like `tokens`, one at a time."""
     skip, match = _SPACE.match, lexicon.match
     position = 0
     while True:

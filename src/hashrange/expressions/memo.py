@@ -140,7 +140,7 @@ def memo_of(values: Mapping[str, AttributeValue]) -> Memo | None:
 
 
 def same(one: AttributeValue, other: AttributeValue, item: Item, memo: Memo) -> bool:
-    """As `values.equal`, for values that may be large."""
+    """Like `values.equal`, for values that may be large."""
     name = kind(one)
     if name not in other:
         return False

@@ -6,7 +6,7 @@
     embedded     the durable engine: RocksDB in a directory
     postgres     the engine for several servers: a schema of a PostgreSQL database
     drafts       runs a long write body on a view first, and commits its writes if no record it read changed
-    moving       what a store holds, on its way from one engine to another
-    merging      shows a scan the writes that are not in the store yet
+    moving       copies a store from one engine to another
+    merging      lets a scan show writes that are not in the store yet
     reads        `submit_read` for engines whose reads never wait
 """

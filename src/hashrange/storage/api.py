@@ -1,24 +1,24 @@
-"""The storage contract: an ordered, transactional store of byte records. A minute's read.
+"""The storage contract: an ordered, transactional store of byte records.
 
 A record's address is `(space, partition, sort)`:
 
-    space      a number below 0xFFFFFFFF (which is the engine's own): one table's items, one index's
+    space      a number below 0xFFFFFFFF (which is reserved for the engine): one table's items, one index's
                entries, a stream, the catalog, …
                Space 0 holds records that nearly every body reads: an engine may keep it in memory.
-    partition  at most 32 bytes; within one space all partitions that `scan_space` walks are of one length
+    partition  at most 32 bytes; within one space all partitions that `scan_space` walks have the same length
     sort       order-preserving bytes; `len(partition) + len(sort)` is at most 2,300
 
 A body is a plain synchronous function of a `Reader` or `Transaction`. An engine decides when, and how
-often, it runs a body: a body must have no effect but through its transaction and its return value. It
-must not call the engine, nor keep the reader, the transaction or a scan after it has ended. Read bodies
+often, it runs a body: a body may have effects only through its transaction and its return value. It
+must not call the engine, nor use the reader, the transaction or a scan after it has ended. Read bodies
 should be short, a page at a time, because an engine may have to keep the old version of every record that
 changes while a read body runs.
 
-A body must not catch exceptions that are a `BaseException` but no `Exception`. `pace` raises one when the
+A body must not catch a `BaseException` that is not an `Exception`. `pace` raises one when the
 body has taken too long for the thread that it runs on. An engine may raise one to stop a body, fetch records
 that the body needs, and run it again. Such an exception passes through `read`, `write`, `submit` and
 `submit_read` unchanged, and the body has written nothing. A submitted body that the engine queued, and ran
-when `submit` had returned, ends with `Stopped` instead, and the bodies queued after it run.
+after `submit` had returned, ends with `Stopped` instead, and the bodies queued after it still run.
 
 What every engine promises (and `storage.contract` tests):
 
@@ -26,18 +26,18 @@ What every engine promises (and `storage.contract` tests):
 - A body that raises leaves nothing behind; the exception reaches the caller.
 - `write` returns, and `submit` calls `done`, only when the writes are durable (memory: applied).
 - If a commit fails, each body in it, and each body that saw writes of it, ends with `CommitFailed`, and none
-  of their writes is visible afterwards. Where the engine cannot find out, as after a lost connection, they
-  end with `CommitUnknown`: all of their writes are visible then or none, and the next commit that succeeds
-  leaves it so.
+  of their writes is visible afterwards. If the engine cannot find out whether the commit failed, for example
+  after a lost connection, they end with `CommitUnknown`: then all of their writes are visible or none, and
+  that does not change after the next commit that succeeds.
 - `read` sees committed records only, all from one moment.
 - The numbers of a log's records increase in commit order, and their stamps never decrease.
 - The stamps of bodies (`Transaction.stamp`) increase in commit order.
 - Partitions and sorts are ordered as unsigned bytes.
 
 A time that orders records has to be a stamp (`Transaction.append`, `Transaction.stamp`). A body is given its
-time before it runs, and bodies do not commit in the order of their times, the less so on several servers.
-Only numbers and stamps never go back in commit order. Code that stores a time elsewhere, as tokens do, must
-be right in whatever order the times come.
+time before it runs, and bodies may commit in another order than that of their times, above all on several
+servers. Only numbers and stamps never go back in commit order. Code that stores a time elsewhere, as tokens
+do, must work with times in any order.
 
 Knows nothing of tables, items or time.
 """
@@ -79,7 +79,7 @@ class Reader(Protocol):
         ...
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
-        """The values at `addresses`, in their order; None where there is no record."""
+        """The values at `addresses`, in the same order; None for a missing record."""
         ...
 
     def scan(
@@ -94,11 +94,11 @@ class Reader(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """The records of one partition with `low <= sort < high`, as `(sort, value)`, in order.
 
-        `high=None` means to the end of the partition. With `reverse`, from the highest down. A body may
+        `high=None` means to the end of the partition. `reverse` starts at the highest. A body may
         write while its scan is under way; whether that scan shows those writes is not defined.
 
         `likely` is the number of records that the body expects to take; None: about a megabyte, or all. It
-        changes no result. An engine that fetches records from elsewhere fetches so many at first.
+        changes no result. An engine that fetches records from elsewhere fetches that many first.
         """
         ...
 
@@ -118,7 +118,7 @@ class Reader(Protocol):
         ...
 
     def totals(self, space: int) -> Totals:
-        """The totals of a space; `(0, 0)` where nothing was counted."""
+        """The totals of a space; `(0, 0)` if nothing was counted."""
         ...
 
 
@@ -130,7 +130,7 @@ class Transaction(Reader, Protocol):
         ...
 
     def delete(self, space: int, partition: bytes, sort: bytes) -> None:
-        """Remove a record; nothing happens where there is none."""
+        """Remove a record; nothing happens if it does not exist."""
         ...
 
     def delete_space(self, space: int) -> None:
@@ -140,15 +140,16 @@ class Transaction(Reader, Protocol):
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:
         """Add a record to a log.
 
-        The engine gives the record its sequence number (unsigned 64-bit, at least 1), at the commit at the
-        latest, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. Within a space,
+        The engine gives the record its sequence number (unsigned 64-bit, at least 1) by the time of the
+        commit, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. Within a space,
         sequence numbers strictly increase in commit order, also across restarts; a reader that has seen
         number n never later sees a new record below n.
 
-        `stamp_at` says where in the value a stamp begins, such as a time: `STAMP_BYTES` bytes, in the same
-        place in all records of the log. If the stamp is smaller (as unsigned bytes) than the stamp of the
-        log's newest record, the engine stores the latter in its place. So stamps never decrease in commit
-        order, whatever stamps the bodies gave. Whether a deleted record counts as the newest is not defined.
+        `stamp_at` is the offset in the value of a stamp, such as a time: `STAMP_BYTES` bytes, at the same
+        offset in all records of the log. If the stamp is smaller (as unsigned bytes) than the stamp of the
+        log's newest record, the engine stores the newest record's stamp instead. So stamps never decrease in
+        commit order, whatever stamps the bodies gave. Whether a deleted record counts as the newest is not
+        defined.
         """
         ...
 
@@ -161,15 +162,15 @@ class Transaction(Reader, Protocol):
         """The body's stamp (unsigned 64-bit): `moment`, or a greater number if the store's last stamp is not
         below `moment`.
 
-        A body has one stamp, whatever moments it gives; the first one counts. Stamps strictly increase in
-        commit order, across all spaces and restarts: every body that commits later gets a greater one.
+        A body has one stamp: later calls return the stamp of the first. Stamps strictly increase in
+        commit order, across all spaces and restarts: every body that commits later gets a greater stamp.
         """
         ...
 
     def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
-        """Set the record at `sort` followed by the body's stamp (8 bytes big-endian), which is that of
-        `stamp(moment)`. The engine decides the stamp at the commit at the latest. If the body keeps two
-        values at one address, the first one stays."""
+        """Set the record whose sort is `sort` followed by the body's stamp, `stamp(moment)`, as 8 bytes
+        big-endian. The engine decides the stamp by the time of the commit. If the body keeps two values at
+        one address, the first one stays."""
         ...
 
     def count(self, space: int, records: int, bytes_: int) -> None:
@@ -182,26 +183,27 @@ Done = Callable[[Any, "Exception | None"], None]
 
 
 LoopWatch = Callable[[int, "Callable[[], None] | None"], object]
-"""Called with a descriptor and what an event loop is to call, again and again, while there is something to
-read; or with None, to have it call nothing any more."""
+"""Called with a descriptor and a callback, which the event loop calls whenever there is something to read
+from the descriptor. None in place of the callback ends the watch."""
 
 Moment = Literal["before", "after"]
-"""Of a commit: before anything reached the store, or after all did and before anybody has heard of it."""
+"""A moment of a commit: before any write reached the store, or after all writes did and before any caller
+hears of it."""
 
 CommitFault = Callable[[Moment], None]
-"""Called by an engine at both moments of each commit that writes something. What it raises fails the
-commit, with `CommitFailed`. If it raises `CommitUnknown`, so end the bodies, and their writes are there if
-the moment was "after". `storage.contract.faults` makes such functions."""
+"""Called by an engine at both moments of each commit that writes something. An exception from it fails the
+commit with `CommitFailed`. If it raises `CommitUnknown`, the bodies end with `CommitUnknown`, and their
+writes are stored if the moment was "after". `storage.contract.faults` makes such functions."""
 
 
 class Snapshot:
-    """The records of a store at one moment. Only the engine that made it knows more."""
+    """The records of a store at one moment. Only the engine that made the snapshot can use it."""
 
     __slots__ = ()
 
 
 class Engine(Protocol):
-    """A store. `commit_fault` is for tests; every engine heeds it."""
+    """A store. `commit_fault` is for tests; every engine calls it."""
 
     name: str
     commit_fault: CommitFault | None
@@ -215,16 +217,16 @@ class Engine(Protocol):
         ...
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
-        """As `read`, without waiting: `done` gets the outcome, at once, or later as for `submit`."""
+        """Like `read`, without waiting: `done` gets the outcome, at once, or later as for `submit`."""
         ...
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
-        """As `write`, without waiting: `done` gets the outcome.
+        """Like `write`, without waiting: `done` gets the outcome.
 
         If the outcome need not wait, `done` may be called before `submit` returns. Otherwise it is called
         through the function given to `deliver_on`, once per batch, so that an event loop is woken once
         for all the requests of a batch. `submit` never waits: an engine that has too much under way queues
-        the body, and runs it later. A body does not keep the loop for longer than `pace.TURN_SECONDS`, and
+        the body, and runs it later. A body does not block the loop for longer than `pace.TURN_SECONDS`, and
         queued bodies run a few at a time.
         """
         ...
@@ -258,8 +260,8 @@ class Engine(Protocol):
         ...
 
     def refusing(self) -> str | None:
-        """Why the engine refuses writes at present (with CommitFailed), while it serves reads; None if it
-        takes writes."""
+        """Why the engine currently refuses writes (with CommitFailed) while it serves reads; None if it
+        accepts writes."""
         ...
 
     def checkpoint(self, directory: str) -> None:
@@ -270,16 +272,16 @@ class Engine(Protocol):
     def upkeep(self) -> None:
         """Begin the engine's own background work, such as giving back the disk space of deleted records.
 
-        It is to be called about once a second, more often while records are deleted. It returns soon. Only
-        `close` waits for the work that it began, and cuts it short.
+        Call it about once a second, and more often while records are deleted. It returns soon. Only
+        `close` waits for the background work, and cuts it short.
         """
         ...
 
     def close(self) -> None:
         """Wait for the bodies and commits under way, then release everything. Idempotent.
 
-        Queued bodies run to their end, on the engine's threads and without a turn that limits them, because
-        the event loop may have ended, or wait for `close` itself. Their outcomes are delivered as ever.
+        Queued bodies run to their end, on the engine's threads and without the time limit of a turn, because
+        the event loop may have ended, or be waiting for `close`. Their outcomes are delivered as usual.
         """
         ...
 
@@ -293,14 +295,15 @@ class Rewinding(Protocol):
         ...
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring back the records, totals and sequence numbers of a snapshot, whatever was written since. It
-        may be called again and again. Raises `Unsupported` for a snapshot of another kind of engine."""
+        """Bring back the records, totals and sequence numbers of a snapshot, and drop everything written
+        since. A snapshot may be restored many times. Raises `Unsupported` for a snapshot of another kind of
+        engine."""
         ...
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """An engine whose records another program keeps."""
+    """An engine whose records are stored by another program."""
 
     @property
     def connected_to(self) -> str:
@@ -309,11 +312,11 @@ class Remote(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time as that program tells it. Servers over one store agree on it."""
+        """That program's clock. All servers that share the store agree on it."""
         ...
 
     def counts(self) -> dict[str, int]:
-        """What the engine did since its start: numbers that only grow, by names as those of metrics."""
+        """Counters of the engine's work since its start, by names in the style of metrics."""
         ...
 
 
@@ -322,13 +325,13 @@ class Local(Protocol):
     """An engine that keeps its records in a directory of this machine."""
 
     def checkpoint_inside(self) -> str:
-        """Make a checkpoint in that directory, for another process that copies it; returns where. Whoever
-        asked removes it. Raises StorageError."""
+        """Make a checkpoint in that directory for another process to copy; returns its path. The caller
+        removes it. Raises StorageError."""
         ...
 
     def missing_files(self) -> str | None:
-        """Which files of the open store somebody has removed, so that it is lost with this process; None if
-        all are there."""
+        """The files of the open store that somebody has removed, so that the store is lost when this process
+        ends; None if no file is missing."""
         ...
 
 
@@ -360,12 +363,12 @@ class CommitFailed(CommitError):
 
 
 class CommitUnknown(CommitError):
-    """The engine does not know whether a batch became durable: all of it did, or nothing."""
+    """The engine does not know whether a batch became durable: either all of it did, or none of it."""
 
 
 class Stopped(StorageError):
-    """A submitted body that the engine had queued was ended by an exception that is no `Exception`, such as
-    `pace.TurnOver`. The body has written nothing, and may be run again."""
+    """A queued body was ended by a `BaseException` that is not an `Exception`, such as `pace.TurnOver`. The
+    body has written nothing, and may be run again."""
 
 
 class DataDirectoryLocked(StorageError):
@@ -381,11 +384,11 @@ class OutdatedFormat(StorageError):
 
 
 class UnfinishedCopy(StorageError):
-    """The store is a copy that is being made, or did not come to its end."""
+    """The store is an unfinished copy: it is still being made, or was cut off."""
 
 
 class StoreDamaged(StorageError):
-    """Files of the store are missing or damaged. They were left as they are."""
+    """Files of the store are missing or damaged. The engine has not changed them."""
 
 
 class Unsupported(StorageError):

@@ -1,8 +1,9 @@
-"""The records of one space over others that never change: what a snapshot of the memory engine stands on.
+"""The records of one space, as changes over records that never change: the basis of the memory engine's
+snapshots.
 
 `Layered` has those methods of a `SortedDict` that the memory engine uses. A change goes into `changes`, a
-removal as None, and the `below` stays as it was, so many may stand on it. Making one costs the same for any
-number of records.
+removal as None, and `below` never changes, so several `Layered` may share it. Making one takes the same time
+for any number of records.
 
 `Leavings` are the records that a return to a snapshot has left behind.
 
@@ -50,7 +51,7 @@ class Layered:
         self.changes[key] = value
 
     def pop(self, key: Key, default: bytes | None = None) -> bytes | None:
-        """Remove the record at `key` and return it; `default` where there is none."""
+        """Remove the record at `key` and return it; `default` if it does not exist."""
         found = self.get(key)
         if found is None:
             return default
@@ -63,7 +64,7 @@ class Layered:
     def irange(
         self, low: Key | None, high: Key | None, inclusive: tuple[bool, bool], reverse: bool
     ) -> Iterator[Key]:
-        """The keys between `low` and `high`, in order, as `SortedDict.irange` has them."""
+        """The keys between `low` and `high`, in order, like `SortedDict.irange`."""
         below = self.below.irange(low, high, inclusive, reverse)
         if not self.changes:
             return below  # type: ignore[no-any-return]
@@ -94,8 +95,8 @@ class Layered:
 
 
 class Leavings:
-    """Records that nobody needs any more. They are freed little by little, because to free 10,000 of them at
-    once takes a millisecond and more."""
+    """Records that are no longer needed. They are freed a few at a time, because freeing 10,000 of them at
+    once takes a millisecond or more."""
 
     __slots__ = ("_left",)
 
@@ -103,13 +104,13 @@ class Leavings:
         self._left: list[Any] = []
 
     def add(self, records: Any) -> None:
-        """Take the records of a `SortedDict` or a `Layered` that nobody else holds."""
+        """Add the records of a `SortedDict` or a `Layered` that nothing else refers to."""
         changes = records.changes if isinstance(records, Layered) else records
         if changes:
             self._left.append(changes)
 
     def free(self, records_max: int) -> None:
-        """Free so many records."""
+        """Free at most `records_max` records."""
         left = self._left
         while left and records_max > 0:
             last = left[-1]
@@ -120,7 +121,7 @@ class Leavings:
                 left.pop()
 
     def clear(self) -> None:
-        """Free them all."""
+        """Free all of them."""
         self._left.clear()
 
     def __len__(self) -> int:

@@ -7,12 +7,12 @@ Rules:
 - A write changes the store at once, and adds its opposite to an undo list. If the body raises, its writes are
   undone.
 - A batch holds one body: `submit` does the work of `write`, and calls `done` before it returns.
-- A read on a worker thread may take long, so it holds no lock: it reads a `_Moment`. While a moment is in
-  use, every write first copies the record that it replaces into it.
-- A snapshot takes the records as they are, and lets the engine go on with `layered.Layered` records over
-  them. So neither making one nor going back to one copies a record.
-- Going back to a snapshot frees no record either. Each write after it frees twice as many of the records that
-  were left behind as it has written, so they never become more.
+- A read on a worker thread may take long, so it does not hold the lock: it reads a `_Moment`. While a moment
+  is in use, every write first copies the record that it replaces into the moment.
+- A snapshot keeps the current records, and the engine goes on with `layered.Layered` records over
+  them. So neither making a snapshot nor restoring one copies a record.
+- Restoring a snapshot does not free the dropped records at once. Each write after it frees twice as many of
+  them as it has written records, so their number never grows.
 
 Refuses to know: durability, formats, files.
 """
@@ -59,7 +59,7 @@ _NO_TOTALS = Totals(0, 0)
 
 
 class MemorySnapshot(Snapshot):
-    """All that the engine held at one moment. Nothing changes it, so an engine may go back to it often."""
+    """The contents of the engine at one moment. It never changes, so it can be restored many times."""
 
     __slots__ = ("last_stamp", "sequence", "spaces", "stamps", "totals")
 
@@ -86,7 +86,7 @@ class MemoryEngine:
     def __init__(self) -> None:
         self.commit_fault: CommitFault | None = None
         self._lock = RLock()
-        # Of each space a `SortedDict`, or a `Layered` after a snapshot: both by (partition, sort).
+        # For each space a `SortedDict`, or after a snapshot a `Layered`: the keys are (partition, sort).
         self._spaces: dict[int, Any] = {}
         self._totals: dict[int, Totals] = {}
         self._sequence = 0
@@ -201,13 +201,13 @@ class MemoryEngine:
             self._last_stamp = snapshot.last_stamp
 
     def _stand_on(self, spaces: dict[int, Any]) -> None:
-        """Go on with these records, and leave them as they are."""
+        """Continue on top of these records without changing them."""
         self._spaces.clear()
         for space, records in spaces.items():
             self._spaces[space] = Layered(records)
 
     def upkeep(self) -> None:
-        """Nothing to do: a deleted record takes no memory."""
+        """Nothing to do: deleted records take no memory."""
 
     def close(self) -> None:
         with self._lock:
@@ -427,7 +427,7 @@ class _Transaction(_Reader):
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
 
     def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
-        """The value; with the log's last stamp in it, if its own stamp is smaller."""
+        """The value, with the log's last stamp in place of its own if that is smaller."""
         stamps, log, end = self._engine._stamps, (space, partition), start + STAMP_BYTES
         last = stamps.get(log)
         stamp = value[start:end]
@@ -461,7 +461,7 @@ class _Transaction(_Reader):
         totals[space] = Totals(now.records + records, now.bytes + bytes_)
 
     def writes(self) -> int:
-        """How many writes an `undo` would take back."""
+        """How many writes `undo` would revert."""
         return len(self._undo)
 
     def undo(self) -> None:

@@ -1,4 +1,4 @@
-"""Merges changes into records that are in order: so a scan shows writes that are not in the store yet."""
+"""Merges changes into ordered records, so that a scan shows writes that are not in the store yet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class Ordered(Protocol):
-    """What can be sorted."""
+    """A value that can be sorted."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -20,7 +20,7 @@ Key = TypeVar("Key", bound=Ordered)
 def merged(
     records: Iterable[tuple[Key, bytes]], changes: Mapping[Key, bytes | None], reverse: bool
 ) -> Iterator[tuple[Key, bytes]]:
-    """Records in order, with `changes` (None: no record) in the place of theirs."""
+    """Records in order, with `changes` applied (None: the record is removed)."""
     keys = iter(sorted(changes, reverse=reverse))
     changed = next(keys, None)
     for key, value in records:

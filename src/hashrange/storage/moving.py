@@ -1,12 +1,12 @@
-"""What a store holds, on its way from one engine to another.
+"""Copies the contents of a store from one engine to another.
 
-A source gives the contents of a store at one moment: its records, and what its engine keeps beside them
-(`Numbers`). A target takes them into a new store that nobody can open before `finish`. `copy` takes a store
-from the one to the other, reads back what was written, and compares it with what was read: for each space the
-number of records, their bytes, and a digest of all of them.
+A source gives the contents of a store at one moment: its records, and the numbers that its engine keeps in
+addition (`Numbers`). A target writes them to a new store that nobody can open before `finish`. `copy` copies
+a store from source to target, reads back what was written, and compares it with what was read: for each space
+the number of records, their bytes, and a digest of all of them.
 
-The digest of some records is the sum of the digests of each, modulo 2^128. So it does not matter in which
-order an engine reads them.
+The digest of a set of records is the sum of the digests of each, modulo 2^128, so it does not depend on the
+order in which an engine reads them.
 
 Memory holds a batch of records, and some numbers for each space and each log. Refuses to know: engines, and
 what records mean.
@@ -40,8 +40,8 @@ _MODULUS: Final = 1 << (8 * _DIGEST_BYTES)
 class Logs:
     """The logs of a store: the spaces that they are in, and the stamp of the newest record of each.
 
-    Which records are in logs, and where their stamps are, only those know who append them. Not all engines
-    keep it apart from the records.
+    Only the code that appends records knows which of them are in logs, and where their stamps are. Not all
+    engines store that separately from the records.
     """
 
     spaces: set[int] = field(default_factory=set)
@@ -54,8 +54,8 @@ FindLogs = Callable[[Reader], Logs]
 
 @dataclass(slots=True)
 class Numbers:
-    """What an engine keeps beside records: totals by space, the last sequence number of each space with logs,
-    the last stamp of each log, the last stamp of a body."""
+    """The numbers that an engine keeps beside its records: totals by space, the last sequence number of each
+    space with logs, the last stamp of each log, the last stamp of a body."""
 
     totals: dict[int, Totals] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
@@ -67,12 +67,12 @@ class Source(Protocol):
     """The contents of a store at one moment."""
 
     def numbers(self) -> Numbers:
-        """What the engine keeps beside records, without that of deleted spaces."""
+        """The engine's numbers, without those of deleted spaces."""
         ...
 
     def batches(self) -> Iterator[list[Record]]:
-        """All records but those of deleted spaces and the engine's own, in any order. A batch has at most
-        about BATCH_BYTES_MAX, and BATCH_RECORDS_MAX records. Raises StorageError."""
+        """All records except those of deleted spaces and the engine's own, in any order. A batch has at most
+        about BATCH_BYTES_MAX bytes, and BATCH_RECORDS_MAX records. Raises StorageError."""
         ...
 
     def expected(self) -> int:
@@ -85,22 +85,22 @@ class Source(Protocol):
 
 
 class Target(Protocol):
-    """A store that is being made. No engine opens it before `finish`, also if the process dies."""
+    """A store that is being made. No engine opens it before `finish`, even if the process dies."""
 
     def put(self, batch: list[Record]) -> None:
-        """Take records. Raises StorageError."""
+        """Write records. Raises StorageError."""
         ...
 
     def end(self, numbers: Numbers) -> None:
-        """Take the numbers; all records were put. Raises StorageError."""
+        """Write the numbers, after all records were put. Raises StorageError."""
         ...
 
     def written(self) -> Source:
-        """What was written, read back. `close` closes it."""
+        """A source that reads back what was written. `close` closes it."""
         ...
 
     def finish(self) -> None:
-        """Make the store one that engines open. Raises StorageError."""
+        """Let engines open the store from now on. Raises StorageError."""
         ...
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ _NOTHING: Final = Sum(0, 0, 0)
 
 
 class Copied(NamedTuple):
-    """What a copy came to."""
+    """The result of a copy."""
 
     records: int
     spaces: int
@@ -195,7 +195,8 @@ def _compare(read: dict[int, Sum], written: dict[int, Sum]) -> None:
 
 
 def _compare_numbers(read: Numbers, written: Numbers) -> None:
-    """The new store has the same totals and the same last stamp. Its sequence numbers may go on higher."""
+    """Check that the new store has the same totals and the same last stamp. Its sequence numbers may be
+    higher."""
     if {space: one for space, one in read.totals.items() if any(one)} != {
         space: one for space, one in written.totals.items() if any(one)
     }:

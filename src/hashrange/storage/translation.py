@@ -1,4 +1,4 @@
-"""The translation of records to another format: the part of a migration that knows what records mean.
+"""The translation of records to another format: the part of a migration that knows what the records mean.
 `embedded.migration` reads and writes the records."""
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ Record = tuple[int, bytes, bytes, bytes]
 
 
 class Translation(Protocol):
-    """What becomes of the records of one store."""
+    """How the records of one store are translated."""
 
     @property
     def emptied(self) -> AbstractSet[int]:
-        """The spaces of which nothing stays, no totals either."""
+        """The spaces that are dropped, with their totals."""
 
     def record(self, space: int, partition: bytes, sort: bytes, value: bytes) -> Iterator[Record]:
-        """The records in the place of one, wherever they lie. Called for every record of the other spaces,
-        in order, and from any of them on. Raises `Untranslatable`."""
+        """The records that replace one record, at any address. Called for every record of the other spaces,
+        in order; the calls may begin at any record. Raises `Untranslatable`."""
 
 
 class Begin(Protocol):
@@ -33,4 +33,4 @@ class Begin(Protocol):
 
 
 class Untranslatable(Exception):
-    """Why a record cannot be translated, and whose it is."""
+    """Why a record cannot be translated, and to which table or other object it belongs."""

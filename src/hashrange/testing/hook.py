@@ -117,7 +117,7 @@ def _note(sender: Sender) -> bytes:
 
 
 def _access_key(signer: Any) -> str:
-    """The access key of a client; "" where there is none. It never asks anybody for credentials."""
+    """The access key of a client; "" if there is none. It never asks anybody for credentials."""
     credentials = getattr(signer, "_credentials", None)
     if credentials is None:
         return ""
@@ -136,7 +136,7 @@ def _choose_signer(
 
 
 def _send(request: AWSPreparedRequest, **_: Any) -> transport.Answer | None:
-    """The answer of the scope that a request belongs to; None where there is none."""
+    """The answer of the scope that a request belongs to; None if there is none."""
     url = request.url or ""
     if scopes.innermost() is None or url.startswith(ENDPOINT_URL):
         return None

@@ -441,7 +441,7 @@ def _members_size(members: list[AttributeValue]) -> int:
 
 
 def size_within(value: AttributeValue, bytes_max: int) -> int:
-    """As `value_size`, for a value that may hold the same value many times. It stops as soon as the size is
+    """Like `value_size`, for a value that may hold the same value many times. It stops as soon as the size is
     above `bytes_max`, and returns some number above it then."""
     members: Any = value.get("L")
     if members is None:

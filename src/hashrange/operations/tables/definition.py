@@ -265,7 +265,7 @@ def encryption(given: Mapping[str, Any] | None, caller: Caller) -> dict[str, str
 def changed_encryption(
     current: Mapping[str, str] | None, given: Mapping[str, Any], caller: Caller
 ) -> dict[str, str] | None:
-    """As `encryption`, for an update; refuses one that changes nothing."""
+    """Like `encryption`, for an update; refuses one that changes nothing."""
     wanted = encryption(given, caller)
     if wanted is None and current is None:
         raise ValidationException(f"{INVALID}Table is already encrypted by default")

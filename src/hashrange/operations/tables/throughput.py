@@ -103,7 +103,7 @@ def check_bounds(given: Mapping[str, Any] | None, index: str | None = None) -> N
 def check_index_billing(
     billing_mode: str, given: Mapping[str, Any] | None, name: str, *, updating: bool
 ) -> None:
-    """As `check_billing`, for a new index. UpdateTable has other words for this than CreateTable."""
+    """Like `check_billing`, for a new index. UpdateTable has other words for this than CreateTable."""
     if billing_mode == "PAY_PER_REQUEST" and given is not None:
         raise ValidationException(
             f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: {name} "

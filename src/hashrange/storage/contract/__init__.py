@@ -3,8 +3,8 @@
     for check in CHECKS: check(opener)              every engine
     for check in DURABLE_CHECKS: check(opener)      engines that keep their records when closed
 
-`opener(name)` opens the store of that name: the first time a new one, later the same again. It is called
-with one name twice only by the durable checks. A check closes what it opened. Commits fail through
+`opener(name)` opens the store with that name: a new one the first time, the same one later. Only the durable
+checks open one name twice. A check closes what it opened. Commits are made to fail through
 `Engine.commit_fault` (`faults`).
 
 The code above the engines is tested with `reruns.Reruns`, which runs every body several times, as an engine

@@ -70,7 +70,7 @@ def check_reads_are_of_one_moment(opener: Opener) -> None:
                 txn.put(1, P, b"a", value)
                 txn.put(1, P, b"b", value)
                 txn.put(1, Q, b"z", value)
-                # One that comes and goes, for scans that must not see it come alone.
+                # A record that comes and goes; scans must not see it appear without the other writes.
                 (txn.put if n % 2 else txn.delete)(1, P, b"c", *((value,) if n % 2 else ()))
 
             return body
@@ -176,7 +176,7 @@ def check_a_failed_commit_shows_nothing(opener: Opener) -> None:
 
 
 def check_an_unknown_commit_is_whole_or_nothing(opener: Opener) -> None:
-    """The bodies end with CommitUnknown; all writes of a body are there or none, and that stays so."""
+    """The bodies end with CommitUnknown; all writes of a body are stored or none, and that never changes."""
     with opened(opener) as engine:
 
         def change(txn: Transaction, name: bytes) -> None:
@@ -272,7 +272,7 @@ def stamps_of(engine: Engine, space: int, partition: bytes) -> list[int]:
 
 
 def check_stamps_never_decrease(opener: Opener) -> None:
-    """A record gets the stamp that it brings, or its log's last one where that is greater."""
+    """A record gets its own stamp, or its log's last stamp if that is greater."""
     with opened(opener) as engine:
 
         def append(txn: Transaction, *stamps: int) -> None:

@@ -1,11 +1,11 @@
-"""Commits that fail, for tests: `Engine.commit_fault`, made easy.
+"""Makes commits fail, for tests, through `Engine.commit_fault`.
 
     with failing(engine):                         commits fail when all writes have reached the store
     with failing(engine, "before"):               commits fail before any write has reached it
     with failing(engine, "after", unknown=True):  the outcome is unknown; the writes stand
     with failing(engine, "before", unknown=True): the outcome is unknown; nothing was written
 
-They work on every engine, which `contract.CHECKS` makes sure of.
+They work on every engine; `contract.CHECKS` tests that.
 """
 
 from __future__ import annotations

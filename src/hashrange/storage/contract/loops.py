@@ -22,7 +22,7 @@ VALUE: Final = bytes(1024 * 1024)
 
 
 class Loop:
-    """An event loop of which the check runs each round."""
+    """An event loop whose rounds are run by the check."""
 
     def __init__(self, engine: Engine) -> None:
         self.handed: Queue[Callable[[], None]] = Queue()
@@ -76,7 +76,7 @@ class Loop:
 
 
 class Interrupted(BaseException):
-    """What ends a body, and is no `Exception`."""
+    """Ends a body, and is not an `Exception`."""
 
 
 def write_much(txn: Transaction, number: int) -> int:
@@ -132,7 +132,7 @@ def check_deferred_commits(opener: Opener) -> None:
             engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
         if deferred:  # an engine without commits to wait for has delivered the outcomes already
             assert not outcomes.results
-            while deferred:  # an engine may wait for another round while more comes in
+            while deferred:  # an engine may wait for another round while more bodies arrive
                 deferred.pop()()
             assert arrived.wait(30)
             for callback in deliveries:
@@ -143,7 +143,7 @@ def check_deferred_commits(opener: Opener) -> None:
 
 
 def check_bodies_that_read_end_on_a_loop(opener: Opener) -> None:
-    """Bodies whose records an engine has to fetch have their outcomes too, round after round."""
+    """Bodies whose records an engine has to fetch get their outcomes too, round after round."""
     with opened(opener) as engine:
         loop = Loop(engine)
         put(engine, 2, P, b"", b"the engine's threads have taken notice of the loop by now")
@@ -199,8 +199,8 @@ def check_a_full_engine_queues(opener: Opener) -> None:
 
 
 def check_an_interrupted_body_in_the_queue_is_stopped(opener: Opener) -> None:
-    """An exception that is no `Exception` ends its own body, with `Stopped` where `submit` has returned; it
-    reaches no callback of the loop, and the bodies queued after it run."""
+    """A `BaseException` that is not an `Exception` ends only its own body, with `Stopped` if `submit` has
+    returned; it reaches no callback of the loop, and the bodies queued after it run."""
     for with_loop in (True, False):
         with opened(opener, f"store {with_loop}") as engine:
             loop = Loop(engine) if with_loop else None
@@ -229,7 +229,7 @@ def check_an_interrupted_body_in_the_queue_is_stopped(opener: Opener) -> None:
 
 
 def check_a_later_loop_takes_over(opener: Opener) -> None:
-    """Queued bodies run on the next loop, also if the former one never calls what it was handed."""
+    """Queued bodies run on the next loop, even if the previous loop never makes the calls it was given."""
     with opened(opener) as engine:
         ended = Loop(engine)
         outcomes = Outcomes(BODIES)
@@ -313,7 +313,7 @@ def check_close_ends_queued_bodies(opener: Opener) -> None:
 
 
 def check_queued_bodies_survive_closing(opener: Opener) -> None:
-    """They do so also where the loop is closed before the engine."""
+    """Queued bodies also run to their end if the loop is closed before the engine."""
 
     def closed(callback: Callable[[], None]) -> None:
         raise RuntimeError("the loop is closed")

@@ -18,7 +18,7 @@ Check = Callable[[Opener], None]
 P: Final = b"partition-bytes1"
 Q: Final = b"partition-bytes2"
 
-# Sorts that an engine easily puts in a wrong order.
+# Sorts that are easily put in the wrong order.
 AWKWARD: Final = (
     b"",
     b"\x00",
@@ -56,8 +56,8 @@ def opened(opener: Opener, name: str = "store") -> Iterator[Any]:
 def compete(
     engine: Engine, works: Iterable[Callable[[], None]], bodies: Iterable[Callable[[Transaction], Any]]
 ) -> Outcomes:
-    """Do each work on a thread of its own, and submit the bodies meanwhile; returns the bodies' outcomes when
-    all has ended."""
+    """Run each work on a thread of its own, and submit the bodies meanwhile; returns the bodies' outcomes
+    when all have ended."""
     works, bodies = list(works), list(bodies)
     barrier = Barrier(len(works) + 1)
 
@@ -103,7 +103,7 @@ def rows(engine: Engine, space: int) -> list[tuple[bytes, bytes, bytes]]:
 
 
 class Outcomes:
-    """A `done` that collects, and lets a test wait until a number has come."""
+    """A `done` that collects outcomes, and lets a test wait for a number of them."""
 
     def __init__(self, expected: int) -> None:
         self.results: list[Any] = []
@@ -326,7 +326,7 @@ def check_long_scans(opener: Opener) -> None:
 
 
 def check_what_is_likely_changes_no_result(opener: Opener) -> None:
-    """A scan gives all records, also if the body takes more than it said that it was likely to."""
+    """A scan gives all records, even if the body takes more than `likely`."""
     sorts = [b"%04d" % number for number in range(300)]
     with opened(opener) as engine:
 

@@ -1,18 +1,18 @@
-"""An engine over another one that runs every body several times, as the contract allows.
+"""An engine that wraps another engine and runs every body several times, as the contract allows.
 
-For tests of everything above the contract: code that is right on an engine must be right on `Reruns(engine)`.
+For tests of the code above the contract, which must work on `Reruns(engine)` as it does on `engine`.
 A body is run
 
 1. from its beginning up to its first read, which is interrupted by a `BaseException`; then up to its second
    read, and so on (`interruptions_max` times at most), as by an engine that has to fetch what a body reads;
-2. to its end, for nothing: what it wrote is thrown away, and so is what it returned or raised;
-3. to its end, and this counts.
+2. to its end, but its writes and its result or exception are thrown away;
+3. to its end, and this run counts.
 
 With `alone` (nobody else writes meanwhile) the last two runs must write, return and raise the same, or the
-caller gets an AssertionError: a body that counts something outside of its transaction, changes what it was
-given or draws an identifier does not.
+caller gets an AssertionError. That finds bodies that count something outside of their transaction, change
+their arguments or draw an identifier.
 
-A body that the engine under it runs later, when `submit` has returned, runs once. Refuses to know: that
+A body that the inner engine runs after `submit` has returned runs only once. Refuses to know: the inner
 engine.
 """
 
@@ -39,7 +39,7 @@ INTERRUPTIONS_MAX = 8
 
 
 class Interrupted(BaseException):
-    """The body is run again from its beginning. No `Exception`, so the body must let it through."""
+    """The body is run again from its beginning. Not an `Exception`, so the body must let it through."""
 
 
 class Reruns:
@@ -57,7 +57,7 @@ class Reruns:
 
     @property
     def commit_fault(self) -> CommitFault | None:
-        """The fault of the engine under it."""
+        """The fault of the inner engine."""
         return self.inner.commit_fault
 
     @commit_fault.setter
@@ -124,7 +124,7 @@ class Reruns:
 
 
 class _Runs:
-    """The runs of one body; `is_last` says that the next one counts."""
+    """The runs of one body; `is_last`: the next run counts."""
 
     __slots__ = ("_alone", "_body", "_interruptions_left", "_known", "_whole", "is_last")
 
@@ -169,7 +169,7 @@ class _Runs:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal, as far as they and their parts can be compared."""
+    """Whether two values are equal, as far as their parts can be compared."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -186,7 +186,7 @@ def _is_opaque(value: Any) -> bool:
 
 
 class _Watched:
-    """The transaction or reader that a body gets: it tells of what is read, and notes what is written."""
+    """The transaction or reader that a body gets: it reports reads, and notes writes."""
 
     __slots__ = ("_inner", "_runs", "written")
 
@@ -232,7 +232,7 @@ class _Watched:
         return self._walk(self._inner.scan_space(space, low, high, likely=likely), place)
 
     def _walk(self, found: Iterator[Any], place: Place) -> Iterator[Any]:
-        """The scan, which may be interrupted once more when it has given its first record."""
+        """The scan, which may be interrupted once more after its first record."""
         for record in found:
             yield record
             self._runs.look((*place, "more"))

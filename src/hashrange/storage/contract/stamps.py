@@ -1,4 +1,4 @@
-"""The contract's checks of the stamps of bodies, and of the records that lie under them. See `contract`."""
+"""The contract's checks of the stamps of bodies, and of the records stored under stamps. See `contract`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_stamps_of_bodies_increase(opener: Opener) -> None:
         assert stamps[:2] == [1_000, 2_000]
         assert 2_000 < stamps[2] < other < stamps[3]
         assert stamps[3] == 2**63
-        # `stamp` alone counts as well: whoever asked for a moment knows that nothing comes before it later.
+        # `stamp` alone counts as well: no later body gets a stamp below one that was returned.
         asked = engine.write(lambda txn: txn.stamp(2**63 + 7))
         assert asked == 2**63 + 7
         engine.write(lambda txn: keep(txn, b"f", 5))
@@ -46,7 +46,7 @@ def check_stamps_of_bodies_increase(opener: Opener) -> None:
 
 
 def check_a_body_has_one_stamp(opener: Opener) -> None:
-    """All that a body keeps lies under one stamp, and the first value at an address stays."""
+    """All values that a body keeps have one stamp, and the first value at an address stays."""
     with opened(opener) as engine:
 
         def body(txn: Transaction) -> int:

@@ -9,21 +9,21 @@
     view         the committed records of one moment; apart from `bodies` because it cannot be compiled
     keys         the layout of keys on disk
     batches      the write batches that RocksDB gets
-    upkeep       how the disk space of deleted records is given back
-    room         whether the disk has room for a batch
-    reopening    the store opened again when RocksDB takes no more writes
+    upkeep       gives back the disk space of deleted records
+    room         checks that the disk has room for a batch
+    reopening    opens the store again when RocksDB refuses writes
     disk         RocksDB's settings
 
     directory    a data directory: its format, its lock, its files
     mark         the file STORE, which names the last acknowledged write
     manifest     reads from RocksDB's MANIFEST which files make up a store
     logs         reads and writes RocksDB's log format
-    presence     whether the files of an open store are still there
+    presence     checks that the files of an open store still exist
     damage       finds out whether files of a store are missing or damaged
     reading      reads all records of a damaged directory that can be read
     repair       makes a sound store of the records that can be read
     moving       a directory as the source and the target of a copy
-    migration    brings the store of an older format over to the format of today
+    migration    converts a store of an older format to the current format
 """
 
 from hashrange.storage.embedded.engine import EmbeddedEngine

@@ -19,7 +19,7 @@ _PAUSE_SECONDS: Final = 0.002
 def _write_options(logged: bool) -> WriteOptions:
     options = WriteOptions()
     options.sync = False
-    # It is a property, which the type stubs of rocksdict take for a method.
+    # `disable_wal` is a property, but the type stubs of rocksdict declare a method.
     options.disable_wal = not logged  # type: ignore[method-assign, assignment]
     # A stall inside RocksDB would hold the GIL; ours releases it.
     options.no_slowdown = True
@@ -31,10 +31,10 @@ _UNLOGGED: Final = _write_options(False)
 
 
 def write(db: Rdict, make: Callable[[], WriteBatch], *, logged: bool = True) -> None:
-    """Hand the batch that `make` builds to RocksDB, in one atomic write. A batch that is not `logged` is in
-    RocksDB's memory only, until the next flush.
+    """Hand the batch that `make` builds to RocksDB, in one atomic write. A batch that is not `logged` is only
+    in RocksDB's memory until the next flush.
 
-    A try uses its batch up, so `make` is called again for each further try.
+    A batch can be tried only once, so `make` is called again for each further try.
     """
     options = _LOGGED if logged else _UNLOGGED
     while True:
@@ -59,7 +59,7 @@ def writing(records: Mapping[bytes, bytes | None]) -> WriteBatch:
 
 
 def clearing(spaces: Iterable[int]) -> WriteBatch:
-    """The batch that drops all records of `spaces`. Their notes under CLEARING stay (`upkeep`)."""
+    """The batch that drops all records of `spaces`. Their notes under CLEARING remain (`upkeep`)."""
     writes = WriteBatch(raw_mode=True)
     for space in spaces:
         writes.delete_range(*space_range(space))

@@ -1,4 +1,4 @@
-"""The readers and transactions that bodies of the embedded engine get.
+"""The readers and transactions that the embedded engine passes to bodies.
 
 Reads. After each durable batch the engine publishes a `View` (`view`). An iterator cannot show a view (in
 rocksdict 0.3.29 a snapshot's iterators show the newest data), so a scan runs over the newest data, and
@@ -8,7 +8,7 @@ Transactions. Bodies run one after the other, each over
 
     its own writes > the collecting batch > the committing batch > what was committed last > RocksDB
 
-RocksDB may hold the committing batch already; its layer then shows the same records.
+RocksDB may already hold the committing batch; its layer then shows the same records.
 
 Deleted spaces are masked until their records are dropped (`cleared`).
 
@@ -134,14 +134,14 @@ class ViewReader:
         view = self._view
         if low >= high or space in view.cleared:
             return iter(())
-        # The iterator first, the corrections second: see the module's docstring.
+        # Make the iterator first and read the corrections second: see the module's docstring.
         found = _Range(view.db, low, high, reverse)
         corrections = view.corrections(low, high) if view.following is not None else None
         return found.records(start) if not corrections else merge(found, corrections, start)
 
 
 class Layer:
-    """Writes over a store: of one body, or of a batch of them."""
+    """The writes of one body, or of a batch of bodies, over a store."""
 
     __slots__ = ("cleared", "counts", "records")
 
@@ -161,7 +161,7 @@ class Layer:
         self.counts[space] = (records, bytes_)
 
     def absorb(self, upper: Layer) -> None:
-        """Put the writes of a later layer over these."""
+        """Add the writes of a later layer to these."""
         self.records.update(upper.records)
         for space, (records, bytes_) in upper.counts.items():
             self.count(space, records, bytes_)
@@ -170,7 +170,7 @@ class Layer:
 
 
 class Recent:
-    """The records that were committed last (None: deleted). A read-modify-write mostly finds its record
+    """The records that were committed last (None: deleted). A read-modify-write usually finds its record
     here, and then need not ask RocksDB.
 
     There are two generations. When the young one is full, it becomes the old one, and the former old one is
@@ -193,7 +193,7 @@ class Recent:
             self.old, self.young, self._bytes = self.young, {}, 0
 
     def clear(self) -> None:
-        """Forget all records, because the store may hold other ones now."""
+        """Forget all records, because the store may hold others now."""
         self.young, self.old, self._bytes = {}, {}, 0
 
 
@@ -335,7 +335,7 @@ class LayeredTransaction:
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
 
     def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
-        """The value with the log's last stamp, if its own is smaller."""
+        """The value, with the log's last stamp in place of its own if that is smaller."""
         log, end = (space, partition), start + STAMP_BYTES
         last = self._stamps.get(log) or self._known.get(log)
         if last is None:
@@ -348,7 +348,7 @@ class LayeredTransaction:
         return value[:start] + last + value[end:]
 
     def keep_stamps(self) -> None:
-        """Let the next bodies know the stamps that this body gave."""
+        """Remember the stamps that this body gave, for the next bodies."""
         if self._stamps:
             if len(self._known) > _STAMPS_MAX:
                 self._known.clear()
@@ -406,8 +406,8 @@ class LayeredTransaction:
 class _Range:
     """The records of RocksDB between two keys, as they are now.
 
-    The upper bound spares RocksDB a walk over deleted records above the range. rocksdict 0.3.29 has no
-    working lower bound. Its iterators point into the options without keeping them alive, so this object
+    The upper bound spares RocksDB a walk over deleted records above the range. The lower bound of rocksdict
+    0.3.29 does not work. Its iterators point into the options without keeping them alive, so this object
     keeps them.
     """
 
@@ -434,7 +434,7 @@ class _Range:
         self._verify(key)
 
     def _verify(self, last: bytes) -> None:
-        """Find out whether the walk ended at damage: raises an error if it did.
+        """Raise an error if the walk ended at damage.
 
         An iterator stops at damage as it does at the end of the data; only its status tells the two apart.
         The fast `items` does not show its status, so a slow iterator goes on from the last key.
@@ -455,7 +455,7 @@ class _Range:
 
 
 def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
-    """The records of a range, with `changes` (None: no record) in the place of theirs."""
+    """The records of a range, with `changes` applied (None: the record is removed)."""
     for key, value in merged(found.records(0), changes, found.reverse):
         yield key[start:], value
 
@@ -469,7 +469,7 @@ def stored_totals(view: View, space: int) -> Totals:
 def with_totals(
     batch: Layer, known: dict[int, Totals], view: View
 ) -> tuple[dict[bytes, bytes | None], dict[int, Totals]]:
-    """All records of a batch, including the new totals, and these totals.
+    """All records of a batch, including the new totals; and the new totals.
 
     `known` are totals that need not be looked up in `view`, which is the newest one.
     """

@@ -1,8 +1,8 @@
-"""How much memory the cache of RocksDB's blocks may take.
+"""The size limit of RocksDB's block cache.
 
-The cache takes memory only as reads need it, so a small store leaves most of it to others. A get from a block
-that is not in the cache reads a file, and the event loop waits for it: on a store larger than the cache, the
-speed of gets is that of the disk where the system keeps no copy of the file in its own memory either.
+The cache takes memory only as reads need it, so a small store leaves most of it free. A get from a block that
+is not in the cache reads a file, and the event loop waits for it: on a store larger than the cache, gets are
+as slow as the disk unless the operating system has the file in its page cache.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LIMIT_FILES: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where Linux says how much memory a container may take, in the newer and the older layout."""
+"""The files of Linux with a container's memory limit, in the newer and the older layout."""
 
 
 def cache_bytes(memory: int | None) -> int:
-    """The size of the cache on a machine with so much memory, in bytes (None: not known)."""
+    """The size of the cache on a machine with `memory` bytes of memory (None: not known)."""
     return max(CACHE_BYTES_MIN, (memory or 0) // SHARE)
 
 

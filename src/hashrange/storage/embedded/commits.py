@@ -1,4 +1,4 @@
-"""The commits of the embedded engine: collects batches, commits one after another, and tells the callers.
+"""The commits of the embedded engine: collects batches, commits them one by one, and informs the callers.
 
 1. Bodies add their writes to the collecting batch (`Commits.collecting`).
 2. When no commit is under way, the collecting batch becomes the committing one (`begin`), and a new one
@@ -12,8 +12,8 @@
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
 broken: RocksDB refuses every write after a log error, and the log may or may not hold the batch. The commit
 thread repairs the store (`_repair`) at once, or as soon as the disk allows it. Until then writes are refused,
-and reads go on. If the process dies before the repair, a restart may find the failed batch. A batch that the
-disk has no room for fails before RocksDB gets it (`room`).
+and reads continue. If the process dies before the repair, a restart may find the failed batch. A batch for
+which the disk has no room fails before RocksDB gets it (`room`).
 
 Refuses to know: what bodies do, and how a batch is written.
 """
@@ -72,8 +72,8 @@ class Commits:
         self._checkpoints: list[Batch] = []  # the places of the checkpoints that wait
         self.closed = False
         self.broken: str | None = None  # why writes are refused
-        self._refused = 0  # how many bodies were refused since it is broken
-        self._failed: list[Batch] = []  # their bodies are still to be told of the failure
+        self._refused = 0  # how many bodies were refused since the store broke
+        self._failed: list[Batch] = []  # batches whose bodies have not been told of the failure yet
 
         self._sequence = 0
         self._stamps: Stamps = {}  # the last stamp of each log
@@ -170,7 +170,7 @@ class Commits:
             self.defer(self._start_commit)
 
     def _start_commit(self) -> None:
-        """Release the collecting batch once no more bodies come in; on the event loop, without the lock."""
+        """Release the collecting batch once no more bodies arrive; on the event loop, without the lock."""
         with self.lock:
             defer = self.defer
             bodies = self.collecting.bodies
@@ -198,7 +198,7 @@ class Commits:
         """Deliver outcomes by `deliver`, and ask `defer` to call later, from now on."""
         with self.lock:
             self._deliver, self.defer = deliver, defer
-            self._starting = False  # an earlier loop may not do what it was asked to
+            self._starting = False  # an earlier loop may never make the call it was asked for
             self._release()
         if self.queued:
             self._hand_over(self._run_queued)
@@ -215,7 +215,7 @@ class Commits:
             if batch is not None:
                 self.commit(batch)
             if batch is not None and self.closed:
-                self._run_queued()  # the event loop that would do it may have gone
+                self._run_queued()  # the event loop that would run them may be gone
 
     def _next(self) -> Batch | None:
         """Wait for the commit thread's next work: a batch to commit, or None: repair the store, or end."""
@@ -262,10 +262,10 @@ class Commits:
 
     def _end_commit(self, batch: Batch | None = None) -> None:
         """Let the next batch be committed; under the lock. An event loop that defers commits releases it
-        later: the answers bring new requests, and the batch can hold these as well. If a thread waits for
-        the next batch, or for room in it, it is released at once.
+        later: the answers lead to new requests, which can join the batch. If a thread waits for
+        the next batch, or for room in it, the batch is released at once.
 
-        A checkpoint that waits comes before the next batch: writers would never leave it a gap.
+        A waiting checkpoint goes before the next batch; otherwise busy writers could delay it for ever.
         """
         self.committing = self._checkpoints[0] if self._checkpoints and self.broken is None else None
         self._idle.notify_all()
@@ -277,7 +277,7 @@ class Commits:
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the store between two commits. Raises StorageError, CommitFailed."""
-        # An empty batch takes the place of a commit: bodies go on collecting, but nothing is written now.
+        # An empty batch takes the place of a commit: bodies still collect, but nothing is written meanwhile.
         token = Batch()
         with self.lock:
             self._checkpoints.append(token)
@@ -293,7 +293,7 @@ class Commits:
             self._settle(token, None)
 
     def _wait_for_place(self, token: Batch) -> None:
-        """Wait until a checkpoint has the place of a commit; under the lock."""
+        """Wait for the checkpoint's turn in place of a commit; under the lock."""
         while self.committing is not token:
             self.check_usable()
             if self.committing is None and self._checkpoints[0] is token:
@@ -302,7 +302,7 @@ class Commits:
                 self._idle.wait()
 
     def close(self) -> bool:
-        """Commit what was collected, and end the thread; whether the store was open."""
+        """Commit what was collected, and end the thread. Returns whether the store was open."""
         with self.lock:
             if self.closed:
                 return False
@@ -318,9 +318,8 @@ class Commits:
     # Failures.
 
     def _fail(self, batch: Batch, cause: str) -> None:
-        """Refuse writes from now on; the commit thread repairs the store. Callers are told of the failure
-        after the first try of a repair, because until then a crash could still bring the failed batch
-        back."""
+        """Refuse writes until the commit thread has repaired the store. Callers learn of the failure after
+        the first try of a repair, because until then a crash could still bring the failed batch back."""
         cause = cause or "the cause is not known"
         _log.error("the store refuses writes: %s", cause)
         with self.lock:
@@ -362,7 +361,8 @@ class Commits:
             pause_seconds = min(2 * pause_seconds, _REPAIR_PAUSE_SECONDS_MAX)
 
     def _try_repair(self) -> None:
-        """Try once; raises the error that prevents it. No body writes meanwhile, so it takes no lock."""
+        """Try a repair once; raises the error that prevents it. No body writes meanwhile, so no lock is
+        taken."""
         self._store.room_again()
         if not self._store.unsure:
             return

@@ -1,9 +1,9 @@
 """Finds out whether files of a store are missing or damaged, before RocksDB opens them.
 
-RocksDB itself would drop the records that it cannot read, and carry on without a word.
+RocksDB itself would silently drop the records that it cannot read.
 
-RocksDB gives each record a sequence number, without gaps. The MANIFEST says up to which number they are in
-SST files; the write-ahead logs go on from there; the mark (`mark`) says up to which number writes were
+RocksDB gives each record a sequence number, without gaps. The MANIFEST says up to which number records are in
+SST files; the write-ahead logs continue from there; the mark (`mark`) says up to which number writes were
 acknowledged. Therefore:
 
 - A number that is missing between two records, or before the first, is a hole: its record was written and
@@ -11,11 +11,12 @@ acknowledged. Therefore:
 - A log that ends, or becomes unreadable, at or behind the mark has a torn tail, as a killed process or a
   crashed machine leaves it. This is no damage: the engine begins a batch only when the batch before it is
   durable, so only the last batch can be torn, and no client was told that it succeeded.
-- If another crash follows before the MANIFEST names the log of the new start, this log stays behind the torn
-  one. It begins with the number after the last one that can be read, so nothing is missing between them.
+- If another crash follows before the MANIFEST names the log of the new start, that log follows the torn
+  one. It begins with the number after the last readable one, so no number is missing between them.
 - Logs that end before the mark have lost acknowledged writes.
 - A number that is no higher than the one before it, or than those in SST files, belongs to a record that was
-  copied or moved: RocksDB never writes a number twice. RocksDB would play old values over new ones, or stop.
+  copied or moved: RocksDB never writes a number twice. RocksDB would replay old values over new ones, or
+  stop.
 
 Nothing here changes a file.
 """
@@ -45,7 +46,7 @@ from hashrange.storage.embedded.mark import Mark
 
 _log = logging.getLogger(__name__)
 
-# A start that reads the logs for longer than this says how far it has come, and again after as long.
+# A start that reads the logs for longer than this logs its progress, and again after each such period.
 _TELL_SECONDS: Final = 3.0
 _MIB: Final = 1024 * 1024
 
@@ -71,7 +72,7 @@ class Examined:
     manifest: Manifest | None = None
     missing_ssts: list[Sst] = field(default_factory=list)  # also those that are too short
     long_ssts: list[Sst] = field(default_factory=list)  # with bytes behind their end
-    damaged_logs: bool = False  # whether the logs hold anything but records, each once and in order
+    damaged_logs: bool = False  # whether the logs hold anything except records, each once and in order
     torn: dict[str, int] = field(default_factory=dict)  # by log: where its torn tail begins
     sequence: int = 0  # the last sequence number that can be read
     batch: int = 0  # the last batch in the logs; 0: none
@@ -125,7 +126,7 @@ def sequences_of(payload: bytes) -> tuple[int, int]:
 
 def in_sequence(payloads: Iterable[bytes], after: int) -> Iterator[bytes]:
     """The batches of logs with sequence numbers above `after`, each once, in the order in which they were
-    written. Of two with the same numbers, the first one counts."""
+    written. If two have the same numbers, the first one counts."""
     numbered = []
     for payload in payloads:
         with suppress(ValueError):
@@ -137,7 +138,7 @@ def in_sequence(payloads: Iterable[bytes], after: int) -> Iterator[bytes]:
 
 
 def batch_number(payload: bytes) -> int:
-    """The number that the engine gave to a batch; 0 for one that it did not number."""
+    """The number that the engine gave to a batch; 0 if it gave none."""
     at = payload.rfind(_BATCH_NOTE)
     if at < 0:
         return 0
@@ -174,7 +175,7 @@ class _Placed(NamedTuple):
 
 
 def _entries(logs: list[Path]) -> Iterator[tuple[str, _Placed | BadBytes]]:
-    """What the logs hold, in order. If this takes long, it tells how far it has come."""
+    """The contents of the logs, in order. Logs its progress if reading takes long."""
     sizes = [log.stat().st_size for log in logs]
     before, tell_at = 0, monotonic() + _TELL_SECONDS
     for log, size in zip(logs, sizes, strict=True):
@@ -204,7 +205,7 @@ class _Reached:
     sequence: int  # the highest number so far
     previous: int  # the last number of the batch before
     batch: int = 0  # the number of the batch before
-    doubt: tuple[str, BadBytes] | None = None  # bytes that hold no record, the first of them
+    doubt: tuple[str, BadBytes] | None = None  # the first bytes that hold no record
 
 
 def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, found: Examined) -> None:

@@ -3,7 +3,7 @@
     DIRECTORY/FORMAT    "hashrange data 3"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
-    DIRECTORY/migration/  while a store of an older format is brought over (`migration`)
+    DIRECTORY/migration/  while a store of an older format is converted (`migration`)
     DIRECTORY/COPYING   while another store is copied to the directory (`moving`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
@@ -54,7 +54,7 @@ from hashrange.storage.embedded.room import log_bytes
 
 _log = logging.getLogger(__name__)
 
-# RocksDB plays back some 25 MiB of its log in a second, during which no other thread can say so.
+# RocksDB replays about 25 MiB of its log in a second, and meanwhile no other thread can log a message.
 _LOG_TOLD_MIB: Final = 16
 _MIB: Final = 1024 * 1024
 
@@ -142,7 +142,7 @@ class DataDirectory:
             raise unusable(directory, error) from error
 
     def _create(self, version: int | None) -> Rdict:
-        """Make a new store, also where a crash cut an earlier try off. Raises OSError and the errors of
+        """Make a new store, also if a crash cut off an earlier try. Raises OSError and the errors of
         `open`."""
         directory = self._directory
         write_mark(directory, Mark(False, "", 0, 0))
@@ -203,7 +203,7 @@ class DataDirectory:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
 
     def close(self) -> None:
-        """Unlock the directory. The store in it must be closed before."""
+        """Unlock the directory. Close the store in it first."""
         self._close_mark()
         if self._lock is not None:
             os.close(self._lock)
@@ -215,8 +215,7 @@ class DataDirectory:
             self._mark = None
 
     def _make_private(self) -> None:
-        """Take the rights of other users away, if this process owns the directory; else leave them as they
-        are."""
+        """Remove the rights of other users, if this process owns the directory; otherwise leave them."""
         with contextlib.suppress(PermissionError):
             make_private(self._directory)
 
@@ -247,7 +246,7 @@ def examine_directory(directory: Path, version: int | None, mark: Mark | None) -
 
 
 def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
-    """The error that a start on a damaged directory ends with."""
+    """The error for a start on a damaged directory."""
     more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
     return StoreDamaged(
         f"The store in {directory} is damaged: {damage[0].message}{more}. Nothing was changed. "
@@ -257,7 +256,7 @@ def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
 
 
 def read_format(directory: Path) -> int | None:
-    """The format of a data directory; None where it has no FORMAT.
+    """The format of a data directory; None if it has no FORMAT.
 
     Raises DamagedFormat, UnknownFormat, OSError.
     """
@@ -285,7 +284,7 @@ def read_format(directory: Path) -> int | None:
 def lock(directory: Path, *, shared: bool = False) -> int | None:
     """Lock a directory for this process, until the returned descriptor is closed.
 
-    None where the system has no such locks; RocksDB's own lock protects the store there. Raises
+    Returns None on a system without such locks; RocksDB's own lock protects the store there. Raises
     DataDirectoryLocked, OSError.
     """
     try:
@@ -305,7 +304,7 @@ def lock(directory: Path, *, shared: bool = False) -> int | None:
 
 
 def make_private(directory: Path) -> None:
-    """Take all rights of other users away from a directory and the files in it."""
+    """Remove all rights of other users from a directory and the files in it."""
     if os.name == "nt":  # rights are inherited there
         return
     folders = [path for path in (directory, directory / "rocks") if path.is_dir()]
@@ -319,7 +318,7 @@ def make_private(directory: Path) -> None:
 
 
 def outdated(directory: Path, version: int) -> OutdatedFormat:
-    """What a start with a directory of an older format is refused with."""
+    """The error for a start with a directory of an older format."""
     return OutdatedFormat(
         f"The data directory {directory} has format {version}, that of an older version; this version needs "
         f"format {FORMAT_VERSION}. Run `hashrange migrate {directory}`: it makes a new store beside the old "
@@ -328,7 +327,7 @@ def outdated(directory: Path, version: int) -> OutdatedFormat:
 
 
 def check_migrated(directory: Path, version: int | None) -> None:
-    """Refuse a directory in which the old store and the new one are changing places. Raises
+    """Refuse a directory in which a migration is exchanging the old store for the new one. Raises
     OutdatedFormat."""
     if version == FORMAT_VERSION and (directory / MIGRATION).exists():
         raise OutdatedFormat(
@@ -338,7 +337,7 @@ def check_migrated(directory: Path, version: int | None) -> None:
 
 
 def check_copied(directory: Path) -> None:
-    """Refuse a directory with a copy that has not come to its end. Raises UnfinishedCopy."""
+    """Refuse a directory with an unfinished copy. Raises UnfinishedCopy."""
     if (directory / COPYING).exists():
         raise UnfinishedCopy(
             f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
@@ -377,7 +376,7 @@ def write_format(directory: Path, version: int = FORMAT_VERSION) -> None:
 
 
 def unusable(directory: Path, error: OSError) -> StorageError:
-    """What became of a system call on a data directory."""
+    """The error for a system call on a data directory that failed."""
     return StorageError(
         f"The data directory {directory} cannot be used: {error}. Check that it is a directory that this "
         "user may write to, and that the disk is not full."

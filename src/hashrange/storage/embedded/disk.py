@@ -40,7 +40,7 @@ def open_rocks(
     read_only: bool = False,
     compact: bool = True,
 ) -> Rdict:
-    """Open the RocksDB of a directory that `directory` found sound; with `create`, make it.
+    """Open the RocksDB of a directory that `directory` has checked; with `create`, make it.
 
     Raises DataDirectoryLocked, StorageError.
     """
@@ -68,14 +68,14 @@ def open_rocks(
 
 
 def _forget_deleted_files(db: Rdict) -> None:
-    """Have RocksDB take the blocks of a file from the cache when it deletes the file.
+    """Have RocksDB remove the blocks of a file from the cache when it deletes the file.
 
-    It would keep them until the cache is full. Each deleted table makes RocksDB write files anew, and the
-    blocks of all their former selves filled the cache: on a store of 19 MB with hundreds of MB. `Options` of
+    Otherwise RocksDB keeps them until the cache is full. Each deleted table makes RocksDB rewrite files, and
+    the blocks of all earlier versions filled the cache: hundreds of MB for a store of 19 MB. `Options` of
     rocksdict 0.3.29 has no method for this setting.
     """
-    # RocksDB notes a changed setting in a file of its own. Where the disk is full this fails, but the setting
-    # holds, and the store has to open.
+    # RocksDB notes a changed setting in a file of its own. This fails if the disk is full, but the setting
+    # takes effect, and the store has to open.
     with contextlib.suppress(Exception):
         db.set_options({"uncache_aggressiveness": str(_UNCACHE_AGGRESSIVENESS)})
 
@@ -90,7 +90,7 @@ def locked(directory: Path) -> DataDirectoryLocked:
 def open_for_reading(directory: Path) -> Rdict:
     """Open the RocksDB of a directory for reading only, while the engine may have it open as well.
 
-    It shows the store as it is now: it opens all files now, so it can read files that are deleted later.
+    It shows the store as it is now: it opens all files at once, so it can read files that are deleted later.
     Raises StorageError.
     """
     if not (directory / "rocks/CURRENT").exists():  # rocksdict would create a missing directory
@@ -117,23 +117,23 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
 
     options = Options(raw_mode=True)
-    # A torn record at the end of the log is no error: a crash leaves one. `damage` has looked for all other
-    # damage before, because RocksDB in this mode stops reading at a hole without a word.
+    # A torn record at the end of the log is no error: a crash leaves one. `damage` has already looked for all
+    # other damage, because RocksDB in this mode silently stops reading at a hole.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     # `manifest` reads the whole MANIFEST before each start.
     options.set_max_manifest_file_size(16 * _MIB)
     options.set_block_based_table_factory(table)
-    # Of all levels: zstd takes half the room, but a get from a block that is not in the cache twice the time.
+    # For all levels: zstd takes half the space, but gets from blocks outside the cache take twice the time.
     options.set_compression_type(DBCompressionType.lz4())
     # A crash replays at most the log of the buffers: this bounds both memory and the time of the next start.
     options.set_write_buffer_size(write_buffer_bytes)
-    # Many buffers take in a burst of writes without a stall; the engine bounds how many bodies wait anyway.
+    # Many buffers absorb a burst of writes without a stall; the engine limits how many bodies wait anyway.
     options.set_max_write_buffer_number(6)
     options.set_level_zero_slowdown_writes_trigger(40)
     options.set_level_zero_stop_writes_trigger(64)
     options.set_max_total_wal_size(4 * write_buffer_bytes)
-    # A scan walks over every tombstone in its range. So RocksDB compacts a file when half of 4,096 records
-    # in a row, or half of the whole file, are tombstones, even if it has no other reason to.
+    # A scan walks over every tombstone in its range. So RocksDB compacts a file when half of 4,096
+    # consecutive records, or half of the whole file, are tombstones, even if it has no other reason to.
     options.add_compact_on_deletion_collector_factory(4_096, 2_048, 0.5)
     options.set_max_background_jobs(max(2, min(4, os.cpu_count() or 2)))
     options.set_bytes_per_sync(_MIB)

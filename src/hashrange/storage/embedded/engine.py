@@ -3,8 +3,8 @@
 The life of a write:
 
 1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, so bodies run one
-   after the other. Its writes are added to the collecting batch (`Batch`), unless it raised.
-2. `commits` has one batch after another made durable and visible, and delivers the outcomes of its bodies.
+   after the other. Unless the body raises, its writes are added to the collecting batch (`Batch`).
+2. `commits` makes one batch after another durable and visible, and delivers the outcomes of its bodies.
 
 A body that wrote nothing, or raised, may have read records of a batch that is not committed yet: its outcome
 waits for that batch. If there is no such batch, its outcome is delivered at once.
@@ -54,8 +54,8 @@ _QUEUED_BODIES_PER_TURN: Final = 64  # in one turn of the event loop
 class EmbeddedEngine:
     """The store in `directory`, which is made if it is missing.
 
-    `cache_bytes` is the most that the cache of blocks takes; None: as much as `cache` finds right. A batch of
-    more than `logged_bytes_max` bytes goes to an SST file in place of RocksDB's log (`store`).
+    `cache_bytes` limits the block cache; None: the limit that `cache` computes. A batch of more than
+    `logged_bytes_max` bytes goes to an SST file instead of RocksDB's log (`store`).
     """
 
     name = "embedded"
@@ -137,7 +137,7 @@ class EmbeddedEngine:
             try:
                 raise raised
             finally:
-                raised = None  # its traceback holds this frame
+                raised = None  # its traceback refers to this frame
         return result  # type: ignore[no-any-return]
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
@@ -174,7 +174,7 @@ class EmbeddedEngine:
         self._commits.checkpoint(Path(directory))
 
     def checkpoint_inside(self) -> str:
-        # Imported here, because few stores are copied.
+        # Imported here because few stores are copied.
         from hashrange.storage.embedded.moving import new_checkpoint
 
         checkpoint = new_checkpoint(self._directory)
@@ -200,7 +200,7 @@ class EmbeddedEngine:
             db = self._store.db
         upkeep = self._store.upkeep
         if upkeep.stale:
-            self.write(count_nothing)  # a commit makes a new snapshot, without what was deleted
+            self.write(count_nothing)  # a commit makes a new snapshot, without the deleted records
         upkeep.step(db)
 
     def close(self) -> None:
@@ -208,11 +208,11 @@ class EmbeddedEngine:
             atexit.unregister(self.close)
             self._store.close(broken=self._commits.broken is not None)
 
-    # Running bodies. All of these methods need the lock, unless they say otherwise.
+    # Running bodies. These methods need the lock unless they say otherwise.
 
     def _perform(self, body: Callable[[Transaction], Any]) -> tuple[Any, Exception | None, Batch | None]:
-        """Run a body. Returns its result, the exception that it raised, and the batch that its outcome has to
-        wait for (None: it need not wait)."""
+        """Run a body. Returns its result, the exception that it raised, and the batch that its outcome waits
+        for (None: it need not wait)."""
         commits = self._commits
         transaction = commits.transaction()
         try:
@@ -248,7 +248,7 @@ class EmbeddedEngine:
                 turn.begin(pace.WITHOUT_END if defer is None else pace.TURN_SECONDS)
                 try:
                     outcomes.append(self._take(body, done))
-                except BaseException as error:  # it belongs to this body; the others go on
+                except BaseException as error:  # it concerns only this body; the others still run
                     outcomes.append((done, None, Stopped(f"The queued body was ended by {error!r}.")))
                 finally:
                     turn.end()

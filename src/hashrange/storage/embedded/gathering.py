@@ -1,7 +1,7 @@
-"""When a deferred commit of the embedded engine begins.
+"""Decides when a deferred commit of the embedded engine begins.
 
-A commit of many bodies costs hardly more than a commit of few. So while each round of the event loop submits
-more bodies, the commit waits for one more round, up to a fixed number of rounds.
+A commit of many bodies costs hardly more than a commit of a few. So while each round of the event loop
+submits more bodies, the commit waits for one more round, up to a fixed number of rounds.
 """
 
 from __future__ import annotations

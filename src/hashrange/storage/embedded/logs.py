@@ -5,10 +5,10 @@
     record  crc32c of type and payload, masked: 4 bytes | length: 2 | type: 1 | payload; little-endian
     type    1 the whole of a logical record; 2, 3, 4 its first part, a middle one, its last
 
-After bytes that are no record, reading goes on where the next record can begin: at the end that the bad
+After bytes that are not a record, reading continues where the next record can begin: at the end that the bad
 record's length gives, if a sound record begins there; otherwise at the next block, because a block always
-begins with a record. It never searches inside payloads, because a payload may hold bytes that look like a
-record.
+begins with a record. Reading never searches inside payloads, because a payload may hold bytes that look like
+a record.
 
 Source: RocksDB's wiki, "Write Ahead Log File Format". Refuses to know: files, and what the payloads mean.
 """
@@ -129,7 +129,7 @@ def _physical(data: bytes, position: int, left: int) -> tuple[bytes | None, int,
 
 
 def _resume(data: bytes, position: int, left: int) -> int:
-    """The position at which reading goes on after a bad record."""
+    """The position at which reading continues after a bad record."""
     if position + HEADER_BYTES <= len(data):
         _, length, _ = _header.unpack_from(data, position)
         behind: int = position + HEADER_BYTES + length
@@ -140,7 +140,7 @@ def _resume(data: bytes, position: int, left: int) -> int:
 
 
 def _masked(crc: int) -> int:
-    """The form in which RocksDB stores a checksum. It differs from the checksum itself, so that a record
-    which holds a checksum does not get a misleading one."""
+    """The form in which RocksDB stores a checksum. It differs from the checksum itself, because the checksum
+    of data that contain checksums would be misleading."""
     rotated = (crc >> 15) | ((crc << 17) & _WORD)
     return (rotated + _MASK_DELTA) & _WORD

@@ -5,13 +5,13 @@ all numbers varints. Together they say which SST files are live, and which recor
 SST files hold already: logs numbered below `log_number` are not needed any more, and `last_sequence` is the
 highest sequence number of any record in an SST.
 
-Torn last edits are no damage: RocksDB was killed before it synced them, and ignores them when it opens the
-store. They are cut short; or a disk kept the length of the file and not its bytes, which are zeros then, and
-perhaps later bytes. If such bytes were edits that did count, the edits before them lack a number that every
-store needs, or files that they name are missing, or numbers between the SST files and the logs: the last two
-are for `damage` to find out.
+Torn edits at the end are not damage: RocksDB was killed before it synced them, and ignores them when it opens
+the store. They are cut short; or the disk stored the length of the file but not its bytes, which are zeros
+then, perhaps followed by later bytes. If such bytes were edits that counted, then the edits before them lack
+a number that every store needs, or files that they name are missing, or numbers between the SST files and the
+logs are missing. `damage` checks for the last two.
 
-Edits that were copied or moved do not fit: a number goes back, or a file is added or removed twice.
+Edits that were copied or moved do not fit: a number decreases, or a file is added or removed twice.
 
 Source: RocksDB's wiki, "MANIFEST". Refuses to know: records, and how to repair.
 """
@@ -31,7 +31,7 @@ _COMPACT_CURSOR, _DELETED_FILE, _PREVIOUS_LOG, _LOG_TO_KEEP = 5, 6, 9, 10
 _NEW_FILE: Final = 103
 _COLUMN_FAMILY, _COLUMN_FAMILY_NAME, _COLUMN_FAMILY_DROP, _COLUMN_FAMILY_MAX = 200, 201, 202, 203
 _ATOMIC_GROUP: Final = 300
-_IGNORABLE: Final = 1 << 13  # tags with this bit are followed by a length and as many bytes
+_IGNORABLE: Final = 1 << 13  # tags with this bit are followed by a length and that many bytes
 _STORE_ID: Final = _IGNORABLE | 1
 
 _NUMBERS: Final = frozenset({_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _LOG_TO_KEEP})
@@ -74,7 +74,7 @@ class Manifest:
     name: str
     store_id: str = ""
     ssts: dict[int, Sst] = field(default_factory=dict)
-    numbers: dict[int, int] = field(default_factory=dict)  # by tag: the last value that an edit gives
+    numbers: dict[int, int] = field(default_factory=dict)  # tag -> the value in the last edit with the tag
 
     @property
     def log_number(self) -> int:

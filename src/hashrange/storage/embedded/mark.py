@@ -13,7 +13,7 @@ One line of fixed length says whether a store was made here, its id, and its las
   mark in the page cache, and after a crash of the machine the mark is a few seconds old. So the mark is never
   ahead of the log, and a log that ends before the mark has lost acknowledged writes.
 - The format of the data directory. FORMAT holds it as well, so that a directory that has lost FORMAT is not
-  taken for a directory of another format. Marks of format 2 do not hold it.
+  mistaken for a directory of another format. Marks of format 2 do not hold it.
 
 Refuses to know: RocksDB, and the conclusions from the mark (`damage`).
 """
@@ -35,7 +35,7 @@ from hashrange.durable_files import write_durably
 FORMAT_VERSION: Final = 3
 """The format of the data directories that this program makes."""
 FORMAT_MARKED: Final = 2
-"""The first format with a mark. That mark did not say the format."""
+"""The first format with a mark. Its mark does not hold the format."""
 
 NAME: Final = "STORE"
 NEW_NAME: Final = "STORE.new"
@@ -78,7 +78,7 @@ def _line(before: bytes, batch: int, sequence: int, after: bytes) -> bytes:
 
 
 def read_mark(directory: Path) -> Mark | None:
-    """The mark of a directory; None where there is none. Raises DamagedMark, OSError."""
+    """The mark of a directory; None if it has no mark. Raises DamagedMark, OSError."""
     try:
         line = (directory / NAME).read_bytes()
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def write_mark(directory: Path, mark: Mark) -> None:
 
 
 class OpenMark:
-    """The mark of an open store. The engine moves it on with each batch."""
+    """The mark of an open store. The engine advances it with each batch."""
 
     __slots__ = ("_after", "_before", "_descriptor", "batch")
 
@@ -111,7 +111,7 @@ class OpenMark:
 
     def advance(self, batch: int, sequence: int) -> None:
         """Note that everything up to this batch is durable. If the mark cannot be written, the old mark
-        stays: it claims less then, but still nothing wrong."""
+        remains, which claims less but is still true."""
         self.batch = batch
         try:  # noqa: SIM105 (`suppress` takes longer than the write)
             _overwrite(self._descriptor, _line(self._before, batch, sequence, self._after))

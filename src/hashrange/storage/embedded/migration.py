@@ -1,22 +1,22 @@
-"""Brings the store of an older format over to the format of today, in a new store beside the old one.
+"""Converts a store of an older format to the current format, in a new store beside the old one.
 
     DIRECTORY/migration/new/    the new store while it is made: `rocks`, and STORE when all of it is there
     DIRECTORY/migration/old/    the old store once the new one has taken its place
 
 1. *Copying.* Every record of the old store is read in order, translated, and written to the new store; the
-   old one is only read. Each batch holds the key that the copying has come to. Nothing is kept in memory but
-   the batch, so a store may have any size.
+   old one is only read. Each batch holds the last key that was copied. Only the batch is kept in memory, so a
+   store may have any size.
 2. *Completing.* The new store is synced and gets its STORE.
 3. *Exchanging.* FORMAT of the directory says the new format; then the old store moves to `migration/old`, and
    the new one to its place.
 4. *Clearing away.* The old store is removed, or kept as DIRECTORY/format-N; `migration` goes last.
 
-Whenever the process or the machine dies, `migrate` goes on from there: the new store says how far the copying
-came, and the files that are there say the rest. Before step 3 the directory is what it was, and older
-programs can use it: if one has written to it meanwhile, the copying begins anew. During steps 3 and 4 the
-directory is refused by everybody but `migrate`.
+If the process or the machine dies, the next `migrate` continues from there: the new store says how far the
+copying came, and the files in the directory show the step. Before step 3 the directory is unchanged, and
+older programs can use it: if one of them has written to it meanwhile, the copying starts over. During steps 3
+and 4 only `migrate` accepts the directory.
 
-Refuses to know: what records mean, which `translate` does.
+Refuses to know: what records mean (`translate` knows).
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _RECORDS: Final = "rocksdb.estimate-num-keys"
 _JOURNAL: Final = pack(ENGINE_SPACE, b"migration", b"")
 
 Report = Callable[[str, int, int], None]
-"""Called after each durable step, and each batch, with the step's name, and how many of how many records have
-been read."""
+"""Called after each durable step and each batch with the step's name, the number of records read, and their
+total."""
 
 
 class _Journal(msgspec.Struct, array_like=True):
-    """How far the copying is: of which state of the old store, since when, behind which key."""
+    """The progress of the copying: the state of the old store, when copying began, the last copied key."""
 
     source: bytes
     began: float
@@ -89,8 +89,8 @@ class _Journal(msgspec.Struct, array_like=True):
 
 
 class Migrated(NamedTuple):
-    """What a migration came to: the format before, the records that were read and left out, and where the old
-    store is kept. The numbers are 0 where the copying had been done before."""
+    """The result of a migration: the old format, the numbers of records read and left out, and where the old
+    store is kept. The numbers are 0 if an earlier run did the copying."""
 
     version: int
     read: int
@@ -111,11 +111,11 @@ def migrate(
     leave_out: Callable[[str], None] | None = None,
     keep_old: bool = False,
 ) -> Migrated | None:
-    """Bring a directory over, or go on with that; None where there is nothing to do.
+    """Convert a directory, or continue to; None if there is nothing to do.
 
-    `leave_out` is told of each record that cannot be translated, and the old store is kept then. Without it
-    the first such record ends the migration. Raises DataDirectoryLocked, UnknownFormat, StoreDamaged,
-    StorageError.
+    `leave_out` is called for each record that cannot be translated, and the old store is kept then. Without
+    `leave_out` the first such record ends the migration. Raises DataDirectoryLocked, UnknownFormat,
+    StoreDamaged, StorageError.
     """
     try:
         descriptor = lock(directory)
@@ -129,7 +129,7 @@ def migrate(
 
 
 def untranslatable(store: StoredRecords, begin: Begin) -> Iterator[str]:
-    """What a migration of this store would have to leave out: for the checker."""
+    """The records that a migration of this store would have to leave out, for the checker."""
     state = store.db.get(BATCH_KEY)
     sequence = unpack_batch(state)[1] if state else 0
     translation = store.read(lambda reader: begin(reader, sequence + 1, 0.0))
@@ -206,7 +206,7 @@ class _Migration:
         self._step("new store complete")
 
     def _open_new(self, journal: _Journal) -> tuple[Rdict, _Journal]:
-        """The new store, and how far it is: from the beginning, if the old one is no longer as it was."""
+        """The new store, and its progress; an empty one if the old store has changed meanwhile."""
         db = self._open_rocks()
         stored = db.get(_JOURNAL)
         if stored is None:
@@ -235,7 +235,7 @@ class _Migration:
             )
 
     def _exchange_format(self) -> None:
-        """Say that the directory has the new format; what it said before goes with the old store."""
+        """Write the new format to the directory, and keep the files with the old format in the old store."""
         self._old.mkdir(exist_ok=True)
         for name in ("FORMAT", STORE):
             if (self._directory / name).exists():  # format 1 has no STORE
@@ -259,7 +259,7 @@ class _Migration:
             mark.unlink()
 
     def _clear_away(self, version: int) -> Path | None:
-        """Remove the old store, or keep it; where it is kept."""
+        """Remove the old store, or keep it. Returns where it is kept."""
         kept = None
         if self._keep.exists() and self._old.exists():
             kept = self._directory / f"format-{version}"
@@ -298,7 +298,7 @@ class _Copy:
     def run(self, begin: Begin) -> None:
         if not self._journal.done:
             self._copy(begin)
-        # Also where this was done before: by a process that may have died before it came to this.
+        # Also if the copying was complete before: that process may have died before it flushed.
         self._target.flush_wal(True)
         self._target.flush()
 
@@ -327,8 +327,8 @@ class _Copy:
     ) -> Iterator[tuple[bytes, bytes]]:
         space, partition, sort = unpack(key)
         if space == ENGINE_SPACE:
-            # Of the engine's own records only totals are copied, but not those of spaces that are left out,
-            # and the last stamp.
+            # Of the engine's own records only the last stamp and the totals are copied, without the totals of
+            # spaces that are left out.
             if key == STAMP_KEY or (partition == TOTALS and int.from_bytes(sort) not in self._left):
                 yield key, value
             return
@@ -356,7 +356,7 @@ class _Copy:
 
 
 def _move(path: Path, to: Path) -> None:
-    """Give a file or folder another place, durably."""
+    """Move a file or folder durably."""
     path.rename(to)
     sync_directory(to.parent)
     sync_directory(path.parent)

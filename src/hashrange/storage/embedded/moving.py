@@ -1,10 +1,10 @@
 """A data directory as the source and the target of a copy (`storage.moving`).
 
-    DIRECTORY/COPYING          while a copy is made in the directory: from where
+    DIRECTORY/COPYING          the origin of the copy, while a copy is made in the directory
     DIRECTORY/checkpoint-N/    the store at one moment, while a directory that a server holds is copied
 
-A new directory gets COPYING first, then `rocks`; STORE and FORMAT when all of it is durable and compared.
-Then COPYING goes. A directory with COPYING is refused by everybody but a new copy, which begins anew.
+A new directory gets COPYING first, then `rocks`; then STORE and FORMAT when the copy is durable and compared.
+Last, COPYING is removed. Only a new copy, which starts over, accepts a directory with COPYING.
 
 Refuses to know: what records mean, the other store.
 """
@@ -99,7 +99,7 @@ class DirectorySource:
 
 
 class Content:
-    """What is in a RocksDB that nobody writes to."""
+    """The contents of a RocksDB that nobody writes to."""
 
     def __init__(self, directory: Path, db: Rdict, cleared: frozenset[int]) -> None:
         self._directory = directory
@@ -147,10 +147,10 @@ class Content:
 
 
 class DirectoryTarget:
-    """A new store in a directory that is missing, empty, or holds a copy that did not come to its end."""
+    """A new store in a directory that is missing, empty, or holds an unfinished copy."""
 
     def __init__(self, directory: Path, origin: str) -> None:
-        """`origin` names the store that is copied, for whoever finds the copy unfinished.
+        """`origin` names the store that is copied, for anyone who finds the copy unfinished.
 
         Raises DataDirectoryLocked, UnknownFormat, StorageError.
         """
@@ -218,7 +218,7 @@ class DirectoryTarget:
             self._db.flush()
             self._db.close()
             self._db = None
-            # Opened anew, so that it reads files.
+            # Opened again, so that it reads from files.
             self._db = self._open(create=False)
         except StorageError:
             raise
@@ -271,7 +271,7 @@ class DirectoryTarget:
 
 
 class _Written:
-    """What was written to a new store."""
+    """The records written to a new store."""
 
     def __init__(self, directory: Path, db: Rdict, logs: Logs) -> None:
         self._content = Content(directory, db, frozenset())
@@ -287,8 +287,8 @@ class _Written:
 
 
 def new_checkpoint(directory: Path) -> Path:
-    """Where in a data directory a checkpoint of its store is to be made. Removes those that killed copies
-    have left behind. Raises OSError."""
+    """The folder in a data directory for a new checkpoint of its store. Removes the checkpoints that killed
+    copies have left behind. Raises OSError."""
     for left in directory.glob(f"{CHECKPOINT}*"):
         remove_checkpoint(left)
     number = 1
@@ -298,7 +298,7 @@ def new_checkpoint(directory: Path) -> Path:
 
 
 def remove_checkpoint(checkpoint: Path) -> None:
-    """Remove a checkpoint, unless somebody reads it. Raises OSError."""
+    """Remove a checkpoint unless another process reads it. Raises OSError."""
     try:
         held = lock(checkpoint)
     except (DataDirectoryLocked, FileNotFoundError):
@@ -311,6 +311,7 @@ def remove_checkpoint(checkpoint: Path) -> None:
 
 
 def is_same_store(directory: Path, other: Path) -> bool:
-    """Whether two directories hold the same store, at any two moments. Raises OSError, DamagedMark."""
+    """Whether two directories hold the same store, perhaps at different moments. Raises OSError,
+    DamagedMark."""
     one, another = read_mark(directory), read_mark(other)
     return one is not None and another is not None and one.store_id == another.store_id

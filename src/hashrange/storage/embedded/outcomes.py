@@ -15,9 +15,9 @@ from hashrange.storage.embedded.bodies import Layer
 
 _log = logging.getLogger(__name__)
 
-# rocksdict keeps the interpreter's lock while RocksDB takes a batch, so no other thread runs meanwhile: up to
-# 15 ms a megabyte were seen where the machine gave out memory for the first time. A sync more for each
-# megabyte costs little.
+# rocksdict holds the GIL while RocksDB takes a batch, so no other thread runs meanwhile: up to 15 ms per
+# megabyte were measured while the machine handed out memory for the first time. One more sync per megabyte
+# costs little.
 BATCH_BYTES_MAX: Final = 1024 * 1024
 
 Outcome = tuple[Done, Any, Exception | None]
@@ -35,13 +35,13 @@ class Waiter:
 
 
 class Prevented(Exception):
-    """The fault of a test lets no write of a batch reach RocksDB."""
+    """A test's fault kept all writes of a batch from reaching RocksDB."""
 
 
 class Batch(Layer):
     """The writes of some bodies, and the callers that wait until these writes are durable.
 
-    `unknown` says why the store cannot tell them whether the writes are.
+    `unknown` says why the store cannot tell whether the writes are durable.
     """
 
     __slots__ = ("bodies", "bytes", "outcomes", "unknown", "waiters")
@@ -55,7 +55,7 @@ class Batch(Layer):
         self.unknown: str | None = None
 
     def meet(self, fault: CommitFault | None, moment: Moment) -> None:
-        """Let the fault of a test, if there is one, fail the batch. Raises `Prevented` before the writes, the
+        """Call a test's fault, if there is one, to fail the batch. Raises `Prevented` before the writes, the
         fault's exception after them, and nothing if the writes stand and their outcome is unknown."""
         if fault is None:
             return
@@ -71,7 +71,7 @@ class Batch(Layer):
                 raise
 
     def failure(self, cause: str) -> CommitError:
-        """What its bodies hear when it has failed for that reason."""
+        """The error for its bodies when the batch has failed for this reason."""
         return commit_failed(cause) if self.unknown is None else _commit_unknown(self.unknown)
 
     def full(self, bodies_max: int) -> bool:
@@ -83,7 +83,7 @@ def tell(outcomes: list[Outcome]) -> None:
     for done, result, error in outcomes:
         try:
             done(result, error)
-        except Exception:  # the other receivers get their outcomes all the same
+        except Exception:  # the other receivers still get their outcomes
             _log.exception("the receiver of an outcome failed")
 
 
@@ -103,5 +103,5 @@ def _commit_unknown(cause: str) -> CommitUnknown:
 
 
 def call(callback: Callable[[], None]) -> None:
-    """Deliver on the calling thread: how outcomes are delivered before `deliver_on` says otherwise."""
+    """Deliver on the calling thread: the default until `deliver_on` sets another way."""
     callback()

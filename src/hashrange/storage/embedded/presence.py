@@ -1,9 +1,9 @@
-"""Whether the files of an open store are still where they are named.
+"""Checks that the files of an open store still exist under their names.
 
-A process goes on with files that somebody deleted or moved, because it has them open. Nothing of that is
-there after its end. So whoever watches the server is told while it can still be copied.
+A process can still use files that somebody deleted or moved, because it has them open; when the process ends,
+the data are lost. So the server reports missing files while the store can still be copied.
 
-Refuses to know: the contents of the files (`damage`), which say more, but only of a store at rest.
+Refuses to know: the contents of the files (`damage` checks them, but only while the store is closed).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Identity = tuple[int, int]
 
 
 def identity(path: Path) -> Identity:
-    """What tells a file or folder from another one of the same name. Raises OSError."""
+    """Numbers that distinguish a file or folder from another of the same name. Raises OSError."""
     status = path.stat()
     return status.st_dev, status.st_ino
 
 
 def missing(directory: Path, opened: Identity, db: Rdict) -> str | None:
-    """Which file of the store is missing; None: all are there. `opened`: the folder rocks as it was opened.
+    """The missing files of the store; None if none is missing. `opened`: the folder rocks when it was opened.
 
     It reads one folder and one small file.
     """
@@ -34,7 +34,7 @@ def missing(directory: Path, opened: Identity, db: Rdict) -> str | None:
         if identity(rocks) != opened:
             return f"the folder {rocks} was replaced by another one"
         named = (rocks / "CURRENT").read_text().strip()
-        # A file that RocksDB deletes because it needs it no more leaves the list first.
+        # RocksDB removes a file that it no longer needs from the list before it deletes the file.
         gone = _live(db) - set(os.listdir(rocks))
         gone &= _live(db)
         names = set(os.listdir(rocks))

@@ -2,11 +2,11 @@
 
 Nothing in the directory is changed. RocksDB is opened, for reading only, on a scratch folder elsewhere. This
 folder holds links to the sound files of the store, and a MANIFEST and logs without the missing and damaged
-parts. So reading works on a disk that cannot be written to, and for a store that RocksDB would refuse.
+parts. So reading works on a read-only disk, and for a store that RocksDB would refuse.
 
-A walk that meets damage goes on after it. RocksDB does not say where a damaged block ends, so the next
-readable key is searched for, first near the damage and then further away; this takes some hundred reads of
-the block. Where several blocks near each other are damaged, a sound block between them may be taken for
+A walk that meets damage continues after it. RocksDB does not say where a damaged block ends, so the walk
+searches for the next readable key, first near the damage and then further away; this takes a few hundred
+reads of the block. If several blocks near each other are damaged, a sound block between them may count as
 damaged.
 
 Refuses to know: what records mean.
@@ -56,14 +56,14 @@ _Record = tuple[bytes, bytes]
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _END: Final = b"\xff" * 40  # above every key
-_PROBE_BYTES: Final = 48  # keys are searched for to this length
+_PROBE_BYTES: Final = 48  # the search looks at this many bytes of a key
 _SST_NAME: Final = re.compile(r"(\d+)\.sst( offset (\d+))?")
 _BITE_RECORDS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class BadRange:
-    """A range of keys, the last one excluded, in which some records cannot be read."""
+    """A range of keys, excluding the last, in which some records cannot be read."""
 
     low: bytes
     high: bytes
@@ -72,7 +72,7 @@ class BadRange:
 
     @property
     def spaces(self) -> tuple[int, int]:
-        """The first and the last space that it touches."""
+        """The first and the last space in the range."""
         return int.from_bytes(self.low[:4].ljust(4, b"\0"), "big"), int.from_bytes(self.high[:4], "big")
 
 
@@ -115,7 +115,7 @@ class StoredRecords:
 
     @property
     def db(self) -> Rdict:
-        """The store, where records can be read."""
+        """The readable store."""
         assert self._db is not None
         return self._db
 
@@ -126,7 +126,7 @@ class StoredRecords:
 
     @property
     def outdated(self) -> bool:
-        """Whether the store has an older format, so that its records are not where they are looked for."""
+        """Whether the store has an older format, so that its records have other addresses."""
         return self.version != FORMAT_VERSION
 
     @property
@@ -136,11 +136,11 @@ class StoredRecords:
 
     @property
     def unusable_ssts(self) -> set[int]:
-        """The SST files of which nothing can be read."""
+        """The SST files that cannot be read at all."""
         return {sst.number for sst in self.found.missing_ssts} | self._unusable.keys()
 
     def read(self, body: Callable[[SkippingReader], T]) -> T:
-        """Run a read body, as an engine does."""
+        """Run a read body like an engine."""
         assert self._db is not None
         return body(SkippingReader(self._db, self._cleared))
 
@@ -207,12 +207,12 @@ class StoredRecords:
         self._db = self._open_without(self.unusable_ssts, f"open-{len(self._unusable)}")
 
     def _covers(self, bad: BadRange) -> bool:
-        """Whether a bad range lies in a file of which nothing can be read."""
+        """Whether a bad range lies in a file that cannot be read at all."""
         sst = self.found.manifest.ssts.get(bad.sst) if self.found.manifest is not None else None
         return sst is not None and bad.low <= sst.first_key and bad.high > sst.last_key
 
     def _found_unusable(self, error: str) -> set[int]:
-        """The SST files for which RocksDB did not open the store. Its words do not always name the file."""
+        """The SST files because of which RocksDB did not open the store. Its error may not name the file."""
         assert self.found.manifest is not None
         usable = self.found.manifest.ssts.keys() - self.unusable_ssts
         match = _SST_NAME.search(error)
@@ -221,7 +221,7 @@ class StoredRecords:
         return self._refused(sorted(usable)) if usable and self._opens(set()) else set()
 
     def _refused(self, ssts: list[int]) -> set[int]:
-        """Those of some SST files that RocksDB refuses: it halves them until they open."""
+        """The files among `ssts` that RocksDB refuses, found by halving the set until RocksDB opens it."""
         if self._opens(set(ssts)):
             return set()
         if len(ssts) == 1:
@@ -230,7 +230,7 @@ class StoredRecords:
         return self._refused(ssts[:half]) | self._refused(ssts[half:])
 
     def _opens(self, ssts: set[int]) -> bool:
-        """Whether RocksDB opens the store with none but these SST files, and without its logs."""
+        """Whether RocksDB opens the store with only these SST files, and without its logs."""
         assert self._scratch is not None
         assert self.found.manifest is not None
         others = self.found.manifest.ssts.keys() - ssts
@@ -263,8 +263,8 @@ class StoredRecords:
 
 
 def _examine(directory: Path, version: int | None, broken: str) -> tuple[Examined, int]:
-    """What is wrong with the files, and the format of the store: FORMAT and STORE say it. `broken`: what is
-    wrong with FORMAT."""
+    """The damage of the files, and the format of the store, from FORMAT and STORE. `broken`: what is wrong
+    with FORMAT."""
     try:
         mark = read_mark(directory)
         if broken and mark is not None:
@@ -298,7 +298,7 @@ def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int], *, l
 
 
 def cut(file: Path, sst: Sst) -> bytes:
-    """The content of an SST file, without what was added behind its end."""
+    """The content of an SST file, without bytes after its end."""
     with file.open("rb") as content:
         return content.read(sst.size_bytes)
 
@@ -380,7 +380,7 @@ class SkippingReader:
 
 
 def _nobody(bad: BadRange) -> None:
-    """The receiver of damage that was reported before."""
+    """Ignores damage that was reported before."""
 
 
 def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]) -> Iterator[_Record]:
@@ -447,7 +447,7 @@ def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> 
 
 
 def _in_rocks(error: str) -> str:
-    """The words of RocksDB, with files named as in the data directory."""
+    """The error text of RocksDB, with files named as in the data directory."""
     return re.sub(r"\S*/rocks/", "rocks/", error.rpartition("cannot be opened: ")[2])
 
 

@@ -1,15 +1,14 @@
-"""Repairs a store whose RocksDB takes no more writes: opens it again, while readers go on reading.
+"""Repairs a store whose RocksDB refuses writes: opens it again, while readers continue to read.
 
 A RocksDB cannot be opened for writing twice, but it can be opened for reading beside the first. So:
 
 1. Open the store for reading only, and give new readers a view of it (`Reopening.stand_in`). RocksDB's log
-may
-   hold the failed batch; this view shows the records as they were before that batch.
-2. When no reader uses the broken RocksDB any more, close it and open the store anew (`Reopening.open_again`).
-   If this fails, readers keep the view of step 1, and the engine tries again later.
+   may hold the failed batch; this view shows the records as they were before that batch.
+2. When no reader uses the broken RocksDB any more, close it and open the store again
+   (`Reopening.open_again`). If this fails, readers keep the view of step 1, and the engine tries again later.
 3. If the failed batch is in the store, write back the records that it replaced.
 
-Not compiled, because it learns of the end of a view by a weak reference. Refuses to know: threads, who waits
+Not compiled, because it detects the end of a view by a weak reference. Refuses to know: threads, who waits
 for the failed batch, when to try again.
 """
 
@@ -69,16 +68,16 @@ class Reopening:
         rocksdict."""
         self._await_readers()
         with reserved(directory), contextlib.suppress(Exception):
-            self._broken.close()  # it reports the old error once more
+            self._broken.close()  # reports the old error once more
         db = open_anew()
         try:
             stored = db.get(BATCH_KEY)
             if stored is not None and unpack_batch(stored)[0] == self._batch_number:
-                # The failed batch is on the disk after all.
+                # The failed batch did reach the disk.
                 db.write(writing(self._before))
                 db.flush_wal(True)
         except BaseException:
-            # If closing fails as well, the next try to open it fails, and reports why.
+            # If closing fails as well, the next try to open fails and reports the reason.
             with contextlib.suppress(Exception):
                 db.close()
             raise

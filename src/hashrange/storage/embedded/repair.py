@@ -1,18 +1,18 @@
 """Makes a sound store of the readable records of a damaged one; the rest is lost.
 
-In this order, so that a repair which is cut off can be done again:
+The order allows a repair that was cut off to be repeated:
 
 1. The files that are about to change are kept in the folder `damaged-N` of the data directory, as links or
    copies.
-2. The sound records of the logs are written to one log, each once and in their order, so that RocksDB plays
-   back the records after a hole too, and no old value over a new one.
-3. SST files with bytes behind their end are cut to their length. The readable records of a damaged one are
+2. The sound records of the logs are written to one log, each once and in their order, so that RocksDB also
+   replays the records after a hole, and never an old value over a new one.
+3. SST files with bytes after their end are cut to their length. The readable records of a damaged file are
    written once more. They are found by comparing the store with the store as it would be without that file,
    so deletions are kept too.
 4. The MANIFEST is rewritten without the SST files that are missing or damaged.
 5. RocksDB opens the store, and the mark is set to what it holds.
 
-In a range of keys that cannot be read, old versions of records may come back: those that the damaged file had
+In a range of keys that cannot be read, old versions of records may reappear: those that the damaged file had
 replaced, if older files still hold them.
 
 Refuses to know: what records mean, and so whether they still fit together.
@@ -53,7 +53,7 @@ _BATCH_RECORDS: Final = 1_000
 
 
 def repair(directory: Path) -> Iterator[str]:
-    """Make the store in a directory sound; yields a line for each thing that was done.
+    """Make the store in a directory sound; yields a line of text for each step.
 
     Raises DataDirectoryLocked, UnknownFormat, StorageError.
     """
@@ -121,7 +121,7 @@ class _Repair:
     def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
         names = ["CURRENT", manifest.name, *(log.name for log in logs)]
         names += [manifest.ssts[number].name for number in ssts]
-        # RocksDB deletes the files that a MANIFEST does not name, and a damaged one may name too few.
+        # RocksDB deletes files that the MANIFEST does not name, and a damaged MANIFEST may name too few.
         known = {sst.name for sst in manifest.ssts.values()}
         names += [path.name for path in self._rocks.glob("*.sst") if path.name not in known]
         kept = self._aside / "rocks"
@@ -206,7 +206,7 @@ class _Repair:
 
 
 def _differences(whole: Rdict, less: Rdict, bad: list[BadRange]) -> Iterator[tuple[bytes, bytes | None]]:
-    """The records of `whole` that differ in `less` (None: deleted in `whole`), outside the `bad` ranges."""
+    """The records of `whole` that differ from `less` (None: deleted in `whole`), outside the `bad` ranges."""
     low = b""
     for high, after in [*((one.low, one.high) for one in bad), (b"\xff" * 40, b"")]:
         if low < high:

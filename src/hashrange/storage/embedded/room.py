@@ -1,10 +1,10 @@
-"""Finds out whether the disk has room for a batch, and for opening the store again after it.
+"""Checks that the disk has room for a batch, and for opening the store again after it.
 
-When the disk is full, RocksDB takes no write until it is opened again, and opening needs disk space itself:
-it writes the records of its log into tables. So the engine begins no batch that would leave less than this
-space. Other programs may still use the space up; `reopening` deals with that.
+When the disk is full, RocksDB refuses writes until it is opened again, and opening needs disk space itself:
+RocksDB writes the records of its log into tables. So the engine begins no batch that would leave less than
+this space. Other programs may still use up the space; `reopening` deals with that.
 
-Refuses to know: everything of RocksDB but its folder, and of batches but their size.
+Refuses to know: RocksDB except its folder, and batches except their size.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from hashrange.storage.api import StorageError
 
 _MIB: Final = 1024 * 1024
 
-# What opening takes beside the content of the log: a manifest, options, an empty log.
+# The space that opening needs in addition to the content of the log: a manifest, options, an empty log.
 OPENING_BYTES: Final = 4 * _MIB
-# How much more there has to be before writes are taken again, so that it does not go to and fro.
+# This much more has to be free before writes are accepted again, so that the engine does not flip-flop.
 MARGIN_BYTES: Final = 4 * _MIB
 # A batch is written to the log, and later to a table.
 _COPIES: Final = 2
 
-# With less than this to spare, each batch asks the disk.
+# With less than this to spare, each batch checks the disk.
 SPARE_BYTES_MIN: Final = 256 * _MIB
 LOOK_SECONDS: Final = 0.05
 
@@ -44,8 +44,8 @@ class NoRoom(StorageError):
 class Room:
     """The room on the disk of `directory`, whose log has at most `log_bytes_max`.
 
-    While much is free, it asks the disk only once in `LOOK_SECONDS`: each question releases the interpreter's
-    lock, which a commit thread gets back late beside a busy event loop.
+    While plenty is free, the disk is checked only once in `LOOK_SECONDS`: each check releases the GIL, and a
+    commit thread waits long to get the GIL back from a busy event loop.
     """
 
     __slots__ = ("_directory", "_log_bytes_max", "_look_at", "_spare_bytes")
@@ -57,7 +57,7 @@ class Room:
         self._look_at = 0.0
 
     def take(self, bytes_: int, flush: Callable[[], object]) -> None:
-        """As `look`, for a batch that is written at once. It may rely on an earlier look."""
+        """Like `look`, for a batch that is written at once. May rely on an earlier check."""
         spare = self._spare_bytes - _COPIES * bytes_
         now = monotonic()
         if spare < SPARE_BYTES_MIN or now >= self._look_at:
@@ -68,7 +68,7 @@ class Room:
     def look(self, bytes_: int, flush: Callable[[], object] | None = None) -> int:
         """Return how many bytes stay free after `bytes_` more and the next opening of the store.
 
-        Raises NoRoom if the disk has not enough for both.
+        Raises NoRoom if the disk has not enough space for both.
 
         Before it gives up, it calls `flush`, which makes RocksDB write the records of its log into tables.
         Tables are smaller than the log, and opening the store then need not write those records again.
@@ -95,7 +95,7 @@ def log_bytes(directory: Path) -> int:
     with os.scandir(directory / "rocks") as entries:
         for entry in entries:
             if entry.name.endswith(".log"):
-                with contextlib.suppress(FileNotFoundError):  # RocksDB deletes a log that it needs no more
+                with contextlib.suppress(FileNotFoundError):  # RocksDB deletes logs that it no longer needs
                     total += entry.stat().st_size
     return total
 
@@ -104,7 +104,7 @@ def log_bytes(directory: Path) -> int:
 def reserved(directory: Path) -> Iterator[None]:
     """Reserve the disk space that opening the store again needs, until the context ends.
 
-    Raises OSError if the disk has not that much.
+    Raises OSError if the disk has less.
     """
     path = directory / _PROBE_NAME
     try:

@@ -3,12 +3,12 @@ write that failed.
 
 A batch goes to RocksDB in one call, and its log is made durable in another. rocksdict 0.3.29 keeps the GIL
 during the first (memory and page cache) and releases it during the second (the fsync): a write with `sync`
-would hold every other thread up for as long as the disk takes.
+would block every other thread for as long as the disk takes.
 
-A large batch, as a transaction of 4 MB makes one, does not go through the log, as this takes three times as
-long as memory alone. A flush of its memory to an SST file makes it durable, in
-place of the sync. If the process dies before, nothing of the batch is there, because the MANIFEST gets the
-file as a whole. The logs that come before are read until then, and are not needed afterwards.
+A large batch, such as that of a 4 MB transaction, does not go through the log, which would take three times
+as long as memory alone. Instead of a sync, a flush of RocksDB's memory to an SST file makes the batch
+durable. If the process dies before the flush ends, no part of the batch is stored, because the MANIFEST gets
+the file as a whole. Until then a restart reads the earlier logs; afterwards they are not needed.
 
 Refuses to know: who waits for a batch, which thread writes it, when to try a repair again.
 """
@@ -35,7 +35,7 @@ _Records = dict[bytes, bytes | None]
 
 
 class Store:
-    """The files of a data directory, which are made if they are missing. One thread at a time may write."""
+    """The files of a data directory, created if they are missing. One thread at a time may write."""
 
     def __init__(
         self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int, logged_bytes_max: int
@@ -66,7 +66,7 @@ class Store:
         except Exception as error:  # rocksdict raises plain Exception
             raise unreadable(error) from error
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
-        # A number that was given to a batch is never given again, also if that batch failed.
+        # A batch number is never given twice, even if the batch failed.
         self._batch_number = max(number, self._batch_number)
         self.db = db
         self._totals.clear()
@@ -79,8 +79,8 @@ class Store:
     def commit(self, batch: Batch, view: View, sequence: int, fault: CommitFault | None) -> View:
         """Make a batch durable, and return the view that shows it; `view` is the one before it.
 
-        Raises NoRoom or Prevented if RocksDB has not got the batch. After any other error RocksDB may have
-        got it, and takes no further writes before `open_again`.
+        Raises NoRoom or Prevented if the batch did not reach RocksDB. After any other error RocksDB may have
+        it, and refuses further writes until `open_again`.
         """
         records: _Records = {}
         try:
@@ -105,7 +105,7 @@ class Store:
         self._disk.checkpoint(self.db, directory)
 
     def missing_files(self, db: Rdict) -> str | None:
-        """Which files of the open store somebody has removed; None if all are there."""
+        """The files of the open store that somebody has removed; None if none is missing."""
         return self._disk.missing_files(db)
 
     def close(self, broken: bool) -> None:
@@ -148,8 +148,8 @@ class Store:
         return following
 
     def _sync(self) -> None:
-        """Make RocksDB's log durable, and note in STORE how far it goes. A batch is written only when the one
-        before it is durable: a crash could otherwise lose only the earlier one, which would look like
+        """Make RocksDB's log durable, and note in STORE how far it goes. A batch is written only when the
+        batch before it is durable: otherwise a crash could lose only the earlier batch, which would look like
         damage."""
         self.db.flush_wal(True)
         self._disk.advance(self._batch_number, self.db.latest_sequence_number())

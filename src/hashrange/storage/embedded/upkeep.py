@@ -10,7 +10,7 @@ walks over the two. Three things make a compaction happen soon:
 
 A note under CLEARING stays until the space is compacted, so that the work goes on after a restart.
 
-Not compiled, because it learns of the end of views by weak references. Refuses to know: who reads, and how a
+Not compiled, because it detects the end of views by weak references. Refuses to know: who reads, and how a
 batch is committed.
 """
 
@@ -65,7 +65,7 @@ class Upkeep:
         self._thread: Thread | None = None
 
     def start(self, db: Rdict) -> None:
-        """Begin anew with a RocksDB that was just opened; work that was under way is done again."""
+        """Start over with a RocksDB that was just opened; work that was under way is done again."""
         spaces = [int.from_bytes(key[-4:], "big") for key in keys_under(db, CLEARING)]
         if spaces:
             write(db, lambda: clearing(spaces))
@@ -87,7 +87,7 @@ class Upkeep:
         """
         if not self._clearing:
             return False
-        with self._lock, contextlib.suppress(Exception):  # a broken store: its repair begins anew
+        with self._lock, contextlib.suppress(Exception):  # a broken store: its repair calls `start`
             ready = {space for last, space in self._clearing if last() is None}
             if not ready:
                 return False
@@ -116,11 +116,11 @@ class Upkeep:
 
     @property
     def stale(self) -> bool:
-        """Whether the work on deleted spaces needs a commit to go on."""
+        """Whether the work on deleted spaces needs a commit to continue."""
         return bool(self._clearing or self._dropped or self._done)
 
     def step(self, db: Rdict) -> None:
-        """Begin the work that is due; returns soon."""
+        """Start the work that is due, without waiting for it."""
         with self._lock:
             if self._stopped:
                 return
@@ -141,8 +141,8 @@ class Upkeep:
             thread.join()
 
     def stop(self, db: Rdict) -> bool:
-        """End a compaction that is under way, because RocksDB cannot be closed before; returns whether there
-        was one.
+        """Stop a compaction that is under way, because RocksDB cannot be closed during it; returns whether
+        there was one.
 
         After that `db` can only be closed, and reports an error even then: it may not flush its write
         buffer. No record is lost by this, because the records of the buffer are in the log.

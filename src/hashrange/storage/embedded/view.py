@@ -6,11 +6,11 @@ keys that those batches wrote from the snapshot (`corrections`). A batch is link
 iterator never shows a batch that its view does not know of. While no batch is under way, there is nothing to
 correct.
 
-Almost every body reads space 0, and few write to it. So its records are kept in memory once they were read
+Almost every body reads space 0, and few write to it. So its records stay in memory once they have been read
 (`View.kept`).
 
-Not compiled, because the engine learns of the end of a view by a weak reference, which compiled classes do
-not have. Refuses to know: threads, commits, who reads.
+Not compiled, because the engine detects the end of a view by a weak reference, which compiled classes do
+not support. Refuses to know: threads, commits, who reads.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class View:
         return view
 
     def keep(self, key: bytes, value: bytes | None) -> bytes | None:
-        """Remember what this view holds at a key of the kept space."""
+        """Remember the value of this view at a key of the kept space."""
         if value is not None and len(self.kept) < KEPT_RECORDS_MAX:
             self.kept[key] = value
         return value
@@ -79,7 +79,7 @@ class View:
         return keys[bisect_left(keys, low) : bisect_left(keys, high)]
 
     def corrections(self, low: bytes, high: bytes) -> dict[bytes, bytes | None]:
-        """The values that this view holds at those keys of a range that later batches wrote."""
+        """This view's values of the keys in a range that later batches wrote."""
         images: dict[bytes, bytes | None] = {}
         later = self.following
         while later is not None:
@@ -108,7 +108,7 @@ class StandIn(View):
 
 
 def unreadable(error: Exception) -> Exception:
-    """The error of ours for an error that rocksdict raised while reading."""
+    """Our error for an error that rocksdict raised while reading."""
     if isinstance(error, (DbClosedError, StorageError)):
         return error
     return StoreDamaged(

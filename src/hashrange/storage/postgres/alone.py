@@ -1,5 +1,4 @@
-"""Bodies that run alone, on the thread that calls: under the exclusive lock of the store, in the place of a
-commit.
+"""Bodies that run alone, on the calling thread: under the exclusive lock of the store, in place of a commit.
 
 Refuses to know: SQL.
 """
@@ -35,11 +34,11 @@ class Alone:
             except Retry:
                 pass
             except Lost:
-                # The connection may have been cut while nobody used it, so once more is worth a try.
+                # The connection may have been cut while it was idle, so try once more.
                 lost = True
 
     def _run_once(self, place: Group, body: Callable[[Any], Any], lost: bool) -> Any:
-        """Raises Retry or, if the connection was not `lost` before, Lost if the body is to run again."""
+        """Raises Retry, or Lost if no connection was `lost` before, if the body has to run again."""
         commits = self._commits
         try:
             return commits.writer.alone(place.version, body, commits.fault, self._learn)
@@ -75,6 +74,6 @@ class Alone:
         return came_to_pass
 
     def _learn(self, txn: DirectTransaction, version: int) -> None:
-        """What a body has written."""
+        """Add a body's writes to what the engine knows."""
         with self._commits.lock:
             self._commits.cache.add({key: value for key, value in txn.own.items() if key[0]}, version)

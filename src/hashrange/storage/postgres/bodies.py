@@ -1,7 +1,8 @@
-"""The transactions of bodies that commit in groups: they read what the engine knows, and note its versions.
+"""The transactions of bodies that commit in groups: they read records that the engine knows, and note their
+versions.
 
-A body that needs a record that the engine does not know is ended by `Missing`, and runs again when the record
-was fetched. A body that needs more than records (a range, a number, totals) is ended by `NeedsAlone`, and
+A body that needs a record that the engine does not know is ended by `Missing`, and runs again after the
+record was fetched. One that needs more than records (a range, a number, totals) is ended by `NeedsAlone`, and
 runs again in a transaction of its own (`direct`).
 
 Refuses to know: threads, SQL.
@@ -28,7 +29,7 @@ _UNKNOWN: Final = object()
 
 
 class Missing(BaseException):
-    """The body needs records that are not known, or ranges of them."""
+    """The body needs records or ranges that are not known."""
 
     def __init__(self, keys: list[Key], ranges: Sequence[Range] = ()) -> None:
         super().__init__(keys, ranges)
@@ -41,7 +42,7 @@ class NeedsAlone(BaseException):
 
 
 class Contended(BaseException):
-    """The body reads what other engines change all the time, and so has to lock all that it reads."""
+    """The body reads records that other engines change all the time, so it has to lock all that it reads."""
 
     def __init__(self, keys: list[Key]) -> None:
         super().__init__(keys)
@@ -49,7 +50,7 @@ class Contended(BaseException):
 
 
 class Records(Protocol):
-    """What is known of records: a cache, or what was locked."""
+    """The known records: a cache, or records that were locked."""
 
     def get(self, key: Key) -> Known | None: ...
 
@@ -62,13 +63,13 @@ def check_address(space: int, partition: bytes, sort: bytes) -> None:
 
 
 class OnlyRecords(ABC):
-    """The methods of a `Reader` of which only `get` is answered from what is known."""
+    """The methods of a `Reader`; only `get` is answered from known records, the others end the body."""
 
     __slots__ = ()
 
     @abstractmethod
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        """As `Reader.get`. Raises Missing."""
+        """Like `Reader.get`. Raises Missing."""
 
     @abstractmethod
     def _more(self) -> NoReturn:
@@ -116,8 +117,8 @@ class OnlyRecords(ABC):
 
 
 class Layer:
-    """The writes of a group of bodies, as the bodies after them see them. `version` is that of its records;
-    `late` are the spaces in which it has records whose addresses PostgreSQL gives."""
+    """The writes of a group of bodies, as later bodies see them. `version` is that of its records;
+    `late` are the spaces with records whose addresses PostgreSQL assigns."""
 
     __slots__ = ("late", "records", "version")
 
@@ -128,7 +129,8 @@ class Layer:
 
 
 class GroupTransaction(OnlyRecords):
-    """A `Transaction` over layers of groups, the newest first, and what the engine knows below them."""
+    """A `Transaction` over layers of groups, the newest first, and below them the records that the engine
+    knows."""
 
     __slots__ = (
         "_cache",
@@ -159,7 +161,7 @@ class GroupTransaction(OnlyRecords):
         contended: Mapping[Key, float],
         locked: Mapping[Key, Known] | None = None,
     ) -> None:
-        """`contended` are records that may be read under locks only, `locked` those that are locked."""
+        """`contended` are records that may only be read under locks, `locked` those that are locked."""
         self._collecting = collecting
         self._committing = committing
         self._cache = cache
@@ -197,11 +199,11 @@ class GroupTransaction(OnlyRecords):
             raise NeedsAlone
         records = collecting.records
         if key in records:
-            # All of a group is committed or nothing, so there is nothing to verify; but the outcome waits.
+            # A group is committed as a whole or not at all: nothing to verify, but the outcome waits.
             self.read_catalog = True
             return records[key]
         if self._locked is not None:
-            # A lock that is taken later than others may be out of their order, and so end in a deadlock.
+            # A lock that is taken later may be out of order, and so cause a deadlock.
             self.needs_locks |= key not in self._locked
         elif self._contended and key in self._contended:
             self.needs_locks = True
@@ -225,7 +227,7 @@ class GroupTransaction(OnlyRecords):
         return value  # type: ignore[return-value]
 
     def _miss(self, key: Key) -> None:
-        """A record is not known: end the body; or let a run that is for nothing go on, to find out more."""
+        """Handle an unknown record: end the body, or let a trial run continue to find further ones."""
         if self.discovered is None:
             raise Missing([key])
         self.discovered.append(key)

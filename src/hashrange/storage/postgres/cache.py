@@ -1,7 +1,7 @@
-"""What an engine knows of the records without asking: some records with their versions, and space 0.
+"""The records that an engine knows without asking: recent records with their versions, and space 0.
 
-All of it may be out of date, because other engines write as well. What a body reads here counts only if it
-is verified (`groups`, `reads`).
+All of them may be out of date, because other engines write as well. A body's reads from here count only after
+they are verified (`groups`, `reads`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Place = tuple[bytes, bytes]
 """Partition and sort."""
 
 Known = tuple[bytes | None, int]
-"""The value of a record and its version; None and 0 where there is none."""
+"""The value of a record and its version; None and 0 if the record does not exist."""
 
 Range = tuple[int, bytes, bytes, bytes, bytes, bool, int]
 """A space, the places from which and below which its records are wanted (partition and sort, twice), whether
 they are wanted from the highest down, and how many."""
 
 Records = tuple[list[tuple[Place, bytes]], bool]
-"""The records of a range, in order, and whether they are all."""
+"""The records of a range, in order, and whether the range has no more."""
 
 CATALOG_SPACE: Final = 0
 
@@ -52,7 +52,7 @@ class Cache:
         return found
 
     def peek(self, key: Key) -> Known | None:
-        """As `get`, but it does not count as a use of the record. Needs no lock."""
+        """Like `get`, but does not count as a use of the record. Needs no lock."""
         found = self._young.get(key)
         return found if found is not None else self._old.get(key)
 
@@ -63,13 +63,13 @@ class Cache:
             self._old, self._young, self._bytes = self._young, {}, 0
 
     def add(self, records: dict[Key, bytes | None], version: int) -> None:
-        """Records as a commit has written them."""
+        """Add the records that a commit has written."""
         for key, value in records.items():
             self.put(key, (value, version) if value is not None else (None, 0))
 
     def learn(self, records: dict[Key, Known], known: dict[Key, Known]) -> None:
-        """Records as they were fetched, unless something else was added since; `known` are those that were in
-        the cache when they were asked for."""
+        """Add fetched records, except those that changed in the cache since the request; `known` are those
+        that were in the cache at that time."""
         for key, one in records.items():
             if key[0] == CATALOG_SPACE:
                 continue
@@ -92,7 +92,7 @@ class Cache:
 
 
 class Peeked:
-    """What a cache has, for who holds no lock."""
+    """The records of a cache, for readers that hold no lock."""
 
     __slots__ = ("_cache",)
 
@@ -115,11 +115,11 @@ class CatalogState:
 
 
 class Catalog:
-    """What the engine knows of the catalog: `state`, which threads replace, and never change to another
-    version.
+    """What the engine knows of the catalog: `state`, which threads replace as a whole when the version
+    changes.
 
-    Each statement that fetches records also returns the version. If it is another one, all that is known of
-    the catalog is dropped.
+    Each statement that fetches records also returns the version of the catalog. If it has changed, everything
+    known of the catalog is dropped.
     """
 
     __slots__ = ("state",)
@@ -135,7 +135,7 @@ class Catalog:
         return state
 
     def forget(self) -> None:
-        """Forget the state, because it is known to be out of date. No catalog has its version any more."""
+        """Forget the state, because it is out of date. The catalog will never have this version again."""
         self.state = CatalogState(-1, frozenset())
 
 

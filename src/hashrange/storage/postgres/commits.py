@@ -1,15 +1,15 @@
-"""The commits of the PostgreSQL engine: collects groups of bodies, commits one after another, tells callers.
+"""The commits of the PostgreSQL engine: collects groups of bodies, commits them one by one, informs callers.
 
-1. A body runs over all that is known, and what it read and wrote is added to the collecting group.
+1. A body runs over all known records, and its reads and writes are added to the collecting group.
 2. When no commit is under way, the collecting group becomes the committing one, and a new one collects.
    `Writer` sends it as one call of `commit_group`.
-3. `committed`: its records are known from now on, and the callers are told.
-   `changed`: some of what its bodies read is out of date. They run again, and so do those of the group that
-   collected over it. A body that lost too often runs alone.
+3. `committed`: its records are known from now on, and the callers get their outcomes.
+   `changed`: some records that its bodies read were out of date. They run again, and so do the bodies of the
+   group that collected over it. A body that lost too often runs alone.
    A body that runs alone takes the place of a commit: it holds the exclusive lock of the store.
-   A body that reads what other engines change all the time waits, and runs under locks (`contended`).
-4. If the connection is lost in the middle of a commit, the writer connects again, and asks what became of it.
-   Until this is known nobody is told. If it takes too long, the callers hear `CommitUnknown`.
+   A body that reads records that other engines change all the time waits, and runs under locks (`contended`).
+4. If the connection is lost in the middle of a commit, the writer connects again, and asks for its outcome.
+   The callers wait until it is known. If that takes too long, they get `CommitUnknown`.
 
 Refuses to know: what bodies do.
 """
@@ -45,20 +45,20 @@ from hashrange.storage.postgres.writer import Changed, Doubt, Undone, Writer
 _log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
-# A commit waits for more bodies while each round of the event loop brings some, but not for all: so the
-# server has something to do while PostgreSQL commits.
+# A commit waits for more bodies while each round of the event loop brings some, but not for all of them, so
+# that the server has something to do while PostgreSQL commits.
 _GATHERED_BODIES_MAX: Final = 16
 _GATHERED_ROUNDS_MAX: Final = 8
 DOUBT_SECONDS_MAX: Final = 20.0
-"""How long the callers of a commit wait to hear what became of it when its connection was lost."""
+"""How long the callers wait for the outcome of a commit whose connection was lost."""
 FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
 
 
 class Commits:
-    """The groups of an engine. `lock` guards all that bodies run over. `rerun` is called, without the lock,
-    with submitted bodies that have lost; `run_queued` when there is room for those in the queue."""
+    """The groups of an engine. `lock` guards everything that bodies run over. `rerun` is called, without the
+    lock, with submitted bodies that have lost; `run_queued` when there is room for queued bodies."""
 
     def __init__(
         self,
@@ -93,9 +93,9 @@ class Commits:
         self._released = False
         self._starting = False
         self._gathered = self._rounds = 0
-        self._sent: list[Member] = []  # those whose commit the event loop waits for
+        self._sent: list[Member] = []  # the bodies whose commit the event loop waits for
         self._by_loop = False  # the event loop waits for the commit that is under way
-        self._handed = False  # the commit thread is to wait for it
+        self._handed = False  # the commit thread has to wait for the loop's commit
         self._alone_waiting = 0
         self._was_alone = False  # the last commit was that of a body that ran alone: a group comes next
         self.losses = 0  # groups that were overtaken by other engines
@@ -129,11 +129,11 @@ class Commits:
                 raise commit_failed(self.broken)
 
     def perform(self, member: Member) -> bool:
-        """Run a body; whether its outcome has to wait for the collecting group. Raises what the body raises
-        that is no `Exception`, such as `Missing`."""
+        """Run a body. Returns whether its outcome has to wait for the collecting group. Raises a
+        `BaseException` of the body that is not an `Exception`, such as `Missing`."""
         state = self.catalog.state
         if state.version < 0:
-            raise Missing([])  # any fetch brings the state
+            raise Missing([])  # any fetch also returns the state
         contended = self._contention.keys
         txn = GroupTransaction(self.collecting, self.committing, self.cache, state, contended)
         if not run_into(self.collecting, txn, member):
@@ -142,7 +142,7 @@ class Commits:
         return True
 
     def wait_for_locks(self, member: Member, keys: Sequence[Key]) -> None:
-        """Have a body run under the locks of records; called without the lock."""
+        """Let a body run under locks of records; called without the lock."""
         with self.lock:
             if self.broken is None:
                 member.locks.update(dict.fromkeys(keys))
@@ -180,7 +180,7 @@ class Commits:
             self._send_by_loop()
 
     def release(self) -> None:
-        """Release what an earlier loop was to release; called without the lock."""
+        """Release the group that an earlier loop should have released; called without the lock."""
         with self.lock:
             self._hand_over()
             self._starting = False
@@ -230,7 +230,7 @@ class Commits:
         return self._released or bool(self._waiting_for_locks) or self.broken is not None
 
     def _next(self) -> Callable[[], None]:
-        """What the commit thread is to do, without the lock."""
+        """The commit thread's next work, to be done without the lock."""
         if self._handed:
             self._handed = False
             members, self._sent = self._sent, []
@@ -244,7 +244,7 @@ class Commits:
         return partial(self._commit, *self._begin())
 
     def _send_by_loop(self) -> None:
-        """Send the collecting group, and have the event loop wait for its outcome; where the loop cannot,
+        """Send the collecting group, and let the event loop wait for its outcome; if the loop cannot,
         release the group for the commit thread."""
         with self.lock:
             watch = self._loop.watching
@@ -264,7 +264,7 @@ class Commits:
             self._hand_over()
 
     def _is_plain(self) -> bool:
-        """Whether the collecting group can be sent, and nothing else waits for its turn or goes wrong."""
+        """Whether the collecting group can be sent, and nothing else waits for its turn or is broken."""
         return (
             bool(self.members)
             and self.committing is None
@@ -296,7 +296,7 @@ class Commits:
         self._settle(members, None, on_loop=True)
 
     def _hand_over(self) -> None:
-        """Have the commit thread wait for the commit in the event loop's place. Needs the lock."""
+        """Let the commit thread wait for the commit instead of the event loop. Needs the lock."""
         if self._by_loop:
             self._by_loop = False
             self._handed = True
@@ -308,7 +308,7 @@ class Commits:
             group = self.committing if self._by_loop else None
             notified = self._work.wait(LOOP_SECONDS_MAX)
             if group is not None and not notified and self.committing is group:
-                self._hand_over()  # perhaps the loop runs no longer
+                self._hand_over()  # the loop may no longer be running
 
     def _commit(self, group: Group, members: list[Member]) -> None:
         if self.queued:
@@ -317,8 +317,8 @@ class Commits:
 
     def _begin_locked(self) -> tuple[Group, list[Member]]:
         """Take the place of a commit for bodies that run under locks. Their group is not the committing one
-        until all of them have run: who read a value that another body of the group then changed would have
-        read it under the version of the value that is committed, so nothing would notice."""
+        until all of them have run. Otherwise another body could read a value that a later body of the group
+        changes: both values would have the same version, so nothing would detect the change."""
         self._contention.age()
         members, self._waiting_for_locks = self._waiting_for_locks, []
         self.committing = Group(self.writer.next_version())
@@ -335,9 +335,9 @@ class Commits:
         self._send(group, members, lambda: self.writer.commit_locked(group, keys, run, self.fault))
 
     def _run_locked(self, group: Group, members: list[Member], fetched: Fetched) -> None:
-        """Run bodies over records that are locked, also those that came meanwhile and need no other locks;
-        leave those in `members` that have ended. From then on the group is the committing one, and changes
-        no more."""
+        """Run bodies over locked records, also those that arrived meanwhile and need no other locks, and
+        leave those in `members` that have ended. Then the group becomes the committing one, and no longer
+        changes."""
         records = LockedRecords(fetched.records, self.cache)
         with self.lock:
             covered, self._waiting_for_locks = covered_by(records.locked, self._waiting_for_locks)
@@ -356,7 +356,7 @@ class Commits:
         self._run_again([member for member in others if member.stopped is None])
 
     def _send(self, group: Group, members: list[Member], send: Callable[[], None]) -> None:
-        """Send a group, and do what its outcome asks for."""
+        """Send a group, and act on its outcome."""
         try:
             send()
         except Changed as changed:
@@ -391,14 +391,14 @@ class Commits:
 
     def _end_commit(self, *, told: bool) -> None:
         """Let the next group be committed; under the lock. An event loop that defers commits releases it
-        later: the answers bring new requests, and the group can hold these as well. If a thread waits for
-        the next group, it is released at once."""
+        later: the answers lead to new requests, which can join the group. If a thread waits for
+        the next group, the group is released at once."""
         self.committing = None
         self._idle.notify_all()
         waits = any(member.done is None for member in self.members)
         if not (told and self._loop.is_limited) or waits or self.full:
             self._release()
-        if self._has_turn():  # a thread that wakes for nothing takes the interpreter's lock from the loop
+        if self._has_turn():  # a needless wake-up of a thread takes the GIL from the loop
             self._work.notify()
 
     def _lose(self, members: list[Member], keys: list[Key]) -> None:
@@ -437,7 +437,7 @@ class Commits:
         self._run_again(over)
 
     def break_off(self, cause: str, members: list[Member], error: CommitError) -> None:
-        """Refuse writes until the connection is there again."""
+        """Refuse writes until the connection is restored."""
         _log.error("the store refuses writes: %s", cause)
         with self.lock:
             self.broken = cause
@@ -452,7 +452,7 @@ class Commits:
         self._settle([*over, *queued], commit_failed(cause))
 
     def _doubt(self, group: Group, members: list[Member], doubt: Doubt) -> None:
-        """Find out what became of a commit whose connection was lost, and go on accordingly."""
+        """Find out the outcome of a commit whose connection was lost, and act on it."""
         if doubt.chosen:  # a test's fault; the connection is sound
             with self.lock:
                 self.cache.forget(group.records)
@@ -473,7 +473,7 @@ class Commits:
             self._lose(members, [])
 
     def resolve(self, group: Group, cause: str) -> bool | None:
-        """Whether a group was committed; None if nobody knows. Raises Lost if it is not found out in time."""
+        """Whether a group was committed; None if that cannot be known. Raises Lost if the time runs out."""
         end = monotonic() + DOUBT_SECONDS_MAX
         pause_seconds = _PAUSE_SECONDS_MIN
         while True:
@@ -515,14 +515,14 @@ class Commits:
             self.broken = None
 
     def _settle(self, members: list[Member], error: Exception | None, *, on_loop: bool = False) -> None:
-        """Tell the callers the outcomes of bodies. `on_loop`: this is the event loop's thread."""
+        """Deliver the outcomes of bodies to their callers. `on_loop`: this is the event loop's thread."""
         outcomes = outcomes_of(members, error)
         if outcomes:
             (self._loop.run if on_loop else self._loop.post)(outcomes)
             self.settled(len(outcomes))
 
     def settled(self, bodies: int) -> None:
-        """So many submitted bodies have their outcome; called without the lock."""
+        """Note that a number of submitted bodies have their outcome; called without the lock."""
         with self.lock:
             self.unsettled -= bodies
             if not self.unsettled:
@@ -536,7 +536,7 @@ class Commits:
     # Bodies that run alone (`alone`).
 
     def take_place(self) -> Group:
-        """Take the place of a commit: bodies go on collecting over it. Raises CommitFailed."""
+        """Take the place of a commit: bodies still collect over it. Raises CommitFailed."""
         with self.lock:
             self._alone_waiting += 1
             try:
@@ -558,7 +558,7 @@ class Commits:
                 self._end_commit(told=False)
 
     def learn(self, fetched: Fetched) -> None:
-        """Keep what was fetched, unless something newer is known."""
+        """Add fetched records to the cache, unless newer ones are known."""
         with self.lock:
             self.cache.learn(fetched.records, fetched.known)
 

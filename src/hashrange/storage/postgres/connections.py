@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, and what the driver makes of values and errors."""
+"""Connections to PostgreSQL, and the conversion of the driver's values and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hashrange.storage.postgres.arrays import pack_bytes, pack_numbers
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# Unless the connection string says otherwise: a machine that is gone, and cannot say so, is noticed in half a
+# Defaults, which the connection string may override: a machine that has silently gone is noticed in half a
 # minute.
 _PARAMETERS: Final[dict[str, Any]] = {
     "connect_timeout": 10,
@@ -37,14 +37,14 @@ _UNKNOWN: Final = 0
 FENCED: Final = "HR002"
 CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
-_RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, a lock not had in time
+_RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
     "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
     "set default_transaction_read_only to off"
 )
-# The server ends the connection, or the connection was lost: whether a commit came to pass is not known. The
-# last one says that it is not the connection that it was: its prepared statements are gone.
+# The server ended the connection, or the connection was lost: the outcome of a commit is not known. The last
+# one says that the connection is a different one: its prepared statements are gone.
 _ENDS: Final = frozenset(
     {"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01", "26000"}
 )
@@ -106,11 +106,11 @@ def encode(value: Any) -> tuple[bytes | None, int, pq.Format]:
 
 
 class Trouble(BaseException):
-    """What PostgreSQL did not do. It is no `Exception`, because bodies must not catch it."""
+    """PostgreSQL did not do what was asked. Not an `Exception`, because bodies must not catch it."""
 
 
 class Lost(Trouble):
-    """The connection is lost; whether its last statement came to pass is not known."""
+    """The connection is lost; whether its last statement was executed is not known."""
 
 
 class Retry(Trouble):
@@ -118,7 +118,7 @@ class Retry(Trouble):
 
 
 class Fenced(Retry):
-    """The row of this engine is gone. The connection is to be closed; a new one brings a new row."""
+    """The row of this engine is gone. The connection has to be closed; a new connection makes a new row."""
 
 
 class Overtaken(Retry):
@@ -126,7 +126,7 @@ class Overtaken(Retry):
 
 
 class NeedsExclusive(Retry):
-    """The group has to come again with the exclusive lock."""
+    """The group has to be sent again with the exclusive lock."""
 
 
 class Refused(Trouble):
@@ -150,8 +150,8 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
 
 
 def is_direct(connection: Connection) -> bool:
-    """Whether PostgreSQL itself is at the other end, and no pooler, which may give each transaction another
-    connection of its own. Raises `Lost`, `Retry`, `Refused`.
+    """Whether this connects to PostgreSQL itself and not to a pooler, which may give each transaction a
+    different server connection. Raises `Lost`, `Retry`, `Refused`.
 
     A pooler says at the start that the process has some number, for requests to cancel statements.
     """
@@ -160,7 +160,7 @@ def is_direct(connection: Connection) -> bool:
 
 
 def place_of(connection: Connection, schema: str) -> str:
-    """Where the store is, without any password."""
+    """The location of the store, without any password."""
     info = connection.info
     host = info.host if not info.host.startswith("/") else f"[{info.host}]"
     return f"postgresql://{info.user}@{host}:{info.port}/{info.dbname} (schema {schema})"
@@ -173,14 +173,14 @@ def _text(error: psycopg.Error) -> str:
 
 
 def _hide_password(text: str) -> str:
-    """A text that may quote a connection string, without its password."""
+    """The text without the password of a connection string that it may quote."""
     text = re.sub(r":[^:@\s]*@", ":***@", text)
     return re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", text, flags=re.IGNORECASE)
 
 
 @contextmanager
 def translated(connection: Connection) -> Iterator[None]:
-    """Raise `Lost`, `Retry` (as one of its kinds) or `Refused` for what the driver raises."""
+    """Raise `Lost`, `Retry` (or a subclass) or `Refused` for errors of the driver."""
     try:
         yield
     except psycopg.Error as error:
@@ -194,7 +194,7 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
     """What an error of the driver means."""
     state = error.sqlstate
     text = _text(error)
-    # Without a SQLSTATE it is not PostgreSQL that speaks but the driver: what was sent may come to pass.
+    # Without a SQLSTATE the error is the driver's, not PostgreSQL's: the statement may still be executed.
     if state is None or state in _ENDS or connection.closed or connection.broken:
         return Lost(text)
     if state == FENCED:
@@ -247,7 +247,7 @@ class Pool:
         self._closed = False
 
     def separate(self) -> Connection:
-        """A connection beside those of the pool, which does not see to it. Raises `Lost`."""
+        """A connection that the pool does not manage. Raises `Lost`."""
         return connect(self._url)
 
     @contextmanager
@@ -280,7 +280,7 @@ class Pool:
                 self._idle.append(connection)
                 return
             if not sound:
-                # What one connection found out, others will: a server that was restarted has cut them all.
+                # The other connections are probably lost too: a restarted server has cut all of them.
                 idle, self._idle = self._idle, []
             else:
                 idle = []
@@ -318,7 +318,7 @@ def close(connection: Connection) -> None:
 
 
 def refused(error: Trouble) -> StorageError:
-    """The error of ours for a reader or a copy that PostgreSQL stopped."""
+    """Our error for a reader or a copy that PostgreSQL stopped."""
     if isinstance(error, Lost):
         return unreachable(str(error))
     return StorageError(f"PostgreSQL refused a statement: {error}")

@@ -1,10 +1,10 @@
-"""Bodies that wait for locks: those that read what other engines change all the time.
+"""Bodies that wait for locks because they read records that other engines change all the time.
 
-A record that another engine changed under two groups within CONTENDED_SECONDS is contended for as long. A
-body that reads it does not run over what is known, which will be out of date again: it waits, with the
-addresses of all that it reads. The commit thread then locks the records of all bodies that wait, in the order
-of their addresses, fetches them, runs the bodies, and commits. A body that reads more than it has locked
-waits again. So one hot record neither starves nor slows the other bodies.
+A record that another engine changed under two groups within CONTENDED_SECONDS counts as contended for another
+CONTENDED_SECONDS. A body that reads it does not run over known records, which would be out of date again: it
+waits, with the addresses of everything it reads. The commit thread then locks the records of all waiting
+bodies, in the order of their addresses, fetches them, runs the bodies, and commits. A body that reads more
+than it has locked waits again. So one hot record neither starves nor slows down the other bodies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTENDED_SECONDS: Final = 2.0
 
 
 class Contention:
-    """The contended records of an engine, and when each of them is not any more; and those that were lost
+    """The contended records of an engine, each with the time when that ends; and the records that were lost
     once."""
 
     __slots__ = ("_lost", "keys")
@@ -34,7 +34,7 @@ class Contention:
         self._lost: dict[Key, float] = {}
 
     def add(self, keys: Iterable[Key]) -> None:
-        """Another engine has changed these."""
+        """Note that another engine has changed these records."""
         now = monotonic()
         for key in keys:
             if self._lost.get(key, 0.0) > now or key in self.keys:
@@ -43,7 +43,7 @@ class Contention:
                 self._lost[key] = now + CONTENDED_SECONDS
 
     def age(self) -> None:
-        """Let go of what nobody has changed for a while."""
+        """Forget records that no other engine has changed for a while."""
         now = monotonic()
         for ends in (self.keys, self._lost):
             for key in [key for key, end in ends.items() if end <= now]:
@@ -51,8 +51,8 @@ class Contention:
 
 
 class LockedRecords:
-    """What bodies run over under locks: the records that were locked, then the cache, to find out what else
-    they have to lock."""
+    """The records that bodies see under locks: the locked records, then the cache, which serves to find out
+    what else they have to lock."""
 
     __slots__ = ("_cache", "locked")
 
@@ -66,9 +66,9 @@ class LockedRecords:
 
 
 def covered_by(locked: Mapping[Key, Known], waiting: Sequence[Member]) -> tuple[list[Member], list[Member]]:
-    """Those of the bodies that wait for no other locks than these, and the others.
+    """The waiting bodies that need only these locks, and the others.
 
-    Another engine may have kept the locks for as long as its commit took, and many bodies have come since.
+    Another engine may have held the locks during its commit, and many bodies may have arrived since.
     """
     covered: list[Member] = []
     others: list[Member] = []
@@ -78,7 +78,7 @@ def covered_by(locked: Mapping[Key, Known], waiting: Sequence[Member]) -> tuple[
 
 
 class Locked(Enum):
-    """What became of a body that ran under locks: it ended; it waits for more locks; it runs otherwise."""
+    """The result of a run under locks: the body ended, waits for more locks, or has to run in another way."""
 
     ENDED = 1
     WAITS = 2
@@ -86,7 +86,7 @@ class Locked(Enum):
 
 
 def run_locked(group: Group, txn: GroupTransaction, member: Member, limited: bool) -> Locked:
-    """Run a body over records that are locked. `limited`: an event loop would run it, so for a turn only."""
+    """Run a body over locked records. `limited`: for one turn only, as an event loop would."""
     turn = pace.turn()
     turn.begin(pace.TURN_SECONDS if limited else pace.WITHOUT_END)
     try:
@@ -95,12 +95,12 @@ def run_locked(group: Group, txn: GroupTransaction, member: Member, limited: boo
         if not any(key[0] == CATALOG_SPACE for key in more.keys):
             member.locks.update(dict.fromkeys(more.keys))
             return Locked.WAITS
-        member.missing = more.keys  # no lock brings the catalog
+        member.missing = more.keys  # taking locks does not fetch the catalog
         return Locked.OTHERWISE
     except NeedsAlone:
         member.losses = LOSSES_MAX + 1
         return Locked.OTHERWISE
-    except BaseException as error:  # it belongs to this body; the others go on
+    except BaseException as error:  # it concerns only this body; the others still run
         member.stopped = error
         return Locked.OTHERWISE
     finally:

@@ -1,7 +1,8 @@
 """The readers and transactions of bodies that ask PostgreSQL for each record, on a thread that may wait.
 
-`DirectReader` reads in one transaction of REPEATABLE READ, so all of it is of one moment. `DirectTransaction`
-holds the exclusive lock of the store, so that nothing changes but by itself; its writes are sent at its end.
+`DirectReader` reads in one transaction of REPEATABLE READ, so all reads are of one moment.
+`DirectTransaction` holds the exclusive lock of the store, so nobody else can write; its writes are sent at
+its end.
 
 A scan fetches a chunk of records at a time: as many as the body is likely to take, or about a megabyte.
 
@@ -27,7 +28,7 @@ CHUNK_BYTES_MAX: Final = 1024 * 1024
 _FEW_ROWS: Final = 64
 _UNKNOWN: Final = -1  # in the place of a record's version
 RANGE_BYTES_MAX: Final = 64 * 1024
-"""A range that is fetched together with records ends after about so many bytes."""
+"""A range that is fetched together with records ends after about this many bytes."""
 
 
 class Statements:
@@ -68,7 +69,7 @@ def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
 
 
 def arrays_to_fetch(keys: Sequence[Key], known: Mapping[Key, Known]) -> list[Any]:
-    """Addresses, and what is known of the versions of their records, as `Statements.fetch` takes them."""
+    """Addresses, and the known versions of their records, as `Statements.fetch` takes them."""
     versions = Numbers()
     for key in keys:
         found = known.get(key)
@@ -125,7 +126,7 @@ class DirectReader:
         return found
 
     def _note(self, version: int, cleared: bytes | None) -> CatalogState:
-        """The first statement tells the version of the catalog, and so which state of it holds."""
+        """The state of the catalog, by the version that the first statement returns."""
         if self._state is None:
             self._state = self._catalog.note(version, cleared)
         return self._state
@@ -260,7 +261,7 @@ class DirectTransaction(DirectReader):
         self.put(space, partition, self.position(space).to_bytes(8, "big"), value)
 
     def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
-        """The value with the log's last stamp, if its own is smaller."""
+        """The value, with the log's last stamp in place of its own if that is smaller."""
         log, end = (space, partition), start + STAMP_BYTES
         last = self.log_stamps.get(log)
         if last is None:

@@ -2,9 +2,9 @@
 
 The life of a write:
 
-1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, over what is
-   known. If it misses records, they are fetched, and it runs again: on the event loop, or on the thread that
-   waits in `write`.
+1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, over the known
+   records. If records are missing, they are fetched, and the body runs again: on the event loop, or on the
+   thread that waits in `write`.
 2. `commits` sends one group after another, and delivers the outcomes of its bodies.
 3. A body that reads more than records runs alone: on the thread of `write`, or on a thread of the engine.
 
@@ -190,7 +190,7 @@ class PostgresEngine:
         turn = self._begin_turn()
         try:
             ended = attempt.run(found)
-        except BaseException as error:  # it belongs to this body; the others go on
+        except BaseException as error:  # it concerns only this body; the others still run
             self._settled(attempt.done, None, _stopped(error))
             return
         finally:
@@ -302,7 +302,7 @@ class PostgresEngine:
         return waits
 
     def _missed(self, member: Member, missing: Missing) -> Wanted:
-        """What is to be fetched for a body that was ended; called without any lock."""
+        """The records to fetch for a body that was ended; called without any lock."""
         return Wanted(discover(member, missing.keys, self._commits.catalog.state, self._commits.cache))
 
     def _fetched_for_write(self, member: Member, found: Fetched | StorageError) -> None:
@@ -322,7 +322,7 @@ class PostgresEngine:
             ended = self._try_member(member, queued)
         except CommitFailed as error:
             self._settled(done, None, error)
-        except BaseException as error:  # it belongs to this body; the others go on
+        except BaseException as error:  # it concerns only this body; the others still run
             self._settled(done, None, _stopped(error))
         else:
             if ended:
@@ -331,8 +331,8 @@ class PostgresEngine:
             turn.end()
 
     def _try_member(self, member: Member, queued: bool) -> bool:
-        """Whether a body has its outcome; else it waits for something. Raises CommitFailed, and what ends the
-        body."""
+        """Whether a body has its outcome; otherwise it waits for something. Raises CommitFailed, and the
+        exception that ends the body."""
         commits = self._commits
         try:
             with commits.lock:
@@ -361,7 +361,7 @@ class PostgresEngine:
         self._loop.post(tasks=[self._run_queued])
 
     def _rerun(self, members: list[Member]) -> None:
-        """Run submitted bodies again that lost, over what is there now."""
+        """Run submitted bodies that lost again, over the current records."""
         for member in members:
             if member.losses > LOSSES_MAX:
                 self._go_alone(member)
@@ -426,7 +426,7 @@ class PostgresEngine:
     def upkeep(self) -> None:
         if not self._commits.closed:
             self._upkeep.begin()
-            with suppress(StorageError):  # PostgreSQL is away: the clock runs on
+            with suppress(StorageError):  # PostgreSQL is unreachable: the clock runs on
                 self.clock.measure(MEASURE_SECONDS)
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
-"""Fetches the records that bodies miss: one statement for all that wait.
+"""Fetches the records that bodies miss, with one statement for all waiting bodies.
 
-All requests that came while the last statement was under way share the next one. An event loop that submits
-is waited for to the end of its round, so that its bodies share a statement. It sends the statement itself,
-and waits for its answer among all else (`lines`). Where it cannot, or the connection is lost, a thread does.
+All requests that arrived while the last statement was under way share the next one. A statement is not sent
+before the end of the event loop's round, so that its bodies share the statement. The loop sends it itself,
+and waits for the answer among its other work (`lines`). If it cannot, or the connection is lost, a thread
+does.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _ABSENT: Final[Known] = (None, 0)
 
 
 class Wanted(NamedTuple):
-    """What is fetched by one statement: records, of which those that are `known` come only if they have
-    changed, and ranges."""
+    """The records and ranges that one statement fetches; `known` records are returned only if they have
+    changed."""
 
     keys: Sequence[Key]
     ranges: Sequence[Range] = ()
@@ -47,8 +48,7 @@ class Wanted(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Records of one moment: those that were asked for, and the catalog as it was then. `known` is what was
-    known of them before."""
+    """The requested records and the catalog, of one moment. `known`: the records that were known before."""
 
     records: dict[Key, Known]
     state: CatalogState
@@ -57,7 +57,7 @@ class Fetched(NamedTuple):
 
 
 def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog) -> Fetched:
-    """What the rows of `fetch` and `lock_records` of `schema.sql` say, and those of ranges, which have
+    """Decode the rows of `fetch` and `lock_records` of `schema.sql`, and the rows of ranges, which have
     negative numbers. Raises StorageError."""
     records: dict[Key, Known] = dict.fromkeys(wanted.keys, _ABSENT)
     records.update(wanted.known)
@@ -82,16 +82,16 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
 
 
 Then = Callable[["Fetched | StorageError"], None]
-"""Called on the loop with what was fetched, or the error."""
+"""Called on the loop with the fetched records or the error."""
 
 Verify = Callable[[Fetched], "Outcome | None"]
-"""The outcome of a body that has ended already, if it holds for what was fetched."""
+"""Returns the outcome of a body that has already ended, if the fetched records confirm it."""
 
 _Request = tuple[Wanted, Then, Verify | None]
 
 
 def all_of(requests: Sequence[_Request]) -> Wanted:
-    """What several bodies wait for."""
+    """The records and ranges that several bodies wait for."""
     keys = dict.fromkeys([key for wanted, _, _ in requests for key in wanted.keys])
     ranges = dict.fromkeys([one for wanted, _, _ in requests for one in wanted.ranges])
     known: dict[Key, Known] = {}
@@ -101,8 +101,8 @@ def all_of(requests: Sequence[_Request]) -> Wanted:
 
 
 class Fetching:
-    """Fetches for the bodies of one engine. `learn` is told all that was fetched, `settled` how many bodies
-    have their outcome by that."""
+    """Fetches for the bodies of one engine. `learn` is called with all fetched records, `settled` with the
+    number of bodies that thereby have their outcome."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Fetching:
         self._line: Line | None = None
         self._sent: list[_Request] | None = None
         self._sent_wanted = Wanted(())
-        self._stalled = False  # not all of it could be sent at once: the thread sees to it
+        self._stalled = False  # the statement could not be sent at once: the thread finishes it
         records = arrays_to_fetch((), _NOTHING)
         ranges = [*records, *arrays_of_ranges(())]
         self._numbered = {text: numbered(text) for text in (statements.fetch, statements.fetch_ranges)}
@@ -152,8 +152,8 @@ class Fetching:
     def later(
         self, wanted: Wanted, then: Then, verify: Verify | None = None, *, at_once: bool = False
     ) -> None:
-        """Fetch, and have `then` called on the loop, unless `verify` has an outcome. `at_once` says that this
-        is not the loop's thread, so that its round cannot be waited for."""
+        """Fetch, and have `then` called on the loop unless `verify` has an outcome. `at_once`: this is not
+        the loop's thread, so do not wait for the end of a round."""
         with self._work:
             self._waiting.append((wanted, then, verify))
             defer = self._loop.defer if self._loop.is_limited and not at_once else None
@@ -162,12 +162,12 @@ class Fetching:
                 self._work.notify()
                 return
             if self._starting or self._sent is not None:
-                return  # the loop sees to it, now or when it has the answer that it waits for
+                return  # the loop sends it, now or after the answer that it waits for
             self._starting = True
         defer(self._send)
 
     def release(self) -> None:
-        """Let the thread take what waits, in the place of an earlier loop."""
+        """Let the thread take the waiting requests of an earlier loop."""
         with self._work:
             self._starting = False
             self._take_back()
@@ -178,7 +178,7 @@ class Fetching:
     # On the event loop.
 
     def _send(self) -> None:
-        """Fetch what the bodies of this round wait for; by the thread, if the loop cannot."""
+        """Fetch the records that the bodies of this round wait for; by the thread if the loop cannot."""
         with self._work:
             self._starting = False
             if not self._waiting or self._sent is not None or self._released:
@@ -197,7 +197,7 @@ class Fetching:
                 self._work.notify()
 
     def _answered(self) -> None:
-        """Something has come from PostgreSQL."""
+        """Called when data has arrived from PostgreSQL."""
         with self._work:
             line = self._line
             if line is None or self._sent is None or not line.poll():
@@ -211,20 +211,20 @@ class Fetching:
             self._loop.run(*self._told(found, sent))
 
     def _end(self) -> tuple[Fetched, list[_Request]] | None:
-        """What was fetched on the line, and who waits for it. Needs the lock."""
+        """The records fetched on the line, and the requests that wait for them. Needs the lock."""
         line, sent = self._line, self._sent
         assert line is not None
         assert sent is not None
         try:
             found = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
         except (Trouble, StorageError):
-            self._take_back()  # the thread tries again, and tells what is wrong
+            self._take_back()  # the thread tries again, and reports the error
             return None
         self._sent = None
         return found, sent
 
     def _told(self, found: Fetched, sent: list[_Request]) -> tuple[list[Outcome], list[Task]]:
-        """What the loop is to deliver, and to run, now that this was fetched."""
+        """The outcomes to deliver and the tasks to run on the loop after this fetch."""
         outcomes: list[Outcome] = []
         tasks: list[Task] = []
         for _, then, verify in sent:
@@ -254,7 +254,7 @@ class Fetching:
             self._loop.post(outcomes, [*tasks, self._send])
 
     def _take_back(self) -> None:
-        """Have the thread fetch what was sent, on another connection. Needs the lock."""
+        """Let the thread send the request again on another connection. Needs the lock."""
         if self._sent is not None and not self._stalled:
             self._waiting[:0] = self._sent
             self._sent = None
@@ -281,7 +281,7 @@ class Fetching:
         try:
             connection = self._pool.separate()
         except Trouble:
-            return  # bodies are told by the statements that they wait for
+            return  # bodies get the error from the statements that they wait for
         try:
             line = Line(connection, self._loop, self._often)
         except Trouble:
@@ -291,13 +291,13 @@ class Fetching:
             self._connection, self._line = connection, line
 
     def _take(self) -> Callable[[], None] | None:
-        """Wait for something to do; None: the end."""
+        """Wait for the next work; None at the end."""
         with self._work:
             while not (self._waiting and self._released) and not self._closed and not self._stalled:
                 sent = self._sent
                 notified = self._work.wait(LOOP_SECONDS_MAX)
                 if sent is not None and not notified and self._sent is sent:
-                    self._take_back()  # perhaps the loop runs no longer
+                    self._take_back()  # the loop may no longer be running
             if self._stalled:
                 return self._finish
             waiting, self._waiting = self._waiting, []

@@ -1,4 +1,4 @@
-"""The reads and writes of a group of bodies, and how `commit_group` of `schema.sql` gets them.
+"""The reads and writes of a group of bodies, and their encoding for `commit_group` of `schema.sql`.
 
 Refuses to know: when a group is committed.
 """
@@ -14,13 +14,13 @@ from hashrange.storage.postgres.connections import Bytes, Decimals, Numbers
 from hashrange.storage.postgres.direct import DirectTransaction, arrays_of
 
 SLOTS: Final = 16
-"""Engines count into as many rows for each space, so that few of them wait for each other."""
+"""The number of rows per space that engines count into, so that few engines wait for each other."""
 
 GROUP_BITS: Final = 40
-"""A version is the number of an engine, and in so many lower bits the number of its group."""
+"""A version is the number of an engine, followed by the number of its group in this many lower bits."""
 
 EXCLUSIVE_AT: Final = 5
-"""Where the arguments of `commit_group` say whether it takes the exclusive lock."""
+"""The index of the argument of `commit_group` that says whether it takes the exclusive lock."""
 
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
@@ -33,7 +33,7 @@ def version_of(server: int, group: int) -> int:
 
 
 class Group(Layer):
-    """What some bodies read and wrote, one after the other.
+    """The reads and writes of some bodies, which ran one after the other.
 
     `reads` has the version of each record that they read from below the group; `catalog` is the version of
     the catalog on which they ran, None while there was no body.
@@ -54,15 +54,15 @@ class Group(Layer):
         self.bytes = 0
 
     def add(self, txn: GroupTransaction, *, writes: bool) -> None:
-        """Take what a body has read; and, if it has not failed, what it has written."""
+        """Add the reads of a body and, if it has not failed, its writes."""
         if self.catalog is None:
             self.catalog = txn.catalog.version
         elif self.catalog != txn.catalog.version:
-            self.catalog = -1  # two bodies ran on different catalogs: the group is to change
+            self.catalog = -1  # two bodies ran on different catalogs: the group must fail as changed
         reads = self.reads
         for key, version in txn.reads.items():
             if reads.setdefault(key, version) != version:
-                self.catalog = -1  # so they did of records
+                self.catalog = -1  # two bodies read different versions of a record
         if not writes:
             return
         self.records.update(txn.own)
@@ -102,7 +102,7 @@ class Group(Layer):
             op = _PUT if value is not None else _DELETE if key in records else _LOOK
             if version == _ABSENT and op != _PUT:
                 op = _LOOK
-                exclusive = True  # nothing else keeps others from making it
+                exclusive = True  # nothing else keeps other engines from creating the record
             if op == _LOOK:
                 looks += 1
                 looks_at_present += version > 0

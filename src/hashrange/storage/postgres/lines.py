@@ -1,7 +1,7 @@
 """A connection on which the event loop waits for the answer of one statement at a time.
 
-Nothing here waits but `wait`. A thread that wakes for each answer would cost more than the statement: it
-takes the interpreter's lock from the loop, and the loop takes it back.
+Only `wait` waits. A thread that wakes for each answer would cost more than the statement: it takes the GIL
+from the loop, and the loop takes it back.
 
 Refuses to know: what the statements are.
 """
@@ -69,11 +69,11 @@ def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
 
 
 Prepared = Sequence[tuple[bytes, Sequence[Any]]]
-"""Statements that are sent often, each with values of the types that it takes."""
+"""Statements that are sent often, each with example values of its parameters' types."""
 
 
 class Line:
-    """A line has sent a statement and `waits` for its answer, or has it, or does neither.
+    """A line `waits` for the answer to a statement, has the answer, or is idle.
 
     Only one thread at a time may use a line and its connection.
     """
@@ -112,8 +112,9 @@ class Line:
     def send(
         self, statement: bytes, values: Sequence[Any], watch: LoopWatch, then: Callable[[], None]
     ) -> bool:
-        """Send a statement, and have `then` called by the event loop when more of the answer has come. False:
-        it is not all sent, or was not taken at all: `wait` and `answer` tell. Called on the loop's thread."""
+        """Send a statement, and let the event loop call `then` when more of the answer has arrived. Returns
+        False if not all of it was sent, or none: call `wait` and `answer` then. Called on the loop's
+        thread."""
         parameters = [encode(value) for value in values]
         pgconn = self._connection.pgconn
         self.clear()
@@ -138,13 +139,13 @@ class Line:
         return True
 
     def unwatch(self) -> None:
-        """Have the event loop wait no longer. Called on the loop's thread."""
+        """Stop the event loop's waiting. Called on the loop's thread."""
         watch, self._watched_by = self._watched_by, None
         if watch is not None:
             watch(self._socket, None)
 
     def poll(self) -> bool:
-        """Take what has come; whether the answer is whole."""
+        """Read what has arrived. Returns whether the answer is complete."""
         if not self.waits:
             return True
         pgconn = self._connection.pgconn
@@ -188,7 +189,7 @@ class Line:
         return self._answer
 
     def close(self) -> None:
-        """Let go of the connection, which another one closes; on any thread."""
+        """Release the connection without closing it; on any thread."""
         self._loop.post(tasks=[self._let_go])
 
     def _let_go(self) -> None:

@@ -1,8 +1,8 @@
 """The event loop that outcomes are delivered on, and that runs bodies again.
 
-Whoever has outcomes or tasks for the loop posts them; one call of `deliver` hands over all that was posted
-until the loop gets to it. Without a loop, the thread that posts does the work. A loop that is closed takes
-nothing any more: its outcomes are dropped, and its tasks run on the thread that posts them.
+Outcomes and tasks are posted to the loop; one call of `deliver` hands over everything posted until the loop
+gets to it. Without a loop, the posting thread does the work. A closed loop accepts nothing: its outcomes are
+dropped, and its tasks run on the posting thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _TASKS_PER_TURN: Final = 64
 LOOP_SECONDS_MAX: Final = 1.0
-"""If the event loop does not see to an answer of PostgreSQL for about so long, a thread does."""
+"""If the event loop does not handle an answer of PostgreSQL for about this long, a thread does."""
 
 Outcome = tuple[Done, Any, Exception | None]
 Task = Callable[[], None]
@@ -27,12 +27,12 @@ Task = Callable[[], None]
 
 
 def call(callback: Callable[[], None]) -> None:
-    """Deliver on the calling thread: how it is done before `deliver_on` says otherwise."""
+    """Deliver on the calling thread: the default until `deliver_on` sets another way."""
     callback()
 
 
 class Loop:
-    """The loop of an engine. `told` is called on it after outcomes were delivered."""
+    """The event loop of an engine. `told` is called on it after outcomes were delivered."""
 
     def __init__(self, told: Callable[[], None]) -> None:
         self._told = told
@@ -45,7 +45,7 @@ class Loop:
         self._posted = False
         self._runners: set[int] = set()  # the threads that run tasks
         self._closing = False
-        self._dead = False  # it took nothing any more
+        self._dead = False  # the event loop is closed
 
     @property
     def is_limited(self) -> bool:
@@ -67,7 +67,7 @@ class Loop:
         with self._lock:
             self._deliver, self.defer, self._watch = deliver, defer, watch
             self._dead = False
-            self._posted = False  # an earlier loop may never do what it was asked to
+            self._posted = False  # an earlier loop may never make the call it was asked for
         self._wake()
 
     def post(self, outcomes: Iterable[Outcome] = (), tasks: Iterable[Task] = ()) -> None:
@@ -85,14 +85,14 @@ class Loop:
         self._run()
 
     def close(self) -> None:
-        """Run tasks on the threads that post them from now on, and those that wait on this one."""
+        """Run the waiting tasks on this thread, and later tasks on the threads that post them."""
         self._closing = True
         self._run_tasks()
         self._wake()
 
     def _wake(self) -> None:
         if get_ident() in self._runners:
-            return  # this thread runs tasks, and sees to what they post when they have ended
+            return  # this thread runs tasks, and afterwards handles what they have posted
         if self._closing and self._tasks:
             self._run_tasks()
         with self._lock:
@@ -113,7 +113,7 @@ class Loop:
                 self._outcomes.clear()
 
     def _run(self) -> None:
-        """What the loop calls."""
+        """Called by the loop."""
         with self._lock:
             self._posted = False
             outcomes, self._outcomes = self._outcomes, []
@@ -128,10 +128,10 @@ class Loop:
             self._told()
 
     def _run_tasks(self, tasks_max: int | None = None) -> bool:
-        """Run tasks, at most so many; whether all are done."""
+        """Run at most `tasks_max` tasks. Returns whether all are done."""
         thread = get_ident()
         if thread in self._runners:
-            return True  # a task has come here, which was called by this very loop
+            return True  # called by a task that this loop is running
         self._runners.add(thread)
         done = 0
         try:
@@ -156,5 +156,5 @@ def tell(outcomes: Iterable[Outcome]) -> None:
     for done, result, error in outcomes:
         try:
             done(result, error)
-        except Exception:  # the other receivers get their outcomes all the same
+        except Exception:  # the other receivers still get their outcomes
             _log.exception("the receiver of an outcome failed")

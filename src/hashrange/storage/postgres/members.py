@@ -1,4 +1,4 @@
-"""A body in a group, its run, and what its caller hears if the group fails.
+"""A body in a group, its run, and the error for its caller if the group fails.
 
 Refuses to know: when the group is committed.
 """
@@ -17,7 +17,7 @@ from hashrange.storage.postgres.cache import Cache, CatalogState, Key, Peeked
 from hashrange.storage.postgres.groups import Group
 
 LOSSES_MAX: Final = 6
-"""A body that lost so often to other engines runs alone."""
+"""A body that lost to other engines this often runs alone."""
 
 
 class Member:
@@ -50,13 +50,13 @@ class Member:
         self.raised: Exception | None = None
         self.missing: Sequence[Key] = ()
         self.misses = 0  # how often it ended because records were missing
-        self.locks: dict[Key, None] = {}  # what it has to lock before it runs
-        self.stopped: BaseException | None = None  # what ended it on the commit thread
+        self.locks: dict[Key, None] = {}  # the records to lock before it runs
+        self.stopped: BaseException | None = None  # the exception that ended it on the commit thread
 
 
 def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
-    """Run a body, and add to the group what it read and wrote; whether its outcome depends on the group.
-    Raises what the body raises that is no `Exception`."""
+    """Run a body, and add its reads and writes to the group. Returns whether its outcome waits for the group.
+    Raises a `BaseException` of the body that is not an `Exception`."""
     writes = False
     try:
         member.result = member.body(txn)
@@ -73,12 +73,12 @@ def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
 
 
 def discover(member: Member, keys: list[Key], state: CatalogState, cache: Cache) -> list[Key]:
-    """What is to be fetched for a body that misses `keys`; called without any lock.
+    """The records to fetch for a body that misses `keys`; called without any lock.
 
-    A body that misses records for the second time probably goes on like that, as one that puts ten items
-    does. It runs once for nothing, as if nothing else were there, to find out what it will ask for. That ends
-    with the turn of the thread, and with whatever such a body cannot do or comes to by mistake. Raises what
-    else ends the body.
+    A body that misses records for the second time, such as one that puts ten items, will probably miss more.
+    So it makes a trial run, as if all unknown records were absent, to find out which records it reads. The
+    run ends with the thread's turn, or when the body does something unsupported or raises an exception.
+    Raises any other `BaseException` that ends the body.
     """
     member.misses += 1
     if member.misses != 2:
@@ -97,8 +97,8 @@ def discover(member: Member, keys: list[Key], state: CatalogState, cache: Cache)
 def outcomes_of(
     members: Sequence[Member], error: Exception | None
 ) -> list[tuple[Done, Any, Exception | None]]:
-    """The outcomes of submitted bodies, all of which failed if `error` is given; let the threads go on that
-    wait for others."""
+    """The outcomes of submitted bodies, all of which failed if `error` is given. Wakes the threads that wait
+    for other bodies."""
     outcomes: list[tuple[Done, Any, Exception | None]] = []
     for member in members:
         if member.done is None:

@@ -1,8 +1,8 @@
 """A schema of a PostgreSQL database as the target of a copy (`storage.moving`); `snapshot` is the source.
 
-The schema is made first, and says in its table `store` that it is a copy; so no engine opens it. Then all is
-written by COPY, read back and compared in one transaction, which says at its end that the store is whole. If
-the copy is killed, PostgreSQL undoes the transaction, and what remains is a schema without records.
+The schema is made first, and its table `store` marks it as a copy, so no engine opens it. Then everything is
+written by COPY, read back and compared in one transaction, which finally marks the store as complete. If
+the copy is killed, PostgreSQL undoes the transaction, and a schema without records remains.
 
 Refuses to know: what records mean, the other store.
 """
@@ -40,7 +40,7 @@ _middle: Final = Struct(">iqi").pack
 
 
 class SchemaTarget:
-    """A new store in a schema that is missing, empty, or holds a copy that did not come to its end."""
+    """A new store in a schema that is missing, empty, or holds an unfinished copy."""
 
     def __init__(self, url: str, schema: str) -> None:
         """Raises UnknownFormat, StorageError."""
@@ -151,7 +151,7 @@ class SchemaTarget:
         schema = self._schema
         self._ask(f"UPDATE {schema}.store SET program = %s, catalog = %s", (schemas.PROGRAM, COPIED_VERSION))
         self._ask("COMMIT")
-        with suppress(StorageError):  # else autovacuum does it
+        with suppress(StorageError):  # otherwise autovacuum does it
             self._ask(f"ANALYZE {schema}.records")
 
     def close(self) -> None:

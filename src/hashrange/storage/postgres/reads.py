@@ -1,11 +1,12 @@
-"""Runs read bodies. Each of them sees one moment, and nothing that was out of date when it was asked for.
+"""Runs read bodies. Each body sees one moment, which is never older than the request.
 
-Most bodies get records, or the first records of a range of one partition. Such a body runs first over what
-the engine knows: the catalog, and the records that were used last. Then one statement fetches what it lacks,
-and tells which of the others have changed, and whether the catalog has. If nothing has changed and nothing
-was lacking, all that it read was of that moment, and its result holds. Else it runs again over what was
-fetched. If it then needs more, one statement fetches and verifies all of it, so that all is of one moment. A
-body that needs several rounds, or more of a range, reads in a transaction of REPEATABLE READ on a thread.
+Most bodies get records, or the first records of a range of one partition. Such a body first runs over what
+the engine knows: the catalog, and recently used records. Then one statement fetches the missing records, and
+tells which of the other records have changed, and whether the catalog has. If nothing has changed and nothing
+was missing, all reads were of that moment, and the result is valid. Otherwise the body runs again over the
+fetched records. If it then needs more, one statement fetches and verifies everything, so that all reads are
+of one moment. A body that needs several rounds, or more of a range, reads in a transaction of REPEATABLE READ
+on a thread.
 
 Refuses to know: writes.
 """
@@ -48,8 +49,8 @@ class NeedsDirect(BaseException):
 
 
 class KnownReader(OnlyRecords):
-    """A `Reader` of records and ranges that were fetched, of the catalog, and of the cache: `cached` are the
-    records that came from there. `used`: whether it was asked at all."""
+    """A `Reader` of fetched records and ranges, of the catalog, and of the cache: `cached` are the records
+    that came from the cache. `used`: whether anything was read."""
 
     __slots__ = ("_cache", "_fetched", "_ranges", "cached", "state", "used")
 
@@ -79,7 +80,7 @@ class KnownReader(OnlyRecords):
         key = (space, partition, sort)
         known = self._fetched.get(key)
         if known is None:
-            known = self.cached.get(key)  # what was read once stays as it is
+            known = self.cached.get(key)  # a second read gives the same value
         if known is None:
             known = self._cache.peek(key)
             if known is None:
@@ -102,7 +103,7 @@ class KnownReader(OnlyRecords):
             return iter(())
         if likely is not None and likely >= ROWS_MAX:
             raise NeedsDirect
-        # One more than is likely, to find out whether there is one.
+        # Fetch one record more than is likely, to find out whether the range has more.
         rows = likely + 1 if likely is not None else ROWS_MAX
         # b"\0" appended makes the next partition in byte order, hence the end of this one.
         end = (partition, high) if high is not None else (partition + b"\0", b"")
@@ -127,9 +128,9 @@ def _walk(found: Records) -> Iterator[tuple[bytes, bytes]]:
 class Attempt:
     """The rounds of one read body.
 
-    `run` runs it over what was fetched last. It returns True when `result` or `raised` is the outcome;
-    else `wanted` is to be fetched, or `direct` says that the body has to run by `Reads.directly`. A body that
-    has ended over what was known may have its outcome from `verify` without another run.
+    `run` runs it over the records fetched last. It returns True when `result` or `raised` is the outcome;
+    otherwise `wanted` has to be fetched, or `direct` says that the body has to run in `Reads.directly`. A
+    body that has ended over known records may get its outcome from `verify` without another run.
     """
 
     __slots__ = (
@@ -164,7 +165,7 @@ class Attempt:
         self.raised: Exception | None = None
 
     def run(self, fetched: Fetched | None) -> bool:
-        """Raises what the body raises that is no `Exception`."""
+        """Raises a `BaseException` of the body that is not an `Exception`."""
         if fetched is None:
             reader = KnownReader(_NOTHING, _NO_RANGES, self._catalog.state, self._cache)
         else:
@@ -193,7 +194,7 @@ class Attempt:
         return True
 
     def verify(self, fetched: Fetched) -> Outcome | None:
-        """The outcome of the body, if it has ended over what has not changed since."""
+        """The outcome of the body, if it has ended and its records have not changed since."""
         reader, self._unverified = self._unverified, None
         if reader is None or fetched.state is not reader.state:
             return None
@@ -204,7 +205,7 @@ class Attempt:
         return self.done, self.result, self.raised
 
     def _want(self, reader: KnownReader, fetched: Fetched | None) -> None:
-        """Ask for all that the body has read and for what it misses, so that all is of one moment."""
+        """Request all records that the body has read or misses, so that all are of one moment."""
         self.direct = self._rounds > ROUNDS_MAX
         if fetched is not None:
             self._known.update(fetched.records)
@@ -214,7 +215,7 @@ class Attempt:
 
 
 def _nobody(result: Any, error: Exception | None) -> None:
-    """The receiver of an outcome that a thread takes itself."""
+    """Ignores an outcome that the thread takes itself."""
 
 
 class Reads:

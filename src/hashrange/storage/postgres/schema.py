@@ -1,8 +1,8 @@
-"""The schema of a store: makes it where it is missing, and refuses what is not one.
+"""The schema of a store: creates a missing one, and refuses a schema that is not a store's.
 
 `schema.sql` has all tables and then all functions. A store has a number, FORMAT. A store of an older format
-is brought to that of today when it is opened, its tables by MIGRATIONS, and gets the functions of today; a
-newer one is refused.
+is converted to the current format when it is opened: MIGRATIONS change its tables, and it gets the current
+functions. A newer format is refused.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MIGRATIONS: Final[dict[int, str]] = {
     2: "",
     3: "",
 }
-"""By format: the statements that make the tables of the next format of it. The functions are always made
-anew; a format that differs by a function keeps servers of older versions off the store."""
+"""By format: the statements that convert its tables to the next format. The functions are always replaced; a
+format that differs only by a function keeps servers of older versions off the store."""
 
 _FUNCTIONS: Final = "-- Functions.\n"
-"""Where the functions begin in `schema.sql`."""
+"""The line of `schema.sql` after which the functions follow."""
 _DROP_FUNCTIONS: Final = """
 DO $$
 DECLARE
@@ -49,7 +49,7 @@ $$;
 
 PROGRAM: Final = "hashrange"
 COPYING: Final = "hashrange copy"
-"""In the place of PROGRAM while the store is a copy that is being made."""
+"""Replaces PROGRAM while the store is an unfinished copy."""
 
 SCHEMA: Final = "hashrange"
 """The name of the schema, if no other one is given."""
@@ -71,19 +71,19 @@ def _schema_key(schema: str) -> int:
 
 
 def prepare(connection: Connection, schema: str) -> None:
-    """Make the store in this schema, or check the one that is there. Raises StorageError, UnknownFormat,
+    """Create the store in this schema, or check the existing one. Raises StorageError, UnknownFormat,
     UnfinishedCopy."""
     _prepare(connection, schema, _make_or_check)
 
 
 def prepare_copy(connection: Connection, schema: str) -> None:
-    """Make a store in this schema that no engine opens, or take the copy that did not come to its end. Raises
-    StorageError, UnknownFormat."""
+    """Create a store that no engine opens in this schema, or reuse an unfinished copy. Raises StorageError,
+    UnknownFormat."""
     _prepare(connection, schema, _make_copy)
 
 
 def check_readable(connection: Connection, schema: str) -> None:
-    """Look whether this schema holds a store of today's format. Changes nothing. Raises StorageError,
+    """Check that this schema holds a store of the current format. Changes nothing. Raises StorageError,
     UnknownFormat, UnfinishedCopy."""
     try:
         _check_name(connection, schema)
@@ -106,7 +106,7 @@ def _prepare(connection: Connection, schema: str, work: Callable[[Connection, st
         _check_name(connection, schema)
         _check_server(connection)
         with connection.transaction():
-            # Another server may just be making it; where it is there, this needs no right to make one.
+            # Another server may be creating it right now; an existing schema needs no right to create one.
             call(connection, "SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK + 1, _schema_key(schema)))
             work(connection, schema)
             _check_on_one_node(connection, schema)
@@ -183,7 +183,7 @@ def _make_or_check(connection: Connection, schema: str) -> None:
 
 
 def _make(connection: Connection, schema: str) -> bool:
-    """Make the store, if the schema is missing or empty; whether it did."""
+    """Create the store if the schema is missing or empty. Returns whether it did."""
     [(exists,)] = call(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (schema,))
     if not exists:
         call(connection, f"CREATE SCHEMA {schema}")

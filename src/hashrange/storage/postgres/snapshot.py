@@ -1,7 +1,7 @@
 """A store in PostgreSQL at one moment, for reading only: for `hashrange check` and as the source of a copy.
 
-All is read in one transaction of REPEATABLE READ, on one connection. It changes nothing, and keeps no server
-from anything. While it is open PostgreSQL keeps the old versions of changed records.
+Everything is read in one transaction of REPEATABLE READ, on one connection. The transaction changes nothing
+and blocks no server. While it is open, PostgreSQL keeps the old versions of changed records.
 
 Refuses to know: what records mean.
 """
@@ -76,11 +76,11 @@ class Snapshot:
             raise refused(error) from None
 
     def numbers(self) -> Numbers:
-        """What the engines keep beside records, without that of deleted spaces."""
+        """The engines' numbers, without those of deleted spaces."""
         return numbers_of(self._connection, self._statements.schema, self.cleared)
 
     def batches(self) -> Iterator[list[Record]]:
-        """All records but those of deleted spaces, in the order in which PostgreSQL has them."""
+        """All records except those of deleted spaces, in PostgreSQL's order."""
         return records_of(self._connection, self._statements.schema, self.cleared)
 
     def expected(self) -> int:
@@ -89,7 +89,7 @@ class Snapshot:
         return max(int(rows[0][0]), 0)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with what engines keep beside records, as far as they alone know it."""
+        """The problems of the engines' own data, as far as they show without knowledge of the records."""
         [(rows,)] = self._ask("SELECT count(*) FROM {}.clock")
         if rows != 1:
             yield f"the table clock has {rows} rows in the place of one: no body gets a stamp"
@@ -116,7 +116,7 @@ class Snapshot:
 
 
 def numbers_of(connection: Connection, schema: str, cleared: frozenset[int]) -> Numbers:
-    """What is kept in a schema beside records, as this connection sees it. Raises StorageError."""
+    """The engines' numbers in a schema, as this connection sees them. Raises StorageError."""
 
     def ask(statement: str) -> list[tuple[Any, ...]]:
         return [row for row in call(connection, statement.format(schema)) if row[0] not in cleared]
@@ -149,8 +149,8 @@ def records_of(connection: Connection, schema: str, cleared: frozenset[int]) -> 
 
 
 def _batches(connection: Connection, statement: str) -> Iterator[list[Record]]:
-    """The rows of a COPY. libpq gives one row at a time; the driver's own way to them costs ten times as much
-    for each."""
+    """The rows of a COPY. libpq gives one row at a time; the driver's own interface costs ten times as much
+    per row."""
     pgconn = connection.pgconn
     begun = pgconn.exec_(statement.encode())
     if begun.status != pq.ExecStatus.COPY_OUT:

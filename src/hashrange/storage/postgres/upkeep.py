@@ -1,7 +1,7 @@
 """Deletes the records of deleted spaces, a few thousand at a time, on a thread of its own.
 
-Several engines may do so at the same time: the row of the space in `cleared` is locked for each step, and an
-engine passes over the rows that another one has locked.
+Several engines may do this at the same time: the row of the space in `cleared` is locked for each step, and
+an engine skips rows that another engine has locked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Upkeep:
         return float(self._pool.again(work))
 
     def begin(self) -> None:
-        """Begin to delete, if there are spaces to clear and nobody is at it."""
+        """Start deleting if there are spaces to clear and no deletion is under way."""
         cleared = self._catalog.state.cleared
         with self._lock:
             if self._closed or not cleared - self._done:
@@ -63,7 +63,7 @@ class Upkeep:
         self._done = cleared
 
     def _step(self, connection: Connection) -> bool:
-        """Delete some records of one space; whether there is more to do."""
+        """Delete some records of one space. Returns whether there is more to do."""
         schema = self._schema
         call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
         try:

@@ -1,12 +1,13 @@
 """The one connection of an engine that writes: sends groups, and knows its own row in the table `server`.
 
 Each commit sets the row to the version of its group. When the connection is lost in the middle of a commit,
-`connect_again` adds one to the row's epoch, so that this commit cannot come to pass any more if it has not
-by then, and reads the version: it says whether the commit came to pass.
+`connect_again` adds one to the row's epoch, so that a commit that has not succeeded by then can no longer
+succeed, and reads the version, which shows whether the commit succeeded.
 
 A new engine removes the rows of engines that have not committed for a day. An engine whose row is gone can
-commit nothing, whatever is on its way, and gets a new row. The new row says nothing of a commit that was cut
-before: this takes seconds to be found out, but the machine of the engine may have stood still meanwhile.
+commit nothing, not even a statement already sent, and gets a new row. The new row does not show the outcome
+of an earlier commit that was cut off: the engine normally asks for it within seconds, but its machine may
+have been suspended.
 
 Refuses to know: members, caches.
 """
@@ -53,11 +54,11 @@ _log = logging.getLogger(__name__)
 
 
 ABSENT_AFTER: Final = "1 day"
-"""An engine that has committed nothing for so long, by PostgreSQL's clock, is taken for ended."""
+"""An engine that has committed nothing for this long, by PostgreSQL's clock, counts as ended."""
 
 
 class Changed(Exception):
-    """What the bodies of a group read is out of date; `keys` are the records that are."""
+    """The bodies of a group read records that are out of date; `keys` are these records."""
 
     def __init__(self, keys: list[Key]) -> None:
         super().__init__(keys)
@@ -65,12 +66,12 @@ class Changed(Exception):
 
 
 class Undone(Exception):
-    """The fault of a test has undone a commit."""
+    """A test's fault has undone a commit."""
 
 
 class Doubt(Exception):
-    """Whether a commit came to pass is not known; `chosen`: because a test's fault says so. `result` is that
-    of a body that ran alone."""
+    """The outcome of a commit is not known; `chosen`: because a test's fault says so. `result` is that of a
+    body that ran alone."""
 
     def __init__(self, cause: str, *, chosen: bool = False, result: Any = None) -> None:
         super().__init__(cause)
@@ -79,7 +80,7 @@ class Doubt(Exception):
 
 
 class Writer:
-    """The connection that writes. Only the holder of the place of a commit calls it."""
+    """The connection that writes. Only the commit whose turn it is uses it."""
 
     def __init__(self, url: str, statements: Statements, catalog: Catalog, loop: Loop, name: str) -> None:
         self._url = url
@@ -119,8 +120,8 @@ class Writer:
         return version_of(self._server, self._groups)
 
     def connect_again(self) -> int | None:
-        """Connect, and fence all that is still on its way; returns the version of the last group that was
-        committed, None if nobody knows it any more. Raises Lost, Refused."""
+        """Connect, and fence all statements still on their way. Returns the version of the last group that
+        was committed, None if that is no longer known. Raises Lost, Refused."""
         self.close()
         connection = connect(self._url, name=self._name)
         try:
@@ -134,8 +135,8 @@ class Writer:
         except BaseException:
             close(connection)
             raise
-        # Only now is the engine another one. If it had taken a new row before, and then the connection had
-        # failed, the new row would be asked for the outcome of a commit of the old one.
+        # Change the engine's number only now. If it changed with the new row and the connection then failed,
+        # the new row would be asked for the outcome of a commit of the old row.
         self._server, self._epoch = server, epoch
         self.connections_made += 1
         if self.connected_to not in ("", place):
@@ -207,8 +208,8 @@ class Writer:
         return self._line is not None and self._line.is_sound
 
     def begin(self, group: Group, watch: LoopWatch, then: Callable[[], None]) -> bool:
-        """Send a group, on the loop's thread, and have `then` called when an answer comes. False: the commit
-        thread is to call `finish`."""
+        """Send a group, on the loop's thread, and have `then` called when an answer arrives. False: the
+        commit thread has to call `finish`."""
         assert self._line is not None
         self._line.clear()
         self.statements_sent += 1
@@ -219,8 +220,8 @@ class Writer:
         return self._line.send(self._sent_verify, arrays, watch, then)
 
     def ended(self, group: Group) -> bool | None:
-        """Whether the group was committed, as far as has come; None: the answer is not whole yet. If False,
-        the commit thread is to call `finish`."""
+        """Whether the group was committed; None: the answer is not complete yet. If False, the commit thread
+        has to call `finish`."""
         line = self._line
         assert line is not None
         if not line.poll():
@@ -233,7 +234,7 @@ class Writer:
         return True
 
     def unwatch(self) -> None:
-        """Have the event loop wait no longer; on its thread."""
+        """Stop the event loop's waiting; on its thread."""
         if self._line is not None:
             self._line.unwatch()
 
@@ -271,9 +272,9 @@ class Writer:
     def commit_locked(
         self, group: Group, keys: Sequence[Key], run: Callable[[Fetched], None], fault: CommitFault | None
     ) -> None:
-        """Lock records, have `run` add to the group what bodies do with them, and commit it. Raises as
-        `commit`; and NeedsAlone if the group has to hold the exclusive lock, which it then may not take any
-        more."""
+        """Lock records, let `run` add the reads and writes of bodies to the group, and commit it. Raises like
+        `commit`; and NeedsAlone if the group needs the exclusive lock, which must not be taken after other
+        locks."""
         connection = self._ready()
         self.statements_sent += 2
         chosen: Doubt | None = None
@@ -316,7 +317,7 @@ class Writer:
             raise chosen
 
     def _changed(self, group: Group) -> Changed:
-        """What the bodies of a group read that was changed since; nothing of the group was written."""
+        """The error with the records that changed since a group's bodies read them; nothing was written."""
         connection = self._connection
         arrays, keys = group.read_arrays()
         if connection is None:
@@ -329,7 +330,7 @@ class Writer:
         return Changed([keys[n - 1] for n in bad or ()])
 
     def _judge(self, told: tuple[Any, ...]) -> None:
-        """Raise Changed if `commit_group` tells that the catalog is another one."""
+        """Raise Changed if `commit_group` reports another version of the catalog."""
         outcome, catalog = told
         if outcome != "committed":
             self._note(catalog)
@@ -366,13 +367,13 @@ class Writer:
             raise Changed([keys[n - 1] for n in bad or ()])
 
     def _note(self, catalog: int) -> None:
-        """The catalog has another version: forget the state that is known, which is fetched anew."""
+        """The catalog has another version: forget the known state, so that it is fetched again."""
         if catalog != self._catalog.state.version:
             self._catalog.forget()
 
     def _finish(self, connection: Connection, fault: CommitFault | None) -> Doubt | None:
-        """Commit a transaction, with the fault of a test in between. Raises Undone, Trouble; returns what the
-        fault wants to have said."""
+        """Commit a transaction, with a test's fault in between. Raises Undone, Trouble; returns the Doubt
+        that the fault demands."""
         chosen: Doubt | None = None
         try:
             self._meet(fault, "after")
@@ -438,14 +439,14 @@ class Writer:
             self.close()
 
     def _ready(self) -> Connection:
-        """The connection; a new one if there is none, or if it is known to be lost. Raises Lost."""
+        """The connection; a new one if it does not exist or is known to be lost. Raises Lost."""
         if self._connection is None or self._connection.closed or self._connection.broken:
             self.connect_again()
         assert self._connection is not None
         return self._connection
 
     def _meet(self, fault: CommitFault | None, moment: Moment) -> None:
-        """Let the fault of a test, if there is one, fail the commit."""
+        """Call a test's fault, if there is one, to fail the commit."""
         if fault is None:
             return
         try:

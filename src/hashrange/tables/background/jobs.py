@@ -1,4 +1,4 @@
-"""The stored records of long work: backups (`Records`), and jobs as imports and exports are (`JobRecords`).
+"""The stored records of long work: backups (`Records`), and jobs such as imports and exports (`JobRecords`).
 
 Each kind of jobs has a space:
 
@@ -110,7 +110,7 @@ class Records(Generic[S]):
         prefix = f"{scope}/".encode()
         low = _sort(scope, after) + b"\x00" if after else prefix
         for _, stored in reader.scan(self._space, self._partition, low, successor(prefix)):
-            with suppress(msgspec.MsgspecError):  # `damaged` tells of it
+            with suppress(msgspec.MsgspecError):  # `damaged` reports the error
                 yield self._decoder.decode(stored)
 
     def newest_first(self, reader: Reader, scope: str, before: str | None = None) -> Iterator[S]:

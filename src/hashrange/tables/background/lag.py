@@ -141,10 +141,10 @@ def waiting_spaces(reader: Reader) -> set[int]:
 
 
 def next_due(reader: Reader) -> float | None:
-    """When the next change is due (epoch seconds), or None where nothing waits."""
+    """When the next change is due (epoch seconds), or None if no change waits."""
     for _, stored in reader.scan(LAG_SPACE, CHANGE, _mark(reader)):
         try:
             return _DECODE.decode(stored).due
         except (msgspec.MsgspecError, ValueError):
-            return 0.0  # at once: `arrive` passes over it
+            return 0.0  # at once: `arrive` skips it
     return None

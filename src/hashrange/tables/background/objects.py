@@ -21,7 +21,7 @@ from hashrange.interchange.rows import Bad
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.data.writes import Write
 
-# After so many rows others may run.
+# After this many rows other threads may run.
 _PART_ROWS: Final = 100
 
 
@@ -148,7 +148,7 @@ class Reading:
             same = next(self._buckets.list(self._given.bucket, place.key), None)
             if same is not None and same.key == place.key:
                 return same
-            return Object(place.key, 0, "")  # it is gone, which opening it tells
+            return Object(place.key, 0, "")  # the object is gone; opening it raises the error
         if self._objects is None:
             self._objects = self._buckets.list(self._given.bucket, self._given.prefix, place.key)
         left_out = self._given.left_out

@@ -15,7 +15,7 @@ from hashrange.tables.background.units import Tables, Unit
 
 
 class Runs(Protocol):
-    """Who does the work."""
+    """The runner that does the work."""
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due. `tables` reads those of the store."""

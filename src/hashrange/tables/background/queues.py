@@ -74,5 +74,5 @@ def ahead(reader: Reader, space: int, latest: int) -> Iterator[tuple[int, bytes]
 
 
 def done(txn: Transaction, space: int, now: float, seconds: int, name: bytes) -> None:
-    """Move the mark behind a place: this transaction removed all names that `due` gave up to there."""
+    """Move the mark after a place: this transaction removed all names that `due` gave up to this place."""
     txn.put(space, _MARK, b"", place(int(now), b"") + place(seconds, name) + b"\x00")

@@ -8,11 +8,11 @@ Each server renews its lease every RENEW_SECONDS, and reads those of the others.
 its id is the winner among the servers that are there (`_weight`), so the work is spread, and few units change
 hands when a server comes or goes.
 
-No server believes another one's clock. A lease whose number has not grown for LEASE_SECONDS of the reader's
-own steady clock is over. A server owns nothing
+Servers do not rely on each other's clocks. A lease whose number has not grown for LEASE_SECONDS of the
+reader's own steady clock is over. A server owns nothing
 
 - when its own last renewal was LEASE_SECONDS ago, so that others may have taken its units;
-- in its first LEASE_SECONDS beside others, because they may still do what is to be its own.
+- in its first LEASE_SECONDS beside other servers, because they may still do the work of its units.
 
 So no two servers own a unit at the same time. A server that is alone from the start owns everything at once.
 The work does not depend on any of this: a bite is a transaction, which looks at what is there.
@@ -75,7 +75,7 @@ class Sharing:
         self._number += 1
         self._look(leases, seen)
         if lapsed:
-            # Alone from the start: there is nobody whose work could be under way.
+            # Alone from the start: no other server can have work under way.
             alone = self._renewed is None and not self._others
             self._joined = seen - LEASE_SECONDS if alone else seen
         self._renewed = now
@@ -129,5 +129,5 @@ def _weight(server: bytes, unit: bytes) -> tuple[bytes, bytes]:
 def sharing_of(
     engine: Engine, server: str, steady: Callable[[], float] = time.monotonic
 ) -> Sharing | None:
-    """The part of this server in the work on a store that other servers may share; None where none can."""
+    """This server's part in the work on a shared store; None for a store that cannot be shared."""
     return Sharing(engine, server, steady) if isinstance(engine, Remote) else None

@@ -36,13 +36,13 @@ Definition = tuple[str, Table | Exception]
 
 T = TypeVar("T")
 
-# The records of the catalog are read so many at a time.
+# The number of catalog records that are read at a time.
 _PAGE_RECORDS = 100
 
 # The most items of a transaction.
 BITE_ITEMS = 1_000
 
-# A build looks at so many items before it lets others run.
+# A build looks at this many items before it lets other threads run.
 _LOOK_ITEMS = 100
 
 # `sweep` returns 0 if more is due, so it returns at least this if nothing is due.
@@ -91,7 +91,7 @@ def sweep_jobs(
     background: Background,
     kinds: Iterable[Callable[[Tables], Iterator[Unit]]],
 ) -> float:
-    """As `sweep`, for the units of `kinds`: the jobs that wait for others, such as a bucket."""
+    """Like `sweep`, for the units of `kinds`: the jobs that wait for something else, such as a bucket."""
 
     def tables() -> list[Table]:
         found = definitions(engine, background.pause)

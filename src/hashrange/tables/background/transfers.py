@@ -2,9 +2,8 @@
 
 A job that is under way is a unit of the background work (`background.units`). Its steps keep something
 open, such as an object that is being read, which is closed when the job ends, when a step fails and when the
-store is closed; a later step opens it again at the place that was stored. What will not get better, such as a
-bucket that is not there, is a `BucketError` and ends the job as FAILED. After any other error the unit is
-tried again.
+store is closed; a later step opens it again at the stored position. A permanent failure, such as a missing
+bucket, is a `BucketError` and ends the job as FAILED. After any other error the unit is tried again.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from hashrange.tables.background.turns import Turns
 from hashrange.tables.background.units import Bite, Tables, Unit, failing
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
-"""How long a job that has ended is shown."""
+"""How long an ended job can still be listed and described."""
 
 _log = logging.getLogger("hashrange")
 
 
 class Open(Protocol):
-    """What the steps of a job keep open."""
+    """A resource that the steps of a job keep open."""
 
     def close(self) -> None:
-        """Release it; what is unfinished of it is given up."""
+        """Release the resource; unfinished work in it is dropped."""
 
 
 J = TypeVar("J", bound=Job)

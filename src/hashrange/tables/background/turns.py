@@ -24,7 +24,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Run a block when no other one runs."""
+        """Run a block while no other block runs."""
         with self._lock:
             try:
                 yield
@@ -33,8 +33,8 @@ class Turns:
                     self._close()
 
     def end(self) -> None:
-        """Close what is open. A step that is still under way after a moment closes it at its end: it may wait
-        for a bucket for long, and the caller must not."""
+        """Close open resources. If a step does not end within a moment, the step closes them at its end: it
+        may wait long for a bucket, and the caller must not."""
         self._is_over = True
         if self._lock.acquire(timeout=_END_SECONDS_MAX):
             try:

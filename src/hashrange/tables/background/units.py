@@ -55,7 +55,7 @@ _ITEMS_MIN: Final = 10
 _DAMAGES_LOGGED_MAX: Final = 100
 
 WAITING_SECONDS: Final = 5.0
-"""`Background.waiting` tells of a bite that takes longer than this."""
+"""`Background.waiting` reports a bite that takes longer than this."""
 
 _NO_OCCASION: Final = Occasion(0.0, Settings())
 """The occasion of steps that do not ask for it."""
@@ -107,7 +107,7 @@ class Bite:
         self.seconds = 0.0
 
     def write(self, engine: Engine, body: Callable[[Transaction], T]) -> T:
-        """As `engine.write`. The time that the body takes decides how large the next bite is."""
+        """Like `engine.write`. The time that the body takes decides how large the next bite is."""
         steady = self._background.steady
 
         def timed(txn: Transaction) -> T:
@@ -177,7 +177,7 @@ class Background:
         self.states_due = 0.0
 
     def drop(self, names: Iterable[str]) -> None:
-        """Forget units that are listed no more."""
+        """Forget units that are no longer listed."""
         for name in names:
             self._failing.pop(name, None)
             self._items.pop(name, None)

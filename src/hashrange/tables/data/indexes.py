@@ -75,7 +75,7 @@ def check_item(table: Table, item: Item) -> None:
 def check_update(
     table: Table, before: Item, after: Item, computed: frozenset[str] = _NO_NAMES
 ) -> None:
-    """As `check_item`, for an item that an update changed from `before` to `after`.
+    """Like `check_item`, for an item that an update changed from `before` to `after`.
 
     If the item had an unsuitable key attribute before already, the error has other words, and an index that
     is being filled accepts the item. It has the same words if the attribute is one of `computed`, which the
@@ -214,7 +214,7 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
 
 
 def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
-    """As `replace`, for an index that may lack the entry `before`, because it is still being filled, or may
+    """Like `replace`, for an index that may lack the entry `before`, because it is still being filled, or may
     hold `after` already. The totals count the entries that are really there."""
     places = {(entry.partition, entry.sort) for entry in (before, after) if entry is not None}
     found = [stored for place in places if (stored := txn.get(index.space, *place)) is not None]

@@ -27,7 +27,7 @@ _COLLECTION_TOO_LARGE = "Collection size exceeded."
 
 
 def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
-    """Make a change, and say in it what it costs.
+    """Make a change, and store its cost in `change.units`.
 
     Raises `ValidationException` if the item with its local index entries is too large, and
     `ItemCollectionSizeLimitExceededException`; nothing is written then.
@@ -39,7 +39,7 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
     if table.indexes:
         moves = _moves(change)
         if table.has_local_indexes:
-            # Refuse before the first write, because a batch of statements goes on after a refused statement.
+            # Refuse before the first write: a batch of statements continues after a refused statement.
             _fit_collection(txn, change, moves, occasion)
     if new is not None:
         txn.put(table.space, partition, sort, new)

@@ -46,7 +46,7 @@ def item_of(record: bytes) -> Item:
 def fragment_of(record: bytes) -> orjson.Fragment:
     """The item of a stored record, to be spliced into an answer.
 
-    Calls `pace.point` if the record is large: to copy those of a batch of 16 MB takes 20 ms.
+    Calls `pace.point` if the record is large: copying the records of a 16 MB batch takes 20 ms.
     """
     if len(record) > _LARGE_BYTES:
         pace.point()
@@ -54,7 +54,7 @@ def fragment_of(record: bytes) -> orjson.Fragment:
 
 
 def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
-    """As `fragment_of`, for the many records of a page."""
+    """Like `fragment_of`, for the many records of a page."""
     fragment = orjson.Fragment
     fragments: list[orjson.Fragment] = []
     for start in range(0, len(found), _FRAGMENTS):

@@ -151,7 +151,7 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
 
 
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
-    """As `definitions`, with the full names that they are stored under. A definition that cannot be decoded
+    """Like `definitions`, with the full names that they are stored under. A definition that cannot be decoded
     comes as the error."""
     low = _place(after) + b"\x00" if after else b""
     for record in reader.scan(CATALOG_SPACE, TABLE, low):

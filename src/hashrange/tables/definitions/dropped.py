@@ -1,4 +1,4 @@
-"""Deleted tables whose items somebody still needs.
+"""Deleted tables whose items are still needed.
 
 A table with point-in-time recovery leaves the items that it held when it was deleted, for 35 days. A job that
 reads a table's past, such as a restore, needs its items and its history until the job has ended. So
@@ -50,7 +50,7 @@ _DECODE: Final = msgspec.json.Decoder(Dropped)
 
 
 def keep(txn: Transaction, table: Table, now: float) -> list[int]:
-    """Keep what somebody needs of a table that is deleted now; returns the spaces that stay."""
+    """Keep the parts of a deleted table that are still needed; returns the spaces that remain."""
     history = table.history
     if history is None:
         return []
@@ -95,7 +95,7 @@ def of_name(reader: Reader, full_name: str) -> Iterator[Dropped]:
     """The deleted tables that had this full name."""
     prefix = _place(full_name, "")
     for _, stored in reader.scan(CATALOG_SPACE, DROPPED, prefix, successor(prefix)):
-        with suppress(msgspec.MsgspecError, ValueError):  # `every` tells of it
+        with suppress(msgspec.MsgspecError, ValueError):  # `every` reports the error
             yield _DECODE.decode(stored)
 
 

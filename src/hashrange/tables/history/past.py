@@ -1,16 +1,16 @@
 """`Past`: a reader that shows the items of one table as they were at a stamp.
 
-It is a `storage.api.Reader`, so all code that reads tables reads the past by it: a Query, a page of a scan, a
-build. Of the table's own space it shows the state at the stamp; all other spaces, such as indexes, are shown
-as they are now.
+It is a `storage.api.Reader`, so all code that reads tables can read the past through it: a Query, a page of a
+scan, a build. It shows the table's own space as of the stamp, and all other spaces, such as indexes, as they
+are now.
 
 A scan merges the table with the images of each span above the stamp, and takes for each address the record of
 the oldest span that has one. It holds one record of each span, so its memory does not depend on the size of
 the table or of the history. An item with many images is not walked over image by image: after a few of them
 the scan seeks what it needs.
 
-What was true at a stamp never changes later, provided that no transaction gets a stamp up to it any more:
-`settle` sees to this. So a reader may stop at any address and go on from there in a later body, on another
+The state at a stamp never changes later, provided that no later transaction gets that stamp or a lower one;
+`settle` ensures this. So a reader may stop at any address and continue from there in a later body, on another
 view.
 """
 
@@ -32,12 +32,12 @@ _Found = tuple[bytes, bytes, int, bytes]
 merge gives the oldest span first and the table last. No address comes twice from one span, so a comparison of
 two of these never gets to the last member."""
 
-# So many images of one item are walked over before the scan seeks the next one that it needs.
+# The scan walks over this many images of one item before it seeks the next one that it needs.
 _WALKED_MAX: Final = 8
 
 
 def settle(engine: Engine, stamp: int) -> None:
-    """Make sure that what is true at a stamp stays true: no later transaction gets a stamp up to it."""
+    """Ensure that the state at a stamp never changes: no later transaction gets that stamp or a lower one."""
     engine.write(lambda txn: txn.stamp(stamp))
 
 
@@ -217,7 +217,7 @@ def first_images(
 def _first_images_reversed(
     reader: Reader, space: int, stamp: int, rank: int, partition: bytes, low: bytes, high: bytes | None
 ) -> Iterator[_Found]:
-    """As `first_images`, for the places of one partition, from the highest down."""
+    """Like `first_images`, for the places of one partition, from the highest down."""
     bound = high
     going = True
     while going:

@@ -1,11 +1,11 @@
 """Begins and ends the history of a table, and gives it a new span once a day.
 
-Whoever needs a table's past holds its history by a name (`hold`), until it lets go (`release`). The first
-hold begins the history, with the stamp of its own transaction: the states from there on can be read. The last
-release ends it and deletes all spans.
+Code that needs a table's past holds its history under a name (`hold`) until it lets go (`release`). The first
+hold begins the history, with the stamp of its own transaction: later states can be read. The last release
+ends the history and deletes all spans.
 
-Each day the sweep begins a new span (`tended`), and drops those at the front that nobody needs any more, each
-by one deletion of a space. A span that is begun gets a stamp, so all images of the span before it are below.
+Each day the sweep begins a new span (`tended`), and drops the oldest spans that are no longer needed, each by
+deleting one space. A new span gets a stamp, so all images of the span before it have lower stamps.
 
 The functions return the changed definition; the caller saves it.
 """
@@ -35,9 +35,9 @@ def hold(
 ) -> Table:
     """Hold the history of `table`, which is begun if there is none.
 
-    The states from this transaction on can be read then, until `release`; with `seconds`, those of the last
-    so many seconds. A hold that exists already goes on with these `seconds`. `since` is an earlier stamp to
-    read from, for a job: somebody else must hold the history from there on.
+    Then the states from this transaction on can be read until `release`; with `seconds`, the states of the
+    last `seconds` seconds. A hold that exists already gets the new `seconds`. `since` is an earlier stamp to
+    read from, for a job: another hold must already cover the history from there on.
     """
     history = table.history
     if history is None:

@@ -14,7 +14,7 @@ from hashrange.tables.history import recording
 
 
 def find(reader: Reader, full_name: str, table_id: str) -> Table | None:
-    """The table with this full name and id, also if it was deleted; None: it is gone."""
+    """The table with this full name and id, even if it was deleted; None if it is gone."""
     table = catalog.find_full(reader, full_name)
     if table is not None and table.id == table_id:
         return table
@@ -23,7 +23,7 @@ def find(reader: Reader, full_name: str, table_id: str) -> Table | None:
 
 
 def release(txn: Transaction, full_name: str, table_id: str, hold: str, now: float) -> None:
-    """Let go of a table's history, by the name of the hold; nothing happens where there is none."""
+    """Let go of a table's history, by the name of the hold; nothing happens if there is no such hold."""
     table = catalog.find_full(txn, full_name)
     if table is not None and table.id == table_id:
         catalog.save(txn, recording.release(txn, table, hold, now))

@@ -51,7 +51,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Somebody who needs the history, by name: ``pitr``, or a job such as ``restore:ID``.
+    """A user of the history, by name: ``pitr``, or a job such as ``restore:ID``.
 
     The states from the stamp `since` on are needed; with `seconds`, only those of the last so many seconds.
     """

@@ -184,7 +184,7 @@ def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = Tr
 
 
 def rolled_over(stream: Stream, mark: int, now: float, *, reopen: bool = True) -> Stream:
-    """As `roll_over`, at a mark that the caller gives."""
+    """Like `roll_over`, at a mark that the caller gives."""
     # Shards are listed in the order of their names, and a child must come after its parent.
     stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
@@ -220,7 +220,7 @@ def find(reader: Reader, table: str, label: str, scope: str) -> Stream | None:
 
 
 def find_full(reader: Reader, full_name: str, label: str) -> Stream | None:
-    """As `find`, by the full name of the table."""
+    """Like `find`, by the full name of the table."""
     stored = reader.get(CATALOG_SPACE, STREAM, _place(full_name, label))
     return _DECODE.decode(stored) if stored is not None else None
 
@@ -254,7 +254,7 @@ def all_streams(
 def every_stream(
     reader: Reader, low: bytes = b"", high: bytes | None = None
 ) -> Iterator[tuple[str, Stream | Exception]]:
-    """As `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
+    """Like `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
     the error."""
     for record in reader.scan(CATALOG_SPACE, STREAM, low, high):
         pace.point()
