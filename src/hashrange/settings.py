@@ -23,7 +23,7 @@ class Settings:
     item_collection_bytes_max: how large the items of one partition key may get, index entries included, in a
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
-        with 0 they are up to date at once, and a program that reads its own writes there is not found out.
+        with 0 they are up to date at once, which hides a program that relies on reading its own writes there.
     transaction_seconds: how long a transaction holds its items, so that others meet
         TransactionConflictException, which at 0 cannot happen.
     stream_shards: how many shards a new stream has; records of one item always go to the same.
@@ -35,8 +35,8 @@ class Settings:
         that has 12 digits, and --account-id otherwise. Without it all callers share all tables.
     separate_regions: give each region tables of its own, those of an account with --separate-accounts.
         Global tables need shared regions, and cannot be made then.
-    recovery_lag_seconds: how far the latest moment that a table can be restored to lies behind; on AWS five
-        minutes. With 0 everything that was written can be restored at once.
+    recovery_lag_seconds: how far in the past the latest moment lies to which a table can be restored; on AWS
+        five minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store for these buckets in place of folders: `aws`, or the URL of one that speaks S3's

@@ -295,11 +295,11 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--account-id",
     default=Caller().account_id,
     callback=_matching(r"[0-9]{12}", "an account id: 12 digits"),
-    help="Account of callers whose access key is none.",
+    help="Account of callers whose access key is no account id.",
 )
 @_option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @_option(
-    "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The least level that is logged."
+    "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
 )
 @_option(
     "--log-requests",
@@ -322,8 +322,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--admin-token",
     default="",
     metavar="TOKEN",
-    help="The token without which the admin plane refuses requests. They bring it as `Authorization: Bearer "
-    "TOKEN`. Better set the variable, here and for commands such as `hashrange clock`.  [default: none]",
+    help="The token without which the admin plane refuses requests, sent as `Authorization: Bearer TOKEN`. "
+    "Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
     "--virtual-clock",
@@ -335,14 +335,15 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--virtual-clock-start",
     callback=_moment,
     metavar="TIME",
-    help="What the virtual clock shows at the start, in ISO 8601; implies --virtual-clock.  [default: now]",
+    help="The time that the virtual clock shows at the start, in ISO 8601; implies --virtual-clock.  "
+    "[default: now]",
 )
 @_option(
     "--fault",
     type=_Fault(),
     multiple=True,
-    help="A fault that requests meet, as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
-    "a line. May be given several times; docs/faults.md tells more.  [default: none]",
+    help="A fault that requests meet, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with "
+    "one a line. May be given several times; see docs/faults.md.  [default: none]",
 )
 @_settings_options(ServerSettings)
 @_settings_options(Settings)
@@ -540,7 +541,7 @@ def _welcome(fields: dict[str, Any], region: str, *, is_open: bool) -> str:
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
-    speed = form() if compiled() else f"{form()} (`make serve` compiles it: about 1.5 times as fast)"
+    speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""
 Hashrange {fields["version"]}
 
