@@ -184,8 +184,8 @@ def _hide_password(text: str) -> str:
 def translated(connection: Connection) -> Iterator[None]:
     """Raise `Lost`, `Retry` (as one of its kinds) or `Refused` for what the driver raises.
 
-    Whatever it does not foresee itself is `Lost`: what was sent may come to pass, and no other statement is to
-    follow on this connection.
+    Whatever it does not foresee itself is `Lost`: what was sent may come to pass, and no other statement is
+    to follow on this connection.
     """
     try:
         yield
