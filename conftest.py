@@ -101,7 +101,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--postgres",
         action="store_true",
-        help="run what needs PostgreSQL, and nothing else: its own tests, and the suites of all engines on it",
+        help="run what needs PostgreSQL, and only that: its own tests, and the suites of all engines on it",
     )
 
 

@@ -37,15 +37,7 @@ from hashrange.errors import (
 )
 from hashrange.interest import Interest
 from hashrange.operations import REGISTRY, bulk_put, export_filter
-from hashrange.operations.context import (
-    NONE_LEFT,
-    Answer,
-    Caller,
-    Context,
-    Operation,
-    Request,
-    scope_of,
-)
+from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
 from hashrange.pace import Task, TurnOver
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -484,12 +476,7 @@ class _Asked:
     __slots__ = ("body", "encode", "is_write", "request", "told")
 
     def __init__(
-        self,
-        request: Request,
-        body: Callable[[Any], Any],
-        is_write: bool,
-        encode: Encode,
-        told: _Told,
+        self, request: Request, body: Callable[[Any], Any], is_write: bool, encode: Encode, told: _Told
     ) -> None:
         self.request = request
         self.body = body

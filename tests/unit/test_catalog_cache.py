@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hashrange.database import Database
+from hashrange.tables.background import sweeps
+from hashrange.tables.background.units import Background, Unit
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
 
 
 def create(database: Database, name: str) -> None:
@@ -47,6 +51,31 @@ def test_definitions_in_use_are_decoded_once() -> None:
             for number in range(200):
                 answer: Any = database.execute("DescribeTable", {"TableName": f"stays-{number}"})
                 assert answer["Table"]["TableStatus"] == "ACTIVE"
+        assert catalog.decoded.misses == before
+
+
+def test_jobs_that_list_the_tables_while_a_sweep_does_let_go_of_none() -> None:
+    """Jobs run beside the sweep, on a thread of their own."""
+    with Database.in_memory() as database:
+        for number in range(300):
+            create(database, f"stays-{number}")
+        database.settle()
+        database.sweep()
+        listed: list[int] = []
+
+        def list_tables(tables: Callable[[], list[Table]]) -> Iterator[Unit]:
+            listed.append(len(tables()))
+            return iter(())
+
+        def jobs() -> None:
+            beside = Background()
+            sweeps.sweep_jobs(database.engine, database.clock.now, database.settings, beside, [list_tables])
+
+        database.background.pause = jobs
+        before = catalog.decoded.misses
+        database.background.forget()
+        database.sweep_tables()
+        assert 300 in listed
         assert catalog.decoded.misses == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ import pytest
 
 from hashrange.database import Caller
 from hashrange.pace import Task
+from hashrange.server.http import LARGE_READ_BYTES
 from hashrange.server.plane import ROUND_SECONDS, Done, Encode
 from peer import FakeDatabase, Peer, request
 
@@ -179,3 +181,43 @@ def test_pipelined_requests_are_answered_in_order_over_many_rounds(loop: Loop) -
     assert 0 < len(loop.database.served) < 20
     peer.run_soon()
     assert [body for _, body in peer.answers()] == bodies
+
+
+def fail(data: Any) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_connection_that_fails_holds_up_none_of_those_that_wait_for_their_turn(loop: Loop) -> None:
+    clients = [loop.connect(f"{number}", ROUND_SECONDS) for number in range(5)]
+    clients[2].peer.transport.write = fail  # type: ignore[method-assign]
+    served = Counter(loop.serve(40))
+    assert served["2"] == 1
+    assert min(served[name] for name in "0134") >= 9
+    assert clients[2].peer.transport.aborted
+    assert loop.server.plane.metrics.internal_errors == 1
+
+
+def test_a_connection_that_fails_holds_up_no_answers_of_others() -> None:
+    server = Peer()
+    peers = [server.another() for _ in range(3)]
+    for peer in peers:
+        peer.send(request("Later") * 2)
+    peers[0].transport.write = fail  # type: ignore[method-assign]
+    for done in server.database.unfinished:
+        done({}, None)
+    server.run_soon()
+    assert peers[0].transport.aborted
+    assert [peer.statuses() for peer in peers[1:]] == [[200, 200], [200, 200]]
+
+
+def test_a_connection_that_fails_holds_up_no_large_bodies_of_others() -> None:
+    server = Peer()
+    peers = [server.another() for _ in range(2)]
+    sent = request("Now", orjson.dumps({"filler": "x" * 2 * LARGE_READ_BYTES}))
+    for peer in peers:
+        peer.send(sent[: LARGE_READ_BYTES + 1])
+        assert peer.transport.paused
+    peers[0].transport.resume_reading = partial(fail, b"")  # type: ignore[method-assign]
+    server.run_soon()
+    assert [peer.transport.aborted for peer in peers] == [True, False]
+    assert not peers[1].transport.paused

@@ -232,8 +232,8 @@ class Failing:
         self._engine = engine
         self.at = 0
         for name in ("connect", "call", "place_of", "Line"):
-            # Who cannot connect hears nothing from PostgreSQL but that.
-            failing = connections.Lost if name == "connect" else error
+            # Who cannot connect hears nothing from PostgreSQL but that. Any step may fail for another reason.
+            failing = connections.Lost if name == "connect" and error is not OSError else error
             monkeypatch.setattr(writer, name, partial(self._do, failing, getattr(writer, name)))
 
     def _do(self, error: type[BaseException], what: Callable[..., Any], *values: Any, **named: Any) -> Any:
@@ -293,7 +293,7 @@ class Cut:
         raise connections.Lost("the test cut the connection")
 
 
-@pytest.mark.parametrize("error", [connections.Lost, connections.Refused, connections.Retry])
+@pytest.mark.parametrize("error", [connections.Lost, connections.Refused, connections.Retry, OSError])
 @pytest.mark.parametrize("way", ["plain", "locked", "alone"])
 def test_no_commit_is_applied_twice_whatever_fails_afterwards(
     open_engine: Opener,

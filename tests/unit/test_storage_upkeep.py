@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.embedded import EmbeddedEngine, upkeep
+from hashrange.storage.embedded import EmbeddedEngine, disk, upkeep
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.keys import CLEARING
 from rocks import Skips, counting_skips
@@ -203,4 +203,18 @@ def test_the_cache_holds_no_blocks_of_deleted_files(tmp_path: Path) -> None:
 
     few = used_bytes(range(100, 103))
     assert used_bytes(range(103, 115)) <= few * 1.5
+    engine.close()
+
+
+def test_a_rocksdb_without_the_setting_of_the_cache_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody would know why the process grows; the store opens all the same."""
+    EmbeddedEngine(tmp_path / "data").close()
+    assert not caplog.records
+    monkeypatch.setattr(disk, "_UNCACHE_AGGRESSIVENESS", "not a number")
+    engine = EmbeddedEngine(tmp_path / "data")
+    engine.write(partial(put_one, space=SPACE))
+    assert engine.read(first) == b""
+    assert "the cache keeps blocks of deleted files" in caplog.text
     engine.close()

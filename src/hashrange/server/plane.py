@@ -149,14 +149,31 @@ class Plane:
 
     def _read_on(self) -> None:
         for _ in range(min(len(self._reading), _READING_MAX)):
-            self._reading.popleft().read_on()
+            connection = self._reading.popleft()
+            try:
+                connection.read_on()
+            except Exception:  # the others that wait have to go on
+                self._cut_off(connection, "a connection that could not be read on was cut off")
         if self._reading:
             self._call_soon(self._read_on)
 
     def _advance_ready(self) -> None:
         ready, self._ready = self._ready, []
         for connection in ready:
+            self._advance(connection)
+
+    def _advance(self, connection: Connection) -> None:
+        try:
             connection.advance()
+        except Exception:  # the others that wait have to go on
+            self._cut_off(connection, "a connection that could not go on was cut off")
+
+    def _cut_off(self, connection: Connection, message: str) -> None:
+        """Drop a connection for which the server itself has failed; called while the error is handled."""
+        self.metrics.internal_errors += 1
+        _log.exception(message)
+        self.connections.discard(connection)
+        self._call_soon(connection.abort)
 
     def may_start(self, connection: Connection) -> bool:
         """Whether `connection` may start a request now; otherwise it will be told to `advance` when it
@@ -197,7 +214,7 @@ class Plane:
             connection = heappop(put_off)[2]
             connection.put_off = False
             self._called = connection
-            connection.advance()
+            self._advance(connection)
         self._called = None
         self._goes_on = bool(put_off)
         if put_off:
@@ -212,10 +229,7 @@ class Plane:
             try:
                 connection.check_time(self.now)
             except Exception:  # the time-outs of other connections still have to be checked
-                self.metrics.internal_errors += 1
-                _log.exception("a connection whose time could not be checked was cut off")
-                self.connections.discard(connection)
-                self._call_soon(connection.abort)
+                self._cut_off(connection, "a connection whose time could not be checked was cut off")
 
     def drain(self) -> None:
         """Close idle connections; the others end after the request that is under way."""

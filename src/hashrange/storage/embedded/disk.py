@@ -5,7 +5,7 @@ Refuses to know: the other files of the data directory (`directory`), records an
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,8 @@ from rocksdict import (
 
 from hashrange.descriptors import engine_files_max
 from hashrange.storage.api import DataDirectoryLocked, StorageError, StoreDamaged
+
+_log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
 
@@ -74,10 +76,13 @@ def _forget_deleted_files(db: Rdict) -> None:
     the blocks of all earlier versions filled the cache: hundreds of MB for a store of 19 MB. `Options` of
     rocksdict 0.3.29 has no method for this setting.
     """
-    # RocksDB notes a changed setting in a file of its own. This fails if the disk is full, but the setting
-    # takes effect, and the store has to open.
-    with contextlib.suppress(Exception):
+    try:
         db.set_options({"uncache_aggressiveness": str(_UNCACHE_AGGRESSIVENESS)})
+    except Exception as error:  # rocksdict raises plain Exception for everything
+        # RocksDB notes a changed setting in a file of its own. Where the disk is full this fails, but the
+        # setting holds, and the store has to open. A RocksDB without the setting only takes more memory.
+        if not str(error).startswith("IO error"):
+            _log.warning("the cache keeps blocks of deleted files, up to its size: %s", error)
 
 
 def locked(directory: Path) -> DataDirectoryLocked:

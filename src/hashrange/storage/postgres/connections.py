@@ -144,6 +144,8 @@ def connect(url: str, *, name: str = "hashrange") -> Connection:
     except psycopg.Error as error:
         text = _hide_password(_text(error))
         raise Lost(text + _READ_ONLY_TEXT if "session is read-only" in text else text) from None
+    except Exception as error:  # OSError, where the process has no descriptor left
+        raise Lost(_hide_password(repr(error))) from error
     for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
         connection.adapters.register_dumper(array, dumper)
     return connection
@@ -180,7 +182,11 @@ def _hide_password(text: str) -> str:
 
 @contextmanager
 def translated(connection: Connection) -> Iterator[None]:
-    """Raise `Lost`, `Retry` (or a subclass) or `Refused` for errors of the driver."""
+    """Raise `Lost`, `Retry` (as one of its kinds) or `Refused` for what the driver raises.
+
+    Whatever it does not foresee itself is `Lost`: what was sent may come to pass, and no other statement is
+    to follow on this connection.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -188,6 +194,8 @@ def translated(connection: Connection) -> Iterator[None]:
         if isinstance(trouble, Fenced):
             close(connection)
         raise trouble from None
+    except Exception as error:
+        raise Lost(repr(error)) from error
 
 
 def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:

@@ -8,6 +8,7 @@ does.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Condition, Thread
@@ -27,6 +28,8 @@ from hashrange.storage.postgres.connections import Connection, Pool, Trouble, ca
 from hashrange.storage.postgres.direct import Statements, arrays_of_ranges, arrays_to_fetch
 from hashrange.storage.postgres.lines import Line, numbered, rows_of
 from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop, Outcome, Task
+
+_log = logging.getLogger(__name__)
 
 _NOTHING: Final[dict[Key, Known]] = {}
 _ABSENT: Final[Known] = (None, 0)
@@ -217,8 +220,8 @@ class Fetching:
         assert sent is not None
         try:
             found = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
-        except (Trouble, StorageError):
-            self._take_back()  # the thread tries again, and reports the error
+        except (Trouble, Exception):
+            self._take_back()  # the thread tries again, and tells what is wrong
             return None
         self._sent = None
         return found, sent
@@ -312,10 +315,16 @@ class Fetching:
         try:
             found = self.now(all_of(waiting))
         except StorageError as error:
-            self._loop.post(tasks=[partial(then, error) for _, then, _ in waiting])
+            self._fail(waiting, error)
+        except Exception as error:  # the thread goes on: all that is fetched later needs it
+            _log.exception("records could not be fetched")
+            self._fail(waiting, StorageError(f"Records could not be fetched: {error!r}."))
         else:
             self._loop.post(*self._told(found, waiting))
         self._make_line()
+
+    def _fail(self, waiting: list[_Request], error: StorageError) -> None:
+        self._loop.post(tasks=[partial(then, error) for _, then, _ in waiting])
 
     def close(self) -> None:
         with self._work:

@@ -120,23 +120,26 @@ class Writer:
         return version_of(self._server, self._groups)
 
     def connect_again(self) -> int | None:
-        """Connect, and fence all statements still on their way. Returns the version of the last group that
-        was committed, None if that is no longer known. Raises Lost, Refused."""
+        """Connect, and fence all that is still on its way; returns the version of the last group that was
+        committed, None if nobody knows it any more. Raises Refused; Lost, also for whatever else fails: who
+        waits for the connection tries again, and would never hear of any other error."""
         self.close()
-        connection = connect(self._url, name=self._name)
         try:
-            server, epoch, known = self._take_row(connection)
-            with translated(connection):
-                place = place_of(connection, self._statements.schema)
-            line = Line(connection, self._loop, self._often)
+            connection = connect(self._url, name=self._name)
+            try:
+                server, epoch, known = self._take_row(connection)
+                with translated(connection):
+                    place = place_of(connection, self._statements.schema)
+                line = Line(connection, self._loop, self._often)
+            except BaseException:
+                close(connection)
+                raise
         except Retry as error:
-            close(connection)
             raise Lost(str(error)) from None
-        except BaseException:
-            close(connection)
-            raise
-        # Change the engine's number only now. If it changed with the new row and the connection then failed,
-        # the new row would be asked for the outcome of a commit of the old row.
+        except Exception as error:
+            raise Lost(repr(error)) from error
+        # Only now is the engine another one. If it had taken a new row before, and then the connection had
+        # failed, the new row would be asked for the outcome of a commit of the old one.
         self._server, self._epoch = server, epoch
         self.connections_made += 1
         if self.connected_to not in ("", place):

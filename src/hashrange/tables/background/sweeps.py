@@ -68,6 +68,7 @@ def sweep(
     listed: Callable[[], Iterator[Unit]] | None = None
     found: list[Definition] | None = None
     if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
+        catalog.decoded.age()  # here alone: what two lanes age while they read is decoded again
         found = definitions(engine, background.pause)
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
@@ -109,7 +110,6 @@ def sweep_jobs(
 
 def definitions(engine: Engine, pause: Callable[[], None]) -> list[Definition]:
     """The names and definitions of all tables; an error for a definition that cannot be decoded."""
-    catalog.decoded.age()
     return list(_every(engine, pause, catalog.TABLE, catalog.read_definition))
 
 
