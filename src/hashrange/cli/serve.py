@@ -322,8 +322,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--admin-token",
     default="",
     metavar="TOKEN",
-    help="The token without which the admin plane refuses requests. Clients send it as `Authorization: Bearer "
-    "TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
+    help="The token without which the admin plane refuses requests. Clients send it as `Authorization: "
+    "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
     "--virtual-clock",
