@@ -110,7 +110,9 @@ def build() -> int:
         # Another build that is under way may be of these very sources.
         fcntl.flock(lock, fcntl.LOCK_EX)
         modules = _hash(_compiled_modules())
-        target = BUILDS / _hash([*ROOT.glob("src/**/*.py"), ROOT / "setup.py", ROOT / "pyproject.toml"])
+        sources = [*ROOT.glob("src/**/*.py"), ROOT / "setup.py", ROOT / "pyproject.toml"]
+        # setup.py leaves the engine over PostgreSQL out where its driver is not installed.
+        target = BUILDS / (_hash(sources) + ("-postgres" if find_spec("psycopg") else ""))
         if not target.exists():
             print("Compiling the hot path, which takes about a minute ...", file=sys.stderr, flush=True)
             _compile(target)
@@ -165,8 +167,8 @@ def _compiled_modules() -> list[Path]:
 
 
 def _hash(files: Iterable[Path]) -> str:
-    """A name for the contents of files, the Python that they are compiled for, and what setup.py looks at."""
-    digest = hashlib.sha256(f"{sys.version} {find_spec('psycopg') is not None}".encode())
+    """A name for the contents of files, and for the Python that they are compiled for."""
+    digest = hashlib.sha256(sys.version.encode())
     for path in sorted(files):
         digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
