@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 SECONDS_MAX = 300
 
@@ -11,6 +12,7 @@ SECONDS_MAX = 300
 def test_a_damaged_store_loses_nothing_in_silence() -> None:
     played = subprocess.run(
         [sys.executable, "-m", "crash.damage", "--doses", "1"],
+        cwd=Path(__file__).resolve().parents[1],
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,

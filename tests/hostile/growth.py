@@ -66,6 +66,10 @@ class Report:
         """The operations that succeeded at least once."""
         return {operation for operation, outcome in self.outcomes if outcome == "done"}
 
+    def refused(self) -> set[str]:
+        """The operations that were sent and did not succeed once."""
+        return {operation for operation, _ in self.outcomes} - self.succeeded()
+
     def __str__(self) -> str:
         by_operation: dict[str, dict[str, int]] = {}
         for (operation, outcome), count in sorted(self.outcomes.items()):

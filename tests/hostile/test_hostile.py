@@ -18,6 +18,7 @@ from hostile.shrinking import shrink
 
 MUTATIONS = 3_000
 STEPS = 600
+STEPS_MAX = 20_000
 
 
 def test_broken_requests_are_refused_and_harm_nothing(tmp_path: Path) -> None:
@@ -127,11 +128,14 @@ def test_a_run_is_good_only_without_failures_and_growth() -> None:
 def test_mixed_control_operations_succeed_and_leave_no_error(tmp_path: Path) -> None:
     with attacked(this_python(memory=False), tmp_path) as target:
         mixer = Mixer(target, 1)
-        for _ in range(STEPS):
+        for count in range(STEPS_MAX):
             mixer.step()
+            # Which steps succeed depends on how fast the server makes and restores tables.
+            if count >= STEPS and mixer.report.refused() == set():
+                break
         report = mixer.end()
     assert report.errors == []
-    assert {operation for operation, _ in report.outcomes} == report.succeeded()
+    assert report.refused() == set()
     assert len(report.succeeded()) > 25
 
 

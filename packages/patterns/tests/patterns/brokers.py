@@ -22,6 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import endpoints
+
 REDIS = shutil.which("redis-server")
 # It takes half a minute on a busy machine: the gate has that, and who asks for random rounds.
 PATIENT = "CI" in os.environ or "HASHRANGE_PATTERN_ROUNDS" in os.environ
@@ -144,7 +146,10 @@ def started(module: str, *arguments: str) -> subprocess.Popen[str]:
     """A worker in a process of its own, which prints a line when it is ready, and one for each work."""
     folder = Path(__file__).resolve().parents[1]
     command = [sys.executable, "-m", module, *arguments]
-    worker = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    # Where the modules are that the tests of the patterns share with those of the database.
+    shared = str(Path(endpoints.__file__).parent)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([shared, os.environ.get("PYTHONPATH", "")])}
+    worker = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     assert worker.stdout.readline() == "ready\n"
     return worker
