@@ -1,4 +1,4 @@
-"""The load harness: Hashrange and its peers under the same requests, in one run, with the answers checked.
+"""The load harness: sends Hashrange and its peers the same requests in one run, and checks the answers.
 
     python -m bench            run workloads, print the tables                     __main__.py
     python -m bench.install    fetch the peers into bench/peers/, each optional    install.py
@@ -20,5 +20,5 @@ The parts, from the top one down:
     connection a kept-alive connection for requests that wrk cannot send, and the filling of tables
     wire       one HTTP request: bytes for wrk, and a blocking call for set-up and checks
 
-The harness talks HTTP only and imports nothing of hashrange: every server is a black box to it.
+The harness speaks only HTTP and imports nothing of hashrange: every server is a black box.
 """

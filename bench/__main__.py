@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the same load on Hashrange and on its peers, check the answers, print the ratios.",
         epilog=f"workloads:\n{workloads}\n\npeers: {', '.join(PEER_NAMES)}\n"
         "Peers that are not installed are left out: python -m bench.install fetches them.\n"
-        "docs/benchmarks.md says how it measures and what it does not show.",
+        "docs/benchmarks.md explains how it measures and what the figures do not show.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workloads",
         metavar="NAMES",
-        help="comma list of workloads, or 'all' but get-large, which takes long to fill"
+        help="comma list of workloads, or 'all' except get-large, which takes long to fill"
         f" (default: {','.join(DEFAULT_WORKLOADS)})",
     )
     large_help = f"items of 0.5 KB in the table of get-large (default: {LARGE_COUNT:,})"
@@ -68,26 +68,28 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=1,
         metavar="N",
-        help="go over all servers N times, take medians (default: 1)",
+        help="measure all servers N times and take medians (default: 1)",
     )
     parser.add_argument(
         "--retries",
         type=int,
         default=0,
         metavar="N",
-        help="repeat a run up to N times while other programs disturb it, keep the quietest (default: 0)",
+        help="repeat a run up to N times if other programs disturb it, keep the quietest (default: 0)",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"a first look: {','.join(QUICK_WORKLOADS)} at 64 connections, 1 s each (what you give is kept)",
+        help=f"a first look: {','.join(QUICK_WORKLOADS)} at 64 connections, 1 s each (if not given)",
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write every figure to PATH")
     parser.add_argument("--list", action="store_true", help="list the servers that would run, and stop")
     return parser
 
 
-def _names(text: str, known: tuple[str, ...], what: str, parser: argparse.ArgumentParser) -> tuple[str, ...]:
+def _names(
+    text: str, known: tuple[str, ...], option: str, parser: argparse.ArgumentParser
+) -> tuple[str, ...]:
     if text == "all":
         return known
     if text == "none":
@@ -95,7 +97,7 @@ def _names(text: str, known: tuple[str, ...], what: str, parser: argparse.Argume
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"unknown {what}: {', '.join(unknown)} (known: {', '.join(known)})")
+        parser.error(f"unknown {option}: {', '.join(unknown)} (known: {', '.join(known)})")
     return names
 
 

@@ -1,13 +1,13 @@
-"""The background work on a large table: its speed from start to end, and the latency of gets beside it.
+"""The background work on a large table: its speed from start to end, and the latency of concurrent gets.
 
     python -m bench.background --items 1000000
 
-Fills a table, serves it, and then has an index built, the expiry queue built, every item expired and the
-table deleted. Prints for each how many items a second were done in the first and in the last tenth of it, and
-the latency of a client that reads another table meanwhile, one get every few milliseconds.
+Fills and serves a table. Then the server builds an index and the expiry queue, expires every item and deletes
+the table. For each of these it prints the items a second in the first and in the last tenth, and the latency
+of a client that meanwhile reads another table, with one get every few milliseconds.
 
-Runs with the Python that it is started with: that of `make compile` for the compiled hot path. It imports
-hashrange, as the rest of the harness does not, to fill the table fast.
+The server runs with the Python that starts this: use that of `make compile` for the compiled hot path. Unlike
+the rest of the harness it imports hashrange, to fill the table fast.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def load(directory: Path, count: int) -> None:
-    """Fill a store with the table, whose items have all expired, and with the table that is read."""
+    """Fill a store with the large table, whose items have all expired, and with the table that is read."""
     engine = EmbeddedEngine(directory)
     database = Database(engine)
     for name in (TABLE, OTHER):
@@ -102,12 +102,12 @@ def put(txn: Transaction, name: str, numbers: range, occasion: Occasion) -> None
 
 
 def room(directory: Path) -> int:
-    """The bytes that a directory takes."""
+    """The bytes that a directory occupies."""
     total = 0
     for path in directory.rglob("*"):
         try:
             total += path.stat().st_blocks * 512
-        except FileNotFoundError:  # a compaction is faster
+        except FileNotFoundError:  # a compaction has deleted it
             continue
     return total
 
@@ -117,7 +117,7 @@ def room(directory: Path) -> int:
 
 @contextmanager
 def served(directory: Path) -> Iterator[tuple[int, int]]:
-    """A server of the store in a process of its own; its port and that of its admin plane."""
+    """A server of the store in a process of its own: its port and that of its admin plane."""
     port, admin = free_port(), free_port()
     command = [sys.executable, "-m", "hashrange", "serve", "--data-dir", str(directory)]
     process = subprocess.Popen(
@@ -146,7 +146,7 @@ def free_port() -> int:
 
 
 def state(admin: int) -> dict[str, Any]:
-    """What the admin plane shows of the table."""
+    """The table as the admin plane shows it."""
     connection = http.client.HTTPConnection("127.0.0.1", admin, timeout=60)
     connection.request("GET", "/tables")
     rows = json.loads(connection.getresponse().read())["tables"]
@@ -159,7 +159,8 @@ def state(admin: int) -> dict[str, Any]:
 
 @dataclass
 class Gets:
-    """A client that reads the other table, one get after another with a pause, until it is told to stop."""
+    """A client that reads the other table, one get at a time with a pause between them, until it is
+    stopped."""
 
     port: int
     seconds: list[float] = field(default_factory=list)
@@ -185,7 +186,7 @@ class Gets:
 
 
 @contextmanager
-def gets_meanwhile(port: int, what: str) -> Iterator[None]:
+def gets_meanwhile(port: int, work: str) -> Iterator[None]:
     gets = Gets(port)
     thread = threading.Thread(target=gets.run, daemon=True)
     thread.start()
@@ -196,23 +197,25 @@ def gets_meanwhile(port: int, what: str) -> Iterator[None]:
         thread.join(10)
         shares = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
         shown = ", ".join(f"{name} {gets.percentile(share):.2f} ms" for name, share in shares.items())
-        print(f"  {len(gets.seconds)} gets meanwhile ({what}): {shown}", flush=True)
+        print(f"  {len(gets.seconds)} gets meanwhile ({work}): {shown}", flush=True)
 
 
-def watch(what: str, port: int, total: int, done: Callable[[], float]) -> None:
+def watch(work: str, port: int, total: int, done: Callable[[], float]) -> None:
     """Wait until `done` is 1, and print the rates in the first and in the last tenth."""
     began = time.monotonic()
-    seen = [(0.0, began)]
-    with gets_meanwhile(port, what):
-        while seen[-1][0] < 1:
+    progress = [(0.0, began)]
+    with gets_meanwhile(port, work):
+        while progress[-1][0] < 1:
             time.sleep(POLL_SECONDS)
-            seen.append((done(), time.monotonic()))
-    whole = seen[-1][1] - began
-    first = next(((share, at) for share, at in seen if share >= 0.1), seen[-1])
-    last = next(((share, at) for share, at in reversed(seen) if share <= 0.9), seen[0])
+            progress.append((done(), time.monotonic()))
+    seconds = progress[-1][1] - began
+    first = next(((share, at) for share, at in progress if share >= 0.1), progress[-1])
+    last = next(((share, at) for share, at in reversed(progress) if share <= 0.9), progress[0])
     early = first[0] * total / max(first[1] - began, 1e-9)
-    late = (1 - last[0]) * total / max(seen[-1][1] - last[1], 1e-9)
-    print(f"{what}: {whole:.1f} s, {total / whole:,.0f}/s; first tenth {early:,.0f}/s, last {late:,.0f}/s")
+    late = (1 - last[0]) * total / max(progress[-1][1] - last[1], 1e-9)
+    print(
+        f"{work}: {seconds:.1f} s, {total / seconds:,.0f}/s; first tenth {early:,.0f}/s, last {late:,.0f}/s"
+    )
 
 
 def measure(port: int, admin: int, directory: Path, count: int) -> None:

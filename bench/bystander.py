@@ -1,14 +1,14 @@
 """`python -m bench.bystander`: how long other clients wait while one client sends the worst allowed requests.
 
 One client sends the requests of a shape (bench/worst), another sends a GetItem every few milliseconds on a
-connection of its own, a third an UpdateItem of another item. Printed are, for each shape and way of sending,
-how long the shape's own requests took, and the worst and the 99th-percentile wait of the two bystanders.
+connection of its own, a third an UpdateItem of another item. For each shape and way of sending it prints how
+long the shape's own requests took, and the worst and the 99th-percentile wait of the two bystanders.
 
-The bystanders are processes of their own, so that the sender's work in Python does not count. Their waits
-are corrected for requests that they could not send: a wait of 1 s counts as the waits of all requests that
-would have been sent in this time. A third bystander asks a peer: a process that does nothing but answer. Its
-worst wait ("peer") is that of the machine, whose cores the sender, the servers and the bystanders share. The
-first row has no sender. A second table shows 64 connections that all send the same (`bench.equals`).
+Each bystander is a process of its own, so that the sender's work in Python does not count. The waits are
+corrected for requests that could not be sent: a wait of 1 s counts as the waits of all requests that would
+have been sent in that time. A third bystander asks a peer, a process that only answers. Its worst wait
+("peer") is that of the machine, whose cores the sender, the servers and the bystanders share. The first row
+has no sender. A second table shows 64 connections that all send the same request (`bench.equals`).
 """
 
 from __future__ import annotations
@@ -40,19 +40,18 @@ from bench.workloads import WORKLOADS
 from bench.worst import SHAPES, WAYS, Shape, Stage
 
 TABLE = "bystander"
-GET_GOAL_MS = 50.0
-UPDATE_GOAL_MS = 250.0
-# The goal for both beside requests that no program sends: of more than 1 MB, up to the 16 of the protocol.
+GOAL_MS = 50.0
+# The goal beside requests of more than 1 MB, up to the 16 MB that the protocol allows.
 LARGE_GOAL_MS = 300.0
 LARGE_REQUEST_BYTES = 1 << 20
 GET_INTERVAL_SECONDS = 0.003
 UPDATE_INTERVAL_SECONDS = 0.005
 CONNECTIONS = 8
-# So many connections send the same, one kind of request after the other.
+# How many connections send the same request; one kind of request follows the other.
 EQUALS = 64
 EQUALS_SEND = ("get", "query-last-10", "batch-get")
 PIPELINED = 100
-# The most bytes of requests that wait on one connection.
+# The maximum of unanswered request bytes on one connection.
 PIPELINED_BYTES_MAX = 64 << 20
 LEAVING_INTERVAL_SECONDS = 0.05
 LEAVERS_MAX = 20
@@ -79,7 +78,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One shape, sent in one way. `note` says what else happened; `is_large`: its requests are large."""
+    """One shape, sent in one way. `note`: anything else that happened; `is_large`: its requests are large."""
 
     shape: str
     way: str
@@ -93,9 +92,8 @@ class Row:
     @property
     def badness(self) -> float:
         """The worst wait in units of its goal."""
-        if self.is_large:
-            return max(self.get.worst_ms, self.update.worst_ms) / LARGE_GOAL_MS
-        return max(self.get.worst_ms / GET_GOAL_MS, self.update.worst_ms / UPDATE_GOAL_MS)
+        goal_ms = LARGE_GOAL_MS if self.is_large else GOAL_MS
+        return max(self.get.worst_ms, self.update.worst_ms) / goal_ms
 
 
 def summarize(waits_seconds: Sequence[float], interval_seconds: float, failed: int = 0) -> Waits:
@@ -112,7 +110,8 @@ def summarize(waits_seconds: Sequence[float], interval_seconds: float, failed: i
 
 
 def _watch(port: int, request: bytes, interval_seconds: float, cap_seconds: float, pipe: Pipe) -> None:
-    """A bystander, in a process of its own: sends until the pipe tells it to stop, then returns the waits."""
+    """A bystander, in a process of its own: sends until a message arrives on the pipe, then returns the
+    waits."""
     waits: list[float] = []
     failed = 0
     connection: Connection | None = None
@@ -135,7 +134,7 @@ def _watch(port: int, request: bytes, interval_seconds: float, cap_seconds: floa
 
 
 def _answer_all(pipe: Pipe) -> None:
-    """The peer, in a process of its own: sends its port, and then answers whatever comes."""
+    """The peer, in a process of its own: sends its port, then answers every request."""
     with socket.create_server((HOST, 0)) as listener:
         pipe.send(listener.getsockname()[1])
         while True:
@@ -162,7 +161,7 @@ def peer() -> Iterator[int]:
 def watching(
     port: int, request: bytes, interval_seconds: float, cap_seconds: float, found: Callable[[Waits], None]
 ) -> Iterator[None]:
-    """A bystander runs until the block ends; then `found` gets its waits."""
+    """Run a bystander until the block ends; then `found` gets its waits."""
     here, there = multiprocessing.Pipe()
     arguments = (port, request, interval_seconds, cap_seconds, there)
     process = multiprocessing.Process(target=_watch, args=arguments, daemon=True)
@@ -180,7 +179,7 @@ def watching(
 
 
 def _send_in_turn(port: int, requests: Sequence[bytes], until: float, cap: float, sent: Sent) -> None:
-    """Send one request after the other on one connection, which is opened again if the server closes it."""
+    """Send one request after the other on one connection; open it again if the server closes it."""
     connection: Connection | None = None
     turn = 0
     while turn == 0 or time.monotonic() < until:
@@ -207,7 +206,7 @@ def _send_in_turn(port: int, requests: Sequence[bytes], until: float, cap: float
 
 
 def _send_pipelined(port: int, requests: Sequence[bytes], until: float, cap: float, sent: Sent) -> None:
-    """Send many requests at once on one connection; each time is from the first byte of all to the answer."""
+    """Send many requests at once on one connection; a request's time runs from the first byte of them all."""
     total = sum(map(len, requests)) / len(requests)
     count = max(2, min(PIPELINED, int(PIPELINED_BYTES_MAX / total)))
     line = [requests[turn % len(requests)] for turn in range(count)]
@@ -231,7 +230,7 @@ def _send_pipelined(port: int, requests: Sequence[bytes], until: float, cap: flo
 
 
 def _send_and_leave(port: int, requests: Sequence[bytes], until: float, cap: float, sent: Sent) -> None:
-    """Clients that close the connection as soon as their request is sent."""
+    """Send requests, closing the connection as soon as each is sent."""
     for turn in range(LEAVERS_MAX):
         if turn and time.monotonic() >= until:
             return
@@ -258,7 +257,7 @@ _SENDERS: dict[str, tuple[Sender, int]] = {
 
 
 class Bench:
-    """A server with the bystanders' table, the stage on which the shapes play, and the port of a peer."""
+    """A server with the bystanders' table and those of the shapes, and the port of a peer."""
 
     def __init__(self, started: Running, peer_port: int, seconds: float, cap_seconds: float) -> None:
         self.started = started
@@ -290,7 +289,7 @@ class Bench:
         return self._measure("(nobody sends)", "", Sent(), lambda: time.sleep(self.seconds))
 
     def play(self, shape: Shape, way: str) -> Row:
-        """Send a shape in one way, with the bystanders beside it."""
+        """Send a shape in one way while the bystanders run."""
         sent = Sent()
         try:
             requests = shape.requests(self.stage)
@@ -333,7 +332,7 @@ class Bench:
         return Row(name, way, sent, get, update, peer_waits, note)
 
     def is_well(self) -> bool:
-        """Whether GetItems are answered in the goal's time again before the cap."""
+        """Wait until GetItems are answered within the goal's time again; False if the cap comes first."""
         deadline = time.monotonic() + self.cap_seconds
         in_a_row = 0
         while in_a_row < WELL_PROBES and (left := deadline - time.monotonic()) > 0:
@@ -341,7 +340,7 @@ class Bench:
             with contextlib.suppress(OSError), Connection(self.started.port, left) as connection:
                 connection.send(self.get)
                 connection.answer()
-                in_a_row = in_a_row + 1 if time.monotonic() - start < GET_GOAL_MS / 1e3 else 0
+                in_a_row = in_a_row + 1 if time.monotonic() - start < GOAL_MS / 1e3 else 0
             time.sleep(0.02)
         return in_a_row == WELL_PROBES
 
@@ -373,8 +372,8 @@ def is_met(row: Row) -> bool:
 def verdict(rows: Sequence[Row]) -> str:
     missed = [row for row in rows if not is_met(row)]
     goal = (
-        f"a GetItem waits {GET_GOAL_MS:.0f} ms at the worst, an UpdateItem {UPDATE_GOAL_MS:.0f} ms; "
-        f"{LARGE_GOAL_MS:.0f} ms beside requests of more than 1 MB"
+        f"both wait {GOAL_MS:.0f} ms at the worst, and {LARGE_GOAL_MS:.0f} ms beside requests of more than "
+        "1 MB"
     )
     if not missed:
         return f"MET in all {len(rows)} rows: {goal}."
@@ -408,7 +407,7 @@ def play_all(
 
 
 def _equals(started: Running, seconds: float) -> list[Equals]:
-    """What many connections see that all send the same."""
+    """The waits of many connections that all send the same request."""
     rows: list[Equals] = []
     for name in EQUALS_SEND:
         workload = WORKLOADS[name]
@@ -441,7 +440,7 @@ def render_equals(rows: Sequence[Equals]) -> str:
 
 
 def play_equals(options: argparse.Namespace) -> list[Equals]:
-    """Many connections that send the same, on a server of their own."""
+    """Measure many connections that send the same request, on a server of their own."""
     server = hashrange("memory" if options.memory else "fsync", interpreted=options.interpreted)
     with (
         tempfile.TemporaryDirectory(prefix="hashrange-bystander-") as directory,
@@ -464,12 +463,14 @@ def _line(row: Row) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.bystander",
-        description="Measure how long other clients wait while one sends the worst that it may.",
+        description="Measure how long other clients wait while one client sends the worst allowed requests.",
     )
     parser.add_argument("--shape", action="append", metavar="NAME", help="a shape to send (default: all)")
     parser.add_argument("--way", action="append", choices=WAYS, help="a way to send it (default: all)")
     parser.add_argument("--list", action="store_true", help="list the shapes, and stop")
-    parser.add_argument("--equals", action="store_true", help="only the connections that send the same")
+    parser.add_argument(
+        "--equals", action="store_true", help="only the connections that send the same request"
+    )
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each row sends (default: 2)"
     )

@@ -2,15 +2,15 @@
 
 Each operation is called in three ways, in turns, in one process:
 
-    boto3       a handler has the bytes of the answer ready. Hashrange is not asked; botocore does all that
-                it does for AWS, but for the connection.
-    ready       the client of a block of `hashrange.local`; the answer is ready as well
-    in process  this client, answered by the database in memory
+    boto3       a handler returns a prepared answer. Hashrange is not called; botocore does everything that
+                it does for AWS, except the connection.
+    ready       the client of a block of `hashrange.local`, also with a prepared answer
+    in process  the same client, answered by the database in memory
 
-"more" is what a call in process costs beyond boto3 alone: it is below zero where signing, which botocore
-leaves out for a request that stays in the process, costs more than the database. "of it Hashrange" is the
-difference between the second way and the third. Times are CPU time of one call; of the rounds the best
-counts, because all that runs beside only adds.
+"more" is the cost of a call in process beyond boto3 alone. It is negative if signing, which botocore omits
+for a request that stays in the process, costs more than the database. "of it Hashrange" is the difference
+between the second way and the third. Times are the CPU time of one call in the best round, because anything
+else that runs only adds time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import boto3
 
 import hashrange
 from bench.report import table
-from hashrange import transport
+from hashrange.client import transport
 from hashrange.testing.database import LocalDatabase
 
 _CALLS: Final[dict[str, tuple[str, dict[str, Any]]]] = {

@@ -1,8 +1,8 @@
-"""A kept-alive HTTP/1.1 connection: sends bytes and reads answers in order; and many requests over several
-of them.
+"""A kept-alive HTTP/1.1 connection, which sends bytes and reads answers in order; and many requests over
+several connections.
 
-It does what wrk cannot do: send a request while another is under way, leave in the middle, look at each
-answer. A request may be sent before the one before it is answered (pipelining).
+It does what wrk cannot: it can send a request before the previous one is answered (pipelining), leave in the
+middle, and look at each answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECEIVED_BYTES = 1 << 18
 
 
 class Closed(OSError):
-    """The server closed the connection before the answer was whole."""
+    """The server closed the connection before the answer was complete."""
 
 
 class Connection:
@@ -45,11 +45,11 @@ class Connection:
         self._socket.sendall(request)
 
     def end(self) -> None:
-        """Tell the server that no more requests come; its answers still arrive."""
+        """Close the sending side: no further requests follow, but answers still arrive."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def answer(self) -> tuple[int, bytes, bytes]:
-        """The next answer: its status, its head and its body. Raises Closed where there is none."""
+        """The next answer: its status, its head and its body. Raises Closed if there is none."""
         while (end := self._received.find(b"\r\n\r\n")) < 0:
             self._receive()
         head = bytes(self._received[: end + 2])
@@ -71,7 +71,7 @@ class Connection:
 
 
 def content_length(head: bytes) -> int:
-    """The length of an answer's body by its head; 0 if the head does not give it."""
+    """The length of an answer's body, according to its head; 0 if the head lacks it."""
     start = head.lower().find(b"\r\ncontent-length:")
     if start < 0:
         return 0
@@ -86,10 +86,10 @@ def send_all(
     timeout_seconds: float = 60.0,
     note: Callable[[int], None] = lambda answered: None,
 ) -> int:
-    """Send requests over several connections, so many `under_way` on each; return how many were answered.
+    """Send requests over several connections, `under_way` at a time on each; return how many were answered.
 
-    Each answer has to be a 200 that leaves nothing unprocessed: else ValueError. `note` gets the number of
-    the answered requests about once a second.
+    Raises ValueError if an answer is not a 200, or leaves something unprocessed. `note` gets the number of
+    answered requests about once a second.
     """
     opened = [Connection(port, timeout_seconds) for _ in range(connections)]
     waiting: deque[Connection] = deque()

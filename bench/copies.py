@@ -1,8 +1,8 @@
 """How many records a second `hashrange copy` moves: `python -m bench.copies [--records 1000000]`.
 
-It starts a PostgreSQL of its own in a temporary directory, fills a directory with records as those of small
-items, and copies them to PostgreSQL, back, and to another directory. The time is that of the whole command:
-start, copying, reading back and comparing.
+It starts a PostgreSQL of its own in a temporary directory, fills a data directory with records like those of
+small items, and copies them to PostgreSQL, back, and to another directory. The time is that of the whole
+command: starting, copying, reading back and comparing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RECORDS_PER_BODY: Final = 5_000
 
 
 def fill(directory: Path, records: int) -> None:
-    """Make a store with so many records."""
+    """Make a store with this number of records."""
     random = Random(0)
     engine = EmbeddedEngine(directory)
 

@@ -1,7 +1,8 @@
-"""Many connections that all send the same: how long each request waits, and how much each connection gets.
+"""Many connections that all send the same request: the wait of each request, and the share of each
+connection.
 
-wrk tells neither the share of each connection nor the waits as they were: it adds the waits of requests that
-it could not send. So this is a closed loop of its own, with one request under way on each connection. All
+wrk reports neither the share of each connection nor the real waits: it adds the waits of requests that it
+could not send. So this is a closed loop of its own, with one request under way on each connection. All
 connect at once and are measured from their first request on, because new connections may starve, too.
 """
 
@@ -17,12 +18,13 @@ from bench.connection import RECEIVED_BYTES, content_length
 from bench.wire import HOST
 
 P99_MEDIANS_MAX = 4.0
-"""The goal: where all send the same, the 99th percentile is at most so many medians."""
+"""The goal: if all send the same request, the 99th percentile is at most this multiple of the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """What equal connections saw: `slowest_share` is what the slowest one got, of the mean of all."""
+    """The waits of equal connections. `slowest_share`: the requests of the slowest connection, as a fraction
+    of the mean."""
 
     name: str
     p50_ms: float
@@ -50,7 +52,8 @@ class _Client:
         self.socket.sendall(request)
 
     def receive(self) -> bool:
-        """Take what has come; whether the answer is whole. Raises OSError if it is no 200."""
+        """Read the bytes that have arrived; return whether the answer is complete. Raises OSError if it is
+        not a 200."""
         received = self.socket.recv(RECEIVED_BYTES)
         self._received += received
         end = self._received.find(b"\r\n\r\n")
@@ -64,7 +67,7 @@ class _Client:
 
 
 def measure(name: str, port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Equals:
-    """Send `requests` in turn over `connections`, for so many seconds. Raises OSError."""
+    """Send `requests` in turn over `connections` connections, for `seconds`. Raises OSError."""
     clients = [_Client(port) for _ in range(connections)]
     turn = 0
     with selectors.DefaultSelector() as selector:
@@ -80,7 +83,7 @@ def measure(name: str, port: int, requests: Sequence[bytes], connections: int, s
                     turn += 1
     ended = time.perf_counter()
     for client in clients:
-        if not client.waits:  # it was never answered
+        if not client.waits:  # never answered
             client.waits.append(ended - client.began)
         client.socket.close()
     return summarize(name, [client.waits for client in clients])
@@ -88,8 +91,8 @@ def measure(name: str, port: int, requests: Sequence[bytes], connections: int, s
 
 def summarize(name: str, waits_seconds: Sequence[Sequence[float]]) -> Equals:
     """The figures of the waits of each connection."""
-    waits = sorted(wait * 1e3 for one in waits_seconds for wait in one)
-    counts = [len(one) for one in waits_seconds]
+    waits = sorted(wait * 1e3 for of_connection in waits_seconds for wait in of_connection)
+    counts = [len(of_connection) for of_connection in waits_seconds]
     return Equals(
         name,
         waits[len(waits) // 2],

@@ -1,11 +1,11 @@
 """`python -m bench.first_database`: what the first database of a process costs, beyond boto3.
 
-Each run is a new process that has imported boto3, and has made a client where the line says so. The time is
-that of `import hashrange` and of the first database: CPU time, the best and the median of the runs.
+Each run is a new process that has imported boto3, and has made a client if the row says so. The time is the
+CPU time of `import hashrange` and of the first database: the best and the median of the runs.
 
 boto3 leaves some sixty thousand objects, and a full garbage collection that is due within the next thousand
-objects of any program. So each run collects the garbage before it begins to count; how long that took is in
-the last column. Python's compiled bytecode lies in a folder of its own, as in an installed package.
+objects of any program. So each run collects the garbage before it starts the clock; the last column shows how
+long that took. Python's compiled bytecode is in a folder of its own, as in an installed package.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measured(client: str, first: str, runs: int, cache: str) -> list[tuple[float
             text=True,
             check=True,
         )
-        if number > 0:  # the first run compiles
+        if number > 0:  # the first run compiles the bytecode
             seconds, collecting = map(float, done.stdout.split())
             found.append((seconds, collecting))
     return found

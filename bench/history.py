@@ -3,11 +3,11 @@
     python -m bench.history --items 2000000 --writers 16
 
 Imports a table of items of 0.5 KB into a durable server, compares puts on a table with point-in-time recovery
-with those on one without, and then backs the table up, restores it from the backup and to a moment, and
+with puts on a table without it, and then backs the table up, restores it from the backup and to a moment, and
 exports it, while writers put items into it. Prints for each the items a second, the CPU time of an item, and
-the most memory that the server had meanwhile.
+the server's peak memory meanwhile.
 
-The server runs with the Python that this is started with: that of `make compile` for the compiled hot path.
+The server runs with the Python that starts this: use that of `make compile` for the compiled hot path.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def served(directory: Path, cache_mib: int) -> Iterator[tuple[int, int]]:
 
 
 def measure(port: int, pid: int, count: int, writers: int) -> Iterator[tuple[str, ...]]:
-    """The lines of the table: first its head."""
+    """The rows of the table, its head first."""
     yield "", "items/s", "CPU, us an item", "memory, MiB", "puts/s meanwhile"
 
     def ask(operation: str, **body: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def measure(port: int, pid: int, count: int, writers: int) -> Iterator[tuple[str
 
 
 class Timing:
-    """Makes the lines of the table. `put_us` is what a put of the writers takes of the processor."""
+    """Makes the rows of the table. `put_us` is the CPU time of one of the writers' puts."""
 
     def __init__(self, pid: int, items: int, written: Writers) -> None:
         self._pid = pid
@@ -152,7 +152,7 @@ class Timing:
     def __call__(
         self, what: str, begin: Callable[[], Any], state: Callable[[Any], str], until: str
     ) -> tuple[str, ...]:
-        """Begin something, and wait until its state is `until`."""
+        """Begin a piece of work, and wait until its state is `until`."""
         note(what)
         forget_peak(self._pid)
         used, began, put_before = cpu_us(self._pid), time.perf_counter(), self._written.count
@@ -163,7 +163,7 @@ class Timing:
             time.sleep(POLL_SECONDS)
         took = time.perf_counter() - began
         puts = self._written.count - put_before
-        # The share of the writers is not that of the work.
+        # The CPU time of the writers is not that of the work.
         shown_us = (cpu_us(self._pid) - used - puts * self.put_us) / self._items
         rate, memory = self._items / took, peak(self._pid)
         return what, f"{rate:,.0f}", f"{shown_us:.1f}", f"{memory:,.0f}", f"{puts / took:,.0f}"
@@ -262,13 +262,13 @@ class Writers:
 
 
 def forget_peak(pid: int) -> None:
-    """Let the kernel begin to look for the most memory of a process anew."""
+    """Reset the kernel's record of a process's peak memory."""
     with suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def peak(pid: int) -> float:
-    """The most memory that a process has had since `forget_peak`, in MiB."""
+    """The peak memory of a process since `forget_peak`, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

@@ -1,8 +1,8 @@
 """How fast an import is, and how much memory it takes: `python -m bench.imports`.
 
 It writes a file of items of 0.5 KB, imports it into a durable database in this process, and prints items a
-second, CPU time and memory. `python -m bench.imports --server` does the same through a server in a process of
-its own, while a client asks for an item again and again, and prints how long these requests took.
+second, CPU time and memory. `python -m bench.imports --server` imports through a server in a process of its
+own, while a client sends requests for an item, and also prints how long these requests took.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def request(format_: str, compression: str, *, indexed: bool) -> dict[str, Any]:
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
+    """The peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

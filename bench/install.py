@@ -1,7 +1,7 @@
 """`python -m bench.install`: fetch the peers into bench/peers/ (git-ignored); each is optional.
 
-A peer that cannot be installed here is left out with a note, and the others go on. The newest versions are
-taken, since that is what a reader would install; `python -m bench` prints which ones it measured.
+A peer that cannot be installed here is left out with a note, and the others are installed. It takes the
+newest versions, because a reader would install those; `python -m bench` prints the versions that it measured.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ INSTALLERS: dict[str, Installer] = {
 
 
 def install_all(names: list[str], folder: Path, note: Callable[[str], None]) -> list[str]:
-    """Install the named peers; the names of those that failed."""
+    """Install the named peers; returns the names of those that failed."""
     folder.mkdir(parents=True, exist_ok=True)
     failed = []
     for name in names:
@@ -94,7 +94,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
     failed = install_all(names, PEERS, print)
-    # Each is optional: only a run in which nothing could be had counts as a failure.
+    # Each is optional: only a run in which nothing could be installed counts as a failure.
     return 1 if len(failed) == len(names) else 0
 
 

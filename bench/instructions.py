@@ -1,14 +1,13 @@
 """`python -m bench.instructions WORKLOAD`: how many machine instructions the server takes for a request.
 
-Requests per second differ by half from run to run on a machine that others share; the number of instructions
-does not differ by one in a hundred. So this shows small losses that `bench` cannot see. With `--against`
-another build takes the same load, and the ratio is printed; with `--functions` the dearest functions of both.
+On a shared machine requests per second vary by half from run to run; the number of instructions varies by
+less than one percent. So this shows small losses that `bench` cannot see. With `--against` another build
+takes the same load, and the ratio is printed; `--functions` prints the most expensive functions of both.
 
 The server runs under valgrind's callgrind (Debian, Ubuntu: apt-get install valgrind), which makes it some
-fifty times slower. So the clock that measures turns and latencies stands still meanwhile: else every request
-would look like one that takes too long. Counted are all threads, so the work of timers is counted as well,
-and grows with the time that the run takes: where two totals differ by a few percent, compare the functions.
-Not counted are the kernel's instructions.
+fifty times slower. So the clock that measures turns and latencies is stopped: otherwise every request would
+seem to take too long. All threads count, so that the work of timers is included and grows with the length of
+the run: if two totals differ by a few percent, compare the functions. The kernel's instructions do not count.
 """
 
 from __future__ import annotations
@@ -55,7 +54,8 @@ class Counted:
 
 
 def count(python: Path, workload: str, requests: int) -> Counted:
-    """Run the server of an interpreter under a load, and count. Raises FileNotFoundError, TimeoutError."""
+    """Run the server of an interpreter under a load, and count instructions. Raises FileNotFoundError,
+    TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
         out = Path(folder) / "callgrind"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
@@ -90,7 +90,7 @@ def _port(server: subprocess.Popen[bytes]) -> int:
             log.append(line.decode(errors="replace"))
             match = re.search(r"http://127\.0\.0\.1:(\d+)", log[-1])
             if match:
-                # Read on, so that the server never waits for a reader of its log.
+                # Keep reading, so that the server never waits for a reader of its log.
                 threading.Thread(target=server.stdout.read, daemon=True).start()
                 return int(match[1])
     finally:
@@ -117,7 +117,7 @@ def _prepared(name: str, port: int) -> list[bytes]:
 
 
 def _send(port: int, requests: Iterator[bytes]) -> None:
-    # One under way on each connection, as wrk does.
+    # One request under way on each connection, as wrk does.
     send_all(port, requests, CONNECTIONS, under_way=1, timeout_seconds=ANSWER_SECONDS_MAX)
 
 
@@ -177,7 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--against", type=Path, help="the interpreter of another build, to compare with")
     parser.add_argument("--requests", type=int, default=2000, help="how many are counted (2000)")
     parser.add_argument(
-        "--functions", type=int, default=0, metavar="ROWS", help="show the dearest compiled functions"
+        "--functions", type=int, default=0, metavar="ROWS", help="show the most expensive compiled functions"
     )
     given = parser.parse_args(arguments)
     if shutil.which("valgrind") is None:

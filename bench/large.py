@@ -1,12 +1,12 @@
-"""`python -m bench.large`: a durable store of many items against a small one, each reopened beforehand.
+"""`python -m bench.large`: a durable store of many items against a small one, both after a restart.
 
 Each store is filled over HTTP, stopped and started again. Then both take the same four loads from wrk, in
-turn and several times, so that what else the machine does meanwhile strikes both: GetItem, PutItem over an
-existing item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random from the whole
-store. Printed are the load rate, the server's memory, the size on disk, how long the store took to open, the
-medians of the rates, and the ratios of the small store's to the large one's. Each load first runs until its
-rate rises no more, in which time the caches fill: in steps of `--warm-up` seconds, until two of them
-are not a twentieth faster than the best before. The rate of the first second of all shows a cold store.
+turn and several times, so that other work of the machine affects both: GetItem, PutItem over an existing
+item, UpdateItem of a counter and Query of 20 items, all with keys drawn at random from the whole store. It
+prints the load rate, the server's memory, the size on disk, the time to open the store, the medians of the
+rates, and the ratios of the small store's rates to the large one's. Each load first runs until the caches are
+full and its rate stops rising: in steps of `--warm-up` seconds, until two in a row are less than a twentieth
+faster than the best before. The rate of the very first second shows a cold store.
 
 With `--keep DIRECTORY` the filled stores stay there, and the next run uses them again.
 """
@@ -43,7 +43,7 @@ RATIO_GOAL = 1.5
 LOADERS = 8
 BATCH = 25
 _TEXT = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz     ", k=20_000))
-# A store is warm when so many steps of the warm-up in a row were not faster than the best one by this factor.
+# A store is warm when this many steps of the warm-up in a row were not faster than the best by this factor.
 RISE = 1.05
 WARM_UP_STEPS_LEVEL = 2
 WARM_UP_STEPS_MAX = 12
@@ -102,7 +102,7 @@ LOADS: dict[str, tuple[str, Maker]] = {
 
 @dataclass(slots=True)
 class Store:
-    """The measurements of one store; rates in requests a second."""
+    """The measurements of one store; rates are in requests a second."""
 
     items: int
     load_items_per_second: float = 0.0
@@ -118,7 +118,7 @@ class Store:
 
 
 def batches(port: int, items: int, item_bytes: int) -> Iterator[bytes]:
-    """The requests that fill the table. Neighbouring items are written at very different times, as in real
+    """The requests that fill the table. They write neighbouring items at very different times, as in real
     use."""
     groups = list(range(0, items, BATCH))
     random.Random(items).shuffle(groups)
@@ -163,7 +163,7 @@ def _load(started: Running, store: Store, item_bytes: int, note: Callable[[str],
 
 @dataclass(slots=True)
 class _Opened:
-    """A server with a filled store, and what was measured of it in each round."""
+    """A server with a filled store, and its measurements in each round."""
 
     started: Running
     store: Store
@@ -187,7 +187,7 @@ def _prepare(opened: _Opened, item_bytes: int) -> None:
 
 
 def _warm_up(opened: _Opened, name: str, load: tuple[str, Path], options: argparse.Namespace) -> float:
-    """Send a load until its rate rises no more. Returns the seconds that this took."""
+    """Send a load until its rate stops rising. Returns the seconds that this took."""
     script = opened.started.directory / "send.lua"
     start, best, level = time.monotonic(), 0.0, 0
     for _ in range(WARM_UP_STEPS_MAX):

@@ -1,11 +1,11 @@
 """The load generator: wrk, fed from a file of ready-made requests.
 
-wrk sends the file's requests in turn, over and over, on every connection: a closed loop, one request in
-flight per connection. It is one C thread with a small Lua function, so that it takes as little as it can
-of the cores that it shares with the server. It counts statuses but does not read bodies; `suite` checks
-bodies before and after, and the mean answer size of the run against the size of the checked answers.
+wrk sends the file's requests in turn, again and again, on every connection: a closed loop, one request in
+flight per connection. It is one C thread with a small Lua function, so that it uses little of the cores that
+it shares with the server. It counts statuses but does not read bodies; `suite` checks bodies before and
+after, and compares the mean answer size of the run with that of the checked answers.
 
-Knows nothing of DynamoDB.
+It knows nothing of DynamoDB.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-# After this mark the script prints one line of JSON, which is distinguished by it from wrk's own output.
+# After this mark the script prints one line of JSON; the mark distinguishes it from wrk's own output.
 RESULT_MARK = "BENCH-RESULT "
 
 # A request in the file is "<length>\n<bytes>". `response` is deliberately not defined: wrk would then build

@@ -1,12 +1,15 @@
 """`python -m bench.postgres`: Hashrange over PostgreSQL beside the embedded engine and beside pgbench.
 
 It starts a PostgreSQL of its own in a temporary directory, a server on it (or two, with `--servers 2`), and a
-server with the embedded engine; fills all of them; and sends the same requests by wrk to one after the other.
-pgbench does the same work in plain SQL. A row says how many requests a second there were, the CPU time of
-each request in the servers, in PostgreSQL and in the generator, and how many statements a request took.
+server with the embedded engine. It fills all of them, and sends the same requests with wrk to each in turn.
+pgbench does the same work in plain SQL. A row shows the requests a second, the CPU time of a request in the
+servers, in PostgreSQL and in the generator, and the statements for each request.
+
+The workloads put, get, spread (counters) and hot (one counter) use plain tables; put-index a table with a
+global index; put-all and spread-all tables with a global index, a stream and recovery.
 
 Values are random, because equal ones shrink PostgreSQL's log. The items have 100,000 keys, and so have the
-counters. All of it shares the cores of one machine: compare the rows of one run, not runs.
+counters. Everything shares the cores of one machine: compare the rows of one run, not different runs.
 
 `--setting commit_delay=2000 --setting commit_siblings=0` makes each commit take two milliseconds.
 """
@@ -45,7 +48,19 @@ CONNECTIONS: Final = 64
 BATCH: Final = 25
 ADMIN_PORT: Final = "admin-port"  # a file of a server's directory
 ITEMS, COUNTERS = "bench_items", "bench_counters"
-WORKLOADS: Final = ("put", "get", "spread", "hot")
+INDEXED, ITEMS_WITH_ALL, COUNTERS_WITH_ALL = "bench_indexed", "bench_items_all", "bench_counters_all"
+INDEX_KEYS: Final = 1_000
+TABLES: Final = {
+    "put": ITEMS,
+    "get": ITEMS,
+    "spread": COUNTERS,
+    "hot": COUNTERS,
+    "put-index": INDEXED,
+    "put-all": ITEMS_WITH_ALL,
+    "spread-all": COUNTERS_WITH_ALL,
+}
+"""The workloads, each with its table. A table "with all" has a global index, a stream and recovery."""
+WORKLOADS: Final = tuple(TABLES)
 
 _FILL_SQL: Final = """
 CREATE TABLE plain_items (k text PRIMARY KEY, v bytea NOT NULL);
@@ -124,7 +139,7 @@ class Cluster:
             owner = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
         found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), key=lambda path: path.parts[-3])
         path = str(found[-1]) if found else program
-        # What pg_ctl starts keeps its output open: a pipe would be waited for.
+        # PostgreSQL keeps pg_ctl's output open, so `run` would wait for the end of a pipe.
         with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
                 [path, *arguments], cwd=self._directory, stdout=output, stderr=output, check=False, **owner
@@ -138,7 +153,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(settings: Sequence[str]) -> Iterator[Cluster]:
-    """A new PostgreSQL that runs."""
+    """A new, running PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="hashrange-pgbench-") as directory:
         one = Cluster(Path(directory), settings)
         one.start()
@@ -199,56 +214,67 @@ def embedded(python: Path | None) -> Server:
     return replace(own, command=command)
 
 
-def _tables(port: int) -> None:
-    for name in (ITEMS, COUNTERS):
-        call(
-            port,
-            Request(
-                "CreateTable",
-                {
-                    "TableName": name,
-                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                    "BillingMode": "PAY_PER_REQUEST",
-                },
-            ),
-        )
+def _make(port: int, name: str) -> None:
+    keys = ["pk"] if name in (ITEMS, COUNTERS) else ["pk", "group"]
+    table: dict[str, Any] = {
+        "TableName": name,
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if "group" in keys:
+        index = {"IndexName": "by_group", "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}]}
+        table["GlobalSecondaryIndexes"] = [{**index, "Projection": {"ProjectionType": "ALL"}}]
+    has_all = name in (ITEMS_WITH_ALL, COUNTERS_WITH_ALL)
+    if has_all:
+        table["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    call(port, Request("CreateTable", table))
+    if has_all:
+        recovery = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+        call(port, Request("UpdateContinuousBackups", {"TableName": name, **recovery}))
 
 
 def _item(number: int, noise: random.Random) -> dict[str, Any]:
     value = base64.b64encode(noise.randbytes(VALUE_BYTES)).decode()
-    return {"pk": {"S": f"item#{number:08d}"}, "value": {"B": value}}
+    group = {"S": f"group#{noise.randrange(INDEX_KEYS)}"}
+    return {"pk": {"S": f"item#{number:08d}"}, "group": group, "value": {"B": value}}
 
 
-def _fill(port: int) -> None:
+def _counter(number: int) -> dict[str, Any]:
+    group = {"S": f"group#{number % INDEX_KEYS}"}
+    return {"pk": {"S": f"counter#{number:08d}"}, "group": group, "n": {"N": "0"}}
+
+
+def _fill(port: int, tables: Sequence[str]) -> None:
     """Make the tables, and put in all items and counters."""
-    _tables(port)
     noise = random.Random(0)
+    for name in tables:
+        _make(port, name)
 
     def batches() -> Iterator[bytes]:
         for start in range(0, KEYS, BATCH):
             numbers = range(start, start + BATCH)
-            items = [{"PutRequest": {"Item": _item(n, noise)}} for n in numbers]
-            counters = [
-                {"PutRequest": {"Item": {"pk": {"S": f"counter#{n:08d}"}, "n": {"N": "0"}}}} for n in numbers
-            ]
-            yield render(Request("BatchWriteItem", {"RequestItems": {ITEMS: items}}), port)
-            yield render(Request("BatchWriteItem", {"RequestItems": {COUNTERS: counters}}), port)
+            for name in tables:
+                counts = name in (COUNTERS, COUNTERS_WITH_ALL)
+                items = [_counter(n) if counts else _item(n, noise) for n in numbers]
+                puts = [{"PutRequest": {"Item": item}} for item in items]
+                yield render(Request("BatchWriteItem", {"RequestItems": {name: puts}}), port)
 
     send_all(port, batches(), connections=16)
 
 
 def _request(workload: str, noise: random.Random) -> Request:
     number = noise.randrange(KEYS)
-    if workload == "put":
-        return Request("PutItem", {"TableName": ITEMS, "Item": _item(number, noise)})
+    name = TABLES[workload]
+    if workload.startswith("put"):
+        return Request("PutItem", {"TableName": name, "Item": _item(number, noise)})
     if workload == "get":
-        return Request("GetItem", {"TableName": ITEMS, "Key": {"pk": {"S": f"item#{number:08d}"}}})
+        return Request("GetItem", {"TableName": name, "Key": {"pk": {"S": f"item#{number:08d}"}}})
     key = "hot" if workload == "hot" else f"counter#{number:08d}"
     return Request(
         "UpdateItem",
         {
-            "TableName": COUNTERS,
+            "TableName": name,
             "Key": {"pk": {"S": key}},
             "UpdateExpression": "ADD n :one",
             "ExpressionAttributeValues": {":one": {"N": "1"}},
@@ -258,7 +284,7 @@ def _request(workload: str, noise: random.Random) -> Request:
 
 
 def _statements(servers: Sequence[Running]) -> float:
-    """The statements that the servers have sent, by their metrics."""
+    """The number of statements that the servers have sent, according to their metrics."""
     total = 0.0
     for started in servers:
         admin_port = started.directory / ADMIN_PORT
@@ -369,6 +395,7 @@ def main() -> None:
     parser.add_argument("--python", type=Path, help="with hashrange installed (what `make compile` made)")
     options = parser.parse_args()
     workloads = options.workloads.split(",")
+    tables = list(dict.fromkeys(TABLES[workload] for workload in workloads))
     clients = [int(count) for count in options.clients.split(",") if int(count)]
     print(machine())
     with contextlib.ExitStack() as stack:
@@ -392,7 +419,7 @@ def main() -> None:
         name = "PostgreSQL" if count == 1 else f"PostgreSQL, {count} servers"
         stores[name] = [start(over_postgres(one.url, options.python), f"s{n}") for n in range(count)]
         for servers in stores.values():
-            _fill(servers[0].port)
+            _fill(servers[0].port, tables)
         one.run("psql", "-q", *_psql(one), "-c", "CHECKPOINT")
         rows: list[Row] = []
         for round_ in range(options.rounds + 1):
@@ -401,7 +428,7 @@ def main() -> None:
                     seconds = options.seconds if round_ else 1  # the first round warms the caches
                     row = measure(store, servers, one, workload, seconds, round_)
                     rows += [row] if round_ else []
-                for number in clients if round_ else ():
+                for number in clients if round_ and workload in _SCRIPTS else ():
                     rows.append(pgbench(one, workload, number, options.seconds, scratch))
         print(render_rows(rows))
 

@@ -31,7 +31,7 @@ WARM_UP_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Samples by function: on top of a stack, and anywhere in it; and how many there were."""
+    """Samples by function, on top of a stack and anywhere in it; and their total number."""
 
     own: Counter[str]
     total: Counter[str]
@@ -64,7 +64,7 @@ def _function(frame: str) -> str:
 
 
 def render(profile: Profile, cpu_us_per_request: float, rows: int) -> str:
-    """The functions with most time of their own, as a table of us per request."""
+    """A table of the functions with the most time of their own, in us per request."""
     if not profile.samples:
         return "py-spy took no samples"
     share_us = cpu_us_per_request / profile.samples
@@ -76,7 +76,7 @@ def render(profile: Profile, cpu_us_per_request: float, rows: int) -> str:
 
 
 def find_py_spy() -> str:
-    """Where py-spy is: in bench/peers/, or on the path. Raises LoadError where it is not."""
+    """The path of py-spy, from bench/peers/ or PATH. Raises LoadError if it is missing."""
     installed = PEERS / "py-spy" / "bin" / "py-spy"
     path = str(installed) if installed.exists() else shutil.which("py-spy")
     if path is None:
@@ -87,7 +87,7 @@ def find_py_spy() -> str:
 def profile_server(
     started: Running, workload: str, connections: int, seconds: int, rows: int, gil: bool
 ) -> str:
-    """Load the server with one workload, sample it meanwhile, and give the table."""
+    """Load the server with one workload, sample it meanwhile, and return the table."""
     prepared = prepare(started, WORKLOADS[workload], set())
     run_once(started, prepared, connections, WARM_UP_SECONDS)
     raw = started.directory / "stacks.txt"

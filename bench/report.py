@@ -50,7 +50,7 @@ def _merge(group: Sequence[Cell]) -> Cell:
 
 
 def machine() -> str:
-    """A line about the machine and its load, because other programs' work makes every figure worse."""
+    """A line about the machine and its load, because other programs make every figure worse."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -63,7 +63,7 @@ def machine() -> str:
 
 
 def sync_us() -> float:
-    """The median time to append 4 KB to a file where the servers keep theirs and to sync it."""
+    """The median time to append 4 KB to a file and sync it, on the disk that holds the servers' files."""
     times = []
     with tempfile.TemporaryFile() as file:
         for _ in range(50):
@@ -150,7 +150,7 @@ def _versus(own: Cell | None, peer: Cell | None) -> str:
 
 
 def _derived(cells: Sequence[Cell]) -> list[str]:
-    """What a workload costs against its baseline on one server, and the records that it reads a second."""
+    """The cost of a workload relative to its baseline on one server, and the records it reads a second."""
     good = {(cell.title, cell.workload): cell for cell in cells if cell.problem is None}
     titles = list(dict.fromkeys(cell.title for cell in cells))
     rows = []

@@ -1,9 +1,9 @@
 """The servers under test: how each is started and stopped, how durable its writes are, its CPU time.
 
 Every server runs alone, as a child in a process group of its own, on a free port, with a fresh directory.
-A peer counts as installed when its file under bench/peers/ is there (`python -m bench.install`).
+A peer counts as installed if its file under bench/peers/ exists (`python -m bench.install`).
 
-Durability is what was observed, not what the server claims (`strace -f -c -e trace=fsync,fdatasync`, 100
+Durability is as observed, not as the server claims (`strace -f -c -e trace=fsync,fdatasync`, 100
 PutItems one after the other): "fsync" syncs before it answers a write (DynamoDB Local four times, dynoxide
 once), "file" leaves the write to the operating system's cache and so survives the process but not the
 machine (dynalite: no sync at all), "memory" keeps nothing.
@@ -83,7 +83,7 @@ class Running:
 
 
 def hashrange(durability: str, *, interpreted: bool = False) -> Server:
-    """This checkout, with the compiled hot path if `make compile` made it, and not `interpreted` is given."""
+    """This checkout, with the compiled hot path if `make compile` made it and `interpreted` is false."""
 
     def is_compiled() -> bool:
         return not interpreted and (COMPILED / ".installed").exists()
@@ -208,9 +208,9 @@ PEER_NAMES: tuple[str, ...] = tuple(dict.fromkeys(server.name for server in SERV
 
 @contextlib.contextmanager
 def running(server: Server, directory: Path) -> Iterator[Running]:
-    """Start the server in `directory`, yield it once it answers ListTables, and end it after.
+    """Start the server in `directory`, yield it once it answers ListTables, and stop it afterwards.
 
-    Raises ServerError where it exits or does not answer in START_SECONDS_MAX.
+    Raises ServerError if it exits or does not answer within START_SECONDS_MAX.
     """
     port = free_port()
     log_path = directory / "server.log"
@@ -270,7 +270,7 @@ def parse_stat(text: str) -> tuple[int, int]:
 
 
 def free_port() -> int:
-    """A port that nobody uses now."""
+    """A port that is not in use now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -292,7 +292,7 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes], port: in
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    # The group, for servers that start children; it is ours alone by start_new_session.
+    # Kill the group, for servers that start children; start_new_session made it ours alone.
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, sign)

@@ -1,9 +1,9 @@
 """`python -m bench.small_tests`: the time of a suite of small tests, from the start of pytest to its end.
 
 The suite has 100 tests. Each has a new table; the code under test makes its own resource or client, as most
-code does, and makes two or three requests. The contenders differ in the fixture that gives a test its
-DynamoDB: moto, a block of `hashrange.local`, and servers over HTTP, whose start counts. Each run is a new
-process with nothing imported, and the runs of the contenders take turns.
+code does, and sends two or three requests. The contenders differ in the fixture that provides DynamoDB: moto,
+a block of `hashrange.local`, and servers over HTTP, whose start counts. Each run is a new process with
+nothing imported, and the contenders run in turn.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def users():
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way to give a test its DynamoDB. `server` is the title of the server it needs, "" for none."""
+    """A way to provide DynamoDB to a test. `server` is the title of the server it needs, "" for none."""
 
     title: str
     python: Path
@@ -127,7 +127,7 @@ CONTENDERS = (
 
 @contextmanager
 def _endpoint(contender: Contender, folder: Path) -> Iterator[dict[str, str]]:
-    """The variables of the server that a contender needs, which is started here."""
+    """Start the server that a contender needs, and yield its environment variables."""
     server = next((one for one in SERVERS if one.title == contender.server), None)
     with running(server, folder) if server is not None else nullcontext() as started:
         yield {} if started is None else {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{started.port}"}
@@ -159,7 +159,7 @@ def run(contender: Contender, tests: int) -> float:
 
 
 def render(seconds: dict[str, list[float]], tests: int) -> str:
-    """The table: the median of each contender, and how many times it took what Hashrange in process took."""
+    """The table: the median of each contender, and its ratio to Hashrange in process."""
     medians = {title: statistics.median(runs) for title, runs in seconds.items()}
     own = medians.get("hashrange in process")
     lines = [f"| {tests} tests, from cold start | seconds | against in process |", "| --- | ---: | ---: |"]

@@ -3,7 +3,7 @@
     python -m bench.storage_engines [--seconds 5] [--directory DIR]
 
 Each makes batches of 32 random records of 1 KB durable, one after the other: alone, and beside a thread that
-runs Python all the time, as an event loop under load does. LMDB is measured where its package is installed.
+runs Python all the time, as an event loop under load does. LMDB is measured if its package is installed.
 
     rocksdb         write, then the log synced (what hashrange.storage.embedded does)
     rocksdb-sync    write with sync=True
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from rocksdict import Options, Rdict, WriteBatch, WriteOptions
 
 BATCH_RECORDS = 32
-# Many, so that no engine compresses one value against the next.
+# Many different values, so that no engine compresses one value against the next.
 VALUES = [os.urandom(1024) for _ in range(4096)]
 KEYS = 1_000_000
 

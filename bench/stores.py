@@ -1,7 +1,7 @@
 """How many bodies a second the engines commit: `python -m bench.stores [--postgres URL] [--engines 2]`.
 
-It calls the engine as the server does: one event loop submits, many bodies at a time are under way, and each
-outcome submits the next body. Values are random bytes, because equal ones shrink PostgreSQL's log. With
+It calls the engine as the server does: one event loop submits many bodies at a time, and each outcome submits
+the next body. Values are random bytes, because equal ones shrink PostgreSQL's log. With
 `--engines 2` two processes share the store. Figures are for comparing rows of one run.
 """
 
@@ -17,7 +17,8 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any, Final
 
-from hashrange.storage.api import Engine, Reader, Remote, Transaction
+from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.capabilities import Remote
 
 SPACE: Final = 70
 VALUE_BYTES: Final = 400
@@ -90,7 +91,7 @@ async def _measure(engine: Engine, workload: str, seconds: float, seed: int) -> 
     writes, make = WORKLOADS[workload]
     submit = engine.submit if writes else engine.submit_read
     loop = asyncio.get_running_loop()
-    engine.deliver_on(lambda callback: void(loop.call_soon_threadsafe(callback)), loop.call_soon)
+    engine.loop.use(lambda callback: void(loop.call_soon_threadsafe(callback)), loop.call_soon)
     random = Random(seed)
     ended = loop.create_future()
     done = under_way = 0

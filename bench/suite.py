@@ -274,7 +274,7 @@ def _run_cell(
 
 
 def settled_total(port: int, counters: Sequence[str]) -> int:
-    """The sum of the counters, once no request that the generator left in flight changes it any more."""
+    """The sum of the counters, once the requests that the generator left in flight no longer change it."""
     if not counters:
         return 0
     previous = -1

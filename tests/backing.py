@@ -1,4 +1,4 @@
-"""What the tests of backups share: a database with a directory of backups, and a table to back up."""
+"""Helpers for the tests of backups: a database with a directory of backups, and a table to back up."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TABLE: Final[dict[str, Any]] = {
 
 
 class World:
-    """A database whose clock stands still, with a directory of backups."""
+    """A database with a fixed clock and a directory of backups."""
 
     def __init__(self, directory: Path, *, durable: bool = False, **given: Any) -> None:
         self.backups = directory / "backups"
@@ -61,7 +61,7 @@ class World:
         self.database = Database(engine, settings=self.settings, clock=self.clock)
 
     def reopen(self) -> None:
-        """As after a restart."""
+        """Open the database again, as a restart does."""
         if self.data is None:
             self.database.backups.forget()
         else:

@@ -1,4 +1,4 @@
-"""HAProxy for the tests, with the configuration of deploy/: one endpoint in front of two servers."""
+"""HAProxy for the tests, with the configuration in deploy/: one endpoint in front of two servers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def installed() -> bool:
 @contextmanager
 def balancing(endpoints: Sequence[str]) -> Iterator[str]:
     """Run HAProxy in front of two servers until the block ends; yields its endpoint."""
-    one, two = (urlsplit(endpoint).netloc for endpoint in endpoints)
+    first, second = (urlsplit(endpoint).netloc for endpoint in endpoints)
     place = f"127.0.0.1:{free_port()}"
     process = subprocess.Popen(
         [_PROGRAM, "-db", "-q", "-f", str(_CONFIGURATION)],
-        env=os.environ | {"HASHRANGE_BIND": place, "HASHRANGE_ONE": one, "HASHRANGE_TWO": two},
+        env=os.environ | {"HASHRANGE_BIND": place, "HASHRANGE_ONE": first, "HASHRANGE_TWO": second},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

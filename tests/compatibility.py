@@ -1,8 +1,8 @@
 """Writes the operation tables of docs/compatibility.md: `python tests/compatibility.py`.
 
-The groups and their order are here. Whether an operation works is asked of the registry, and what verifies it
-of the tests: those that call it, once git knows them (`git add`). `tests/unit/test_docs.py` holds the page
-against both.
+The groups and their order are defined here. The registry says whether an operation works. It is verified by
+the tests that call it, once git knows them (`git add`). `tests/unit/test_docs.py` compares the page with
+both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GROUPS = {
         UpdateTableReplicaAutoScaling""",
 }
 
-# The order of evidence: what a user would notice first. Two files of a kind are enough.
+# The order of evidence: first the tests closest to a user. Two files of a kind are enough.
 KINDS = ("api", "golden", "e2e", "clients", "model", "unit")
 FILES_OF_A_KIND_MAX = 2
 FILES_MAX = 4

@@ -1,4 +1,4 @@
-"""What the tests of copies and of checks share: places for stores, and a store that holds everything."""
+"""Helpers for the tests of copies and of checks: places for stores, and a store with every kind of record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.moving import DirectorySource, DirectoryTarget
+from hashrange.storage.embedded.offline.moving import DirectorySource, DirectoryTarget
 from hashrange.storage.moving import Copied, FindLogs, Logs, Numbers, Record, Source, Target, copy
 from hashrange.storage.postgres import PostgresEngine
 from hashrange.storage.postgres.moving import SchemaTarget
@@ -76,7 +76,7 @@ def new_schema(connection_string: str) -> Schema:
 
 
 def contents(place: Place, logs: FindLogs = find_logs) -> tuple[list[Record], Numbers]:
-    """All records of a store that nobody serves, in order, and its numbers."""
+    """All records, in order, and the numbers of a store that no server has open."""
     source = place.source(logs)
     try:
         records = sorted(record for batch in source.batches() for record in batch)
@@ -131,7 +131,7 @@ TABLE: dict[str, Any] = {
 
 
 class World:
-    """A database with a table that has everything, on a clock that stands."""
+    """A database with a fixed clock and a table that uses every feature."""
 
     def __init__(self, engine: Engine, now: float = NOW, **settings: Any) -> None:
         self.clock = ManualClock(now)
@@ -142,7 +142,7 @@ class World:
         return orjson.loads(orjson.dumps(self.database.execute(operation, request, CALLER)))
 
     def make(self, items: int = 60) -> None:
-        """Tables, items, and traces of all that a store keeps."""
+        """Make tables, items, and some of every other kind of record."""
         self("CreateTable", **TABLE)
         self(
             "UpdateTimeToLive",
@@ -183,16 +183,16 @@ class World:
         """The records of the stream by shard: their sequence numbers and kinds."""
         arn = self("DescribeTable", TableName="orders")["Table"]["LatestStreamArn"]
         shards = self("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]
-        found: dict[str, list[tuple[str, str]]] = {}
+        by_shard: dict[str, list[tuple[str, str]]] = {}
         for shard in shards:
             iterator = self(
                 "GetShardIterator", StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
             )["ShardIterator"]
             records = self("GetRecords", ShardIterator=iterator)["Records"]
-            found[shard["ShardId"]] = [
-                (one["dynamodb"]["SequenceNumber"], one["eventName"]) for one in records
+            by_shard[shard["ShardId"]] = [
+                (record["dynamodb"]["SequenceNumber"], record["eventName"]) for record in records
             ]
-        return found
+        return by_shard
 
 
 def item_of(n: int) -> dict[str, Any]:

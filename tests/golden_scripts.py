@@ -1,19 +1,19 @@
-"""Golden scripts of operations and statements: what a script may say, and how it is run.
+"""Golden scripts of operations and statements: their format, and how they are run.
 
-A script is a session with an empty database: a list of steps parted by blank lines. A step is one line,
-`---`, and the answer as JSON, or for an error `<code>: <message>` and the error's further members. `...`
-stands for an answer that is not looked at. `#` lines comment on the next step and say where its answer is
-from: [docs], [report] or [assumed]; "[report] local" was observed on DynamoDB Local as a black box.
+A script is a session with an empty database: steps separated by blank lines. A step is one line, `---`, and
+the answer as JSON, or for an error `<code>: <message>` and the error's other members. `...` means that the
+answer is not compared. `#` lines comment on the next step and give the source of its answer: [docs], [report]
+or [assumed]; "[report] local" was observed on DynamoDB Local as a black box.
 
     <Operation> <JSON>   a request
     <statement>          a PartiQL statement; a line `with <JSON>` below it adds members to its request
     settings <JSON>      the database's settings, at the head of a script
-    advance <seconds>    move the clock, and end the states of tables that are due then
-    region <name>        the region of the clients from here on, at first us-east-1
+    advance <seconds>    move the clock, and finish the changes of tables that are due then
+    region <name>        set the region of the clients from here on; it begins as us-east-1
     sweep                run the background work that is due
 
-`<x*300>` in a script is the letter x 300 times. After a change, `python tests/golden_scripts.py` writes the
-scripts anew with the answers that the requests give now; read the difference before you keep it.
+`<x*300>` in a script means the letter x 300 times. After a change, `python tests/golden_scripts.py` rewrites
+the scripts with the current answers; read the differences before you keep them.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def expand(text: str) -> str:
 
 
 def collapse(text: str) -> str:
-    """The reverse of `expand`, with identifiers masked, which differ each time."""
+    """The reverse of `expand`; it also masks identifiers, which differ in each run."""
     text = _UUID.sub("<uuid>", _RUN.sub(lambda found: f"<{found[1]}*{len(found[0])}>", text))
     return _BACKUP.sub(r"\1<hex>", text)
 
 
 def request_of(lines: list[str]) -> tuple[str, Any]:
-    """The operation and the request that the lines of a step spell."""
+    """The operation and the request in the lines of a step."""
     name, _, rest = lines[0].partition(" ")
     if name in REGISTRY:
         return name, orjson.loads(expand(" ".join([rest, *lines[1:]])))
@@ -69,7 +69,7 @@ def request_of(lines: list[str]) -> tuple[str, Any]:
 
 
 def steps(script: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The steps of a script: (the whole block, its head, the lines of the head that are no comment)."""
+    """The steps of a script: (the whole block, its head, the lines of the head without comments)."""
     for block in script.strip("\n").split("\n\n"):
         lines = block.splitlines()
         head = lines[: lines.index("---")] if "---" in lines else lines
@@ -111,7 +111,7 @@ class Session:
 
 
 def rewritten(script: str, engine: Engine) -> Iterator[str]:
-    """The steps of a script, each with the answer that it gives now."""
+    """The steps of a script, each with its current answer."""
     session = Session(engine)
     for block, head, lines in steps(script):
         if not lines:

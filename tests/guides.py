@@ -1,4 +1,4 @@
-"""Runs the Python of a page of the documents, and compares it with what its comments say."""
+"""Runs the Python code of a page of the documentation, and compares the values with its comments."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def blocks_of(page: Path) -> list[str]:
 
 
 def run(source: str, names: dict[str, Any]) -> int:
-    """Execute `source` statement by statement, also those in `with` blocks, and compare the expressions that
-    have comments with these. Returns how many were compared."""
+    """Execute `source` statement by statement, also inside `with` blocks, and compare each expression that
+    has a comment with the comment. Returns the number of comparisons."""
     return _run(ast.parse(source).body, source.splitlines(), names)
 
 
@@ -43,6 +43,6 @@ def _run(statements: list[ast.stmt], lines: list[str], names: dict[str, Any]) ->
 
 
 def _compiled(tree: ast.Expression | ast.Module, mode: str) -> Any:
-    """Code that is compiled as in a program of its own: annotations are evaluated, as no `__future__` says
-    otherwise."""
+    """Code that is compiled as a program of its own: without the `__future__` import of this module, so that
+    annotations are evaluated."""
     return compile(tree, "guide", mode, dont_inherit=True)

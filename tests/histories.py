@@ -1,4 +1,4 @@
-"""What the tests of histories and of restores share: a table with a past, and all that it ever was."""
+"""Helpers for the tests of histories and of restores: a table with a past, and all states it ever had."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hashrange.tables.inspection import check
 NOW = 1_700_000_000.0
 DAY = 24 * 3600.0
 
-# Sort keys that lie close to each other, also when 00 is escaped.
+# Sort keys that are close to each other, also after 00 is escaped.
 SORTS = [b"\x00", b"\x00\x00", b"\x00\x01", b"\x00\xff", b"\x01", b"a", b"a\x00", b"a\x00\x01", b"a\xff"]
 SORTS += [b"\xff"]
 PARTITIONS = ["p", "q"]
@@ -64,7 +64,7 @@ def key_of(number: int) -> dict[str, Any]:
 
 
 class World:
-    """A database with one table whose history is held, and all that the table ever was."""
+    """A database with one table whose history is kept, and all states that the table ever had."""
 
     def __init__(self, opener: Callable[[], Any]) -> None:
         self.opener = opener
@@ -109,7 +109,7 @@ class World:
         return {(partition, sort): record for partition, sort, record in self.rows(self.table.space)}
 
     def note(self) -> None:
-        """Note the present state, under the stamp of the last change, and under one of its own."""
+        """Note the present state, under the stamp of the last change, and under a stamp of its own."""
         stamp = self.database.engine.write(lambda txn: txn.stamp(0))
         self.known[stamp - 1] = self.known[stamp] = self.present()
 
@@ -119,7 +119,7 @@ class World:
             self.database = Database(self.opener(), clock=self.clock)
 
     def compare(self) -> None:
-        """Everything that can be read of each noted moment is what it was."""
+        """Assert that every read of each noted moment returns the state of that moment."""
         history = self.table.history
         assert history is not None
         for stamp, contents in self.known.items():
@@ -133,39 +133,40 @@ class World:
         assert list(check.check(self.database.engine)) == []
 
     def differ(self, low: int, high: int) -> None:
-        """The items that changed between two noted moments turn the one state into the other."""
+        """Assert that the items that changed between two noted moments turn the first state into the
+        second."""
         table = self.table
-        found = self.database.engine.read(lambda reader: list(versions.changed(reader, table, low, high)))
+        changes = self.database.engine.read(lambda reader: list(versions.changed(reader, table, low, high)))
         state = dict(self.known[low])
-        addresses = [(one.partition, one.sort) for one in found]
+        addresses = [(change.partition, change.sort) for change in changes]
         assert addresses == sorted(set(addresses))
-        for one in found:
-            address = one.partition, one.sort
-            assert one.before == state.get(address)
-            assert low < one.stamp <= high
-            if one.after is None:
+        for change in changes:
+            address = change.partition, change.sort
+            assert change.before == state.get(address)
+            assert low < change.stamp <= high
+            if change.after is None:
                 state.pop(address, None)
             else:
-                state[address] = one.after
+                state[address] = change.after
         assert state == self.known[high]
 
 
 def same(reader: Reader, table: Table, stamp: int, contents: Contents) -> None:
-    """Compare all that a `Past` shows with what was there."""
+    """Compare everything that a `Past` shows with the contents that were noted."""
     past = Past(reader, table, stamp)
     rows = sorted((*address, record) for address, record in contents.items())
     assert list(past.scan_space(table.space)) == rows
     for partition in {row[0] for row in rows}:
-        mine = [row[1:] for row in rows if row[0] == partition]
-        assert list(past.scan(table.space, partition)) == mine
-        assert list(past.scan(table.space, partition, reverse=True)) == mine[::-1]
+        of_partition = [row[1:] for row in rows if row[0] == partition]
+        assert list(past.scan(table.space, partition)) == of_partition
+        assert list(past.scan(table.space, partition, reverse=True)) == of_partition[::-1]
         for low, high in ((SORTS[2], SORTS[7]), (SORTS[0], SORTS[5]), (SORTS[6], None), (b"a", b"b")):
-            part = [row for row in mine if low <= row[0] and (high is None or row[0] < high)]
+            part = [row for row in of_partition if low <= row[0] and (high is None or row[0] < high)]
             assert list(past.scan(table.space, partition, low, high)) == part
             assert list(past.scan(table.space, partition, low, high, reverse=True)) == part[::-1]
         every = [(table.space, partition, sort) for sort in SORTS]
         assert past.get_many(every) == [contents.get((partition, sort)) for sort in SORTS]
-    for start in rows[:3]:  # a scan that goes on
+    for start in rows[:3]:  # a scan that continues
         assert list(past.scan_space(table.space, start[:2])) == [row for row in rows if row >= start]
         before = [row for row in rows if row < start]
         assert list(past.scan_space(table.space, (b"", b""), start[:2])) == before

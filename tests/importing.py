@@ -30,7 +30,7 @@ _ANYONE: Final = Caller()
 
 
 class World:
-    """A database whose clock stands still, and a folder of buckets."""
+    """A database with a fixed clock, and a folder of buckets."""
 
     def __init__(self, directory: Path, *, durable: bool = False, **given: Any) -> None:
         self.folder = directory / "s3" / BUCKET
@@ -47,7 +47,7 @@ class World:
             self.database = Database.open(self._data, settings=self._settings, clock=self.clock)
 
     def reopen(self) -> None:
-        """As after a restart: what is in memory is lost."""
+        """Open the database again, as a restart does: memory is lost."""
         self.database.close()
         self.open()
 

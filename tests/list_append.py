@@ -1,7 +1,7 @@
-"""Histories of random transactions on lists, on threads over several engines that share a store.
+"""Histories of random transactions on lists, by threads over several engines that share a store.
 
-Each list is a record, and a second record holds how often it was appended to, so that a body reads and writes
-several records. The histories are judged by `consistency.serializability`.
+Each list is a record, and a second record counts its appends, so that a body reads and writes several
+records. `consistency.serializability` judges the histories.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any, Final
 from consistency import serializability
 from consistency.history import Anomaly
 from consistency.serializability import Append, Read, Transaction
-from hashrange.storage.api import CommitFailed, CommitUnknown, Engine, Reader, StorageError
+from hashrange.storage.api import Engine, Reader
 from hashrange.storage.api import Transaction as StoreTransaction
+from hashrange.storage.failures import CommitFailed, CommitUnknown, StorageError
 
 SPACE: Final = 70
 _LIST: Final = b"list"
@@ -34,7 +35,7 @@ def _values(stored: bytes | None) -> list[int]:
 
 
 def read_list(reader: Reader, key: int) -> list[int]:
-    """A list, of which the count must tell the truth."""
+    """A list; its count must be right."""
     values = _values(reader.get(SPACE, _place(key), _LIST))
     counted = int(reader.get(SPACE, _place(key), _COUNT) or b"0")
     assert counted == len(values), f"list {key} has {len(values)} values, and its count is {counted}"
@@ -68,12 +69,12 @@ class Run:
         return self._committed
 
     def wait_a_little(self) -> None:
-        """Let the threads run, until one of them has done a transaction."""
+        """Let the threads run until one of them has committed a transaction."""
         self._one_done.clear()
         self._one_done.wait(10)
 
     def run(self, threads_per_engine: int, meanwhile: Callable[[], None] | None = None) -> None:
-        """Run all threads to their end; or until `meanwhile`, which is called while they run, has ended."""
+        """Run all threads to their end; with `meanwhile`, call it and stop the threads when it returns."""
         threads = [
             Thread(target=self._work, args=(engine, self.seed * 1_000 + number * len(self.engines) + at))
             for at, engine in enumerate(self.engines)

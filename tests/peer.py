@@ -75,9 +75,9 @@ class FakeTransport(asyncio.Transport):
 
 
 class FakeDatabase:
-    """Answers `Now` at once, `Fail` with an error, `Break` by raising; stops the first preparation of `Stop`;
-    keeps the rest for later, `Long` as a task of a thread. The threads' work is in `aside`, for the test to
-    do."""
+    """Answers `Now` at once, `Fail` with an error, `Break` by raising an exception; stops the first
+    preparation of `Stop`; keeps the rest for later, `Long` as a task of a thread. `aside` holds the threads'
+    work, which the test has to do."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -174,13 +174,13 @@ class Peer:
             self.soon.pop(0)()
 
     def pass_time(self, until: float) -> None:
-        """Look at the time-outs four times a second, as a server does that is not kept from it."""
+        """Check the time-outs four times a second, as an unblocked server does."""
         while self.time < until:
             self.time = min(self.time + 0.25, until)
             self.plane.sweep(self.time)
 
     def answers(self) -> list[tuple[int, bytes]]:
-        """What came back, as (status, body); everything must be well formed."""
+        """The answers, as (status, body); asserts that they are well formed."""
         rest = self.transport.written
         found: list[tuple[int, bytes]] = []
         while rest:

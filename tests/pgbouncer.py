@@ -26,7 +26,7 @@ def installed() -> bool:
 
 
 class Pooler:
-    """A PgBouncer that runs, over `cluster`, which it shares connections to among all who ask."""
+    """A running PgBouncer, whose clients share its connections to `cluster`."""
 
     def __init__(self, cluster: postgres.Cluster) -> None:
         self.directory = postgres.new_directory()
@@ -51,7 +51,7 @@ server_login_retry = 0.1
 """
         )
         for path in self.directory.iterdir():
-            path.chmod(0o644)  # whatever the umask: another user reads them
+            path.chmod(0o644)  # in spite of the umask, because another user reads it
         postgres.own(self.directory)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

@@ -1,6 +1,6 @@
 """Runs of pytest in a process of their own, with Hashrange's plugin and pytest-xdist and no other plugin.
 
-The plugin is named instead of found: it is found only where Hashrange was installed with its entry points.
+The plugin is named, because pytest finds it only if Hashrange was installed with its entry points.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 def run_pytest(
     folder: Path, *options: str, environment: dict[str, str] | None = None, status: int = 0
 ) -> str:
-    """What pytest prints about the tests in `folder`, all of which have to pass unless `status` is 1. A
-    warning is an error."""
+    """The output of pytest for the tests in `folder`, all of which have to pass unless `status` is 1.
+    Warnings are errors."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "hashrange.testing.plugin", "-p", "xdist.plugin"]
     command += ["-p", "no:cacheprovider", "-W", "error", *options, "."]
     known = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))}

@@ -27,7 +27,7 @@ _SETTINGS: Final = {
     "max_connections": "200",
     "shared_buffers": "64MB",
     "full_page_writes": "off",
-    # Little CPU for what no test looks at.
+    # Little CPU for features that no test needs.
     "autovacuum_naptime": "60",
     "log_checkpoints": "off",
     "wal_retrieve_retry_interval": "100",
@@ -49,7 +49,7 @@ def _program(name: str) -> str:
 
 
 def owner() -> dict[str, Any]:
-    """As whom PostgreSQL's programs run, for `subprocess`."""
+    """The arguments of `subprocess` that name the user of PostgreSQL's programs."""
     if os.geteuid():
         return {}
     user = pwd.getpwnam("postgres")
@@ -83,7 +83,7 @@ class Cluster:
         self.start()
 
     def standby(self) -> Cluster:
-        """A cluster that follows this one, and runs."""
+        """Start a cluster that follows this one."""
         other = Cluster(new_directory())
         if not os.geteuid():
             os.chown(other.directory, owner()["user"], owner()["group"])
@@ -103,7 +103,7 @@ class Cluster:
         return (self.directory / "data" / "postmaster.pid").exists()
 
     def _run(self, program: str, *arguments: str) -> None:
-        # What it starts keeps these open, so a pipe would be waited for.
+        # PostgreSQL keeps these open, so `run` would wait for the end of a pipe.
         with (self.directory / f"{program}.out").open("w") as output:
             done = subprocess.run(
                 [_program(program), *arguments],
@@ -121,7 +121,7 @@ class Cluster:
 
 
 def new_cluster() -> Cluster:
-    """A cluster of its own, which runs, for a test that kills it; to be given to `remove`."""
+    """Start a separate cluster, for a test that kills it; pass it to `remove` at the end."""
     cluster = Cluster(new_directory())
     cluster.make()
     cluster.start()
@@ -130,15 +130,15 @@ def new_cluster() -> Cluster:
 
 def new_directory() -> Path:
     """A directory that other users may enter."""
-    # Short, because the path of a socket may have 107 bytes; and not in pytest's directory, which is closed
-    # to other users.
+    # Short, because the path of a socket may have at most 107 bytes; and not in pytest's directory, which
+    # other users cannot enter.
     directory = Path(tempfile.mkdtemp(prefix="hashrange-pg-"))
     directory.chmod(0o755)
     return directory
 
 
 def own(directory: Path) -> None:
-    """Give a directory to the user as whom PostgreSQL runs."""
+    """Make the user of PostgreSQL the owner of a directory."""
     if owner():
         os.chown(directory, owner()["user"], owner()["group"])
 
@@ -151,7 +151,7 @@ def remove(cluster: Cluster) -> None:
 
 
 def begin_run() -> None:
-    """Choose the directory of the cluster that this process and those that it starts share."""
+    """Choose the directory of the cluster that this process and its children share."""
     if DIRECTORY not in os.environ and installed():
         os.environ[DIRECTORY] = str(new_directory())
 

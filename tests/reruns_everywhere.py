@@ -1,7 +1,7 @@
 """`make reruns`: every engine that a test makes runs each body several times, as the contract allows.
 
-`rerun_everywhere` puts a function in the place of each engine's class, before the tests import it. An engine
-that a test does not make by that name, such as that of a server in another process, stays as it is.
+`rerun_everywhere` replaces each engine's class by a function before the tests import it. Engines made in
+another way, such as that of a server in another process, are not changed.
 """
 
 from __future__ import annotations

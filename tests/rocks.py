@@ -13,8 +13,8 @@ Skips = Callable[[], int]
 
 
 def counting_skips(monkeypatch: pytest.MonkeyPatch) -> Skips:
-    """A count of the dead records that iterators walked over since it was called last, in the store that is
-    opened next."""
+    """A function that returns the number of dead records that iterators skipped since its last call, in the
+    store that is opened next."""
     made: list[Any] = []
     options = disk._options
 

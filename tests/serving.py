@@ -1,6 +1,6 @@
 """A real `hashrange serve` in a process of its own, for tests that speak HTTP.
 
-Knows nothing of the package but its command line: so its tests hold for the program that a user runs.
+It knows only the command line of the package, so that the tests hold for the program that a user runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STOP_SECONDS_MAX = 30.0
 _ENDPOINT = re.compile(r"https?://[^\s\"',]+?:[1-9]\d*")
 _ADMIN = re.compile(r"\badmin\W+(https?://[^\s\"',]+)")
 
-# `hashrange` on a machine whose clock is wrong. The package asks for the time by `time.time` only.
+# `hashrange` on a machine whose clock is wrong. The package gets the time only from `time.time`.
 _SKEWED = """
 import runpy, sys, time
 real, ahead_seconds = time.time, int(sys.argv.pop(1))
@@ -34,7 +34,8 @@ runpy.run_module("hashrange", run_name="__main__", alter_sys=True)
 
 @dataclass(slots=True)
 class Server:
-    """A server that answers; `admin` is its admin plane, if it has one. `killed`: the test killed it."""
+    """A running server. `admin` is the endpoint of its admin plane, if it has one. `killed`: the test killed
+    it."""
 
     endpoint: str
     process: subprocess.Popen[str]
@@ -49,7 +50,7 @@ class Server:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens at."""
+    """A port on which no program listens."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
@@ -60,7 +61,7 @@ def free_port() -> int:
 def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
     """Run `hashrange serve OPTIONS` until the block ends, then stop it by SIGTERM.
 
-    `ahead_seconds`: how far the clock that the server takes for its machine's is ahead of the real one.
+    `ahead_seconds`: how far the server's clock is ahead of the real time.
 
     The server chooses its port unless the options say otherwise; the first line that it prints with an
     endpoint says that it listens. A server that does not stop cleanly, or ends by itself, fails the test.

@@ -1,4 +1,4 @@
-"""What the tests of faults and of costs share: how they make clients and tables."""
+"""Helpers for the tests of faults and of costs: making clients and tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 Clients = Callable[..., Any]
-"""`clients()` makes a client that sends each request once, `clients(attempts=3)` one that repeats it;
-`clients(service="dynamodbstreams")` one for streams."""
+"""`clients()` makes a client that sends each request once, `clients(attempts=3)` a client that retries,
+`clients(service="dynamodbstreams")` a client for streams."""
 
 
 def create(client: Any, name: str) -> None:

@@ -125,7 +125,7 @@ class Photos:
         return True
 
     def unfollow(self, follower: str, followed: str) -> bool:
-        """Follow a user no more; False if that was so."""
+        """Stop following a user; False if the user was not followed."""
         there = self.store.get(Friendship.key(followed, follower), consistent=True)
         if there is None:
             return False

@@ -6,22 +6,19 @@
     with hashrange.local() as database:             # for tests
         client = boto3.client("dynamodb")
 
-The table of contents, from the top layer to the bottom one. Each module says in its opening what it holds,
-and what it refuses to know:
+The table of contents, from the top layer to the bottom layer. The first lines of each module say what it
+holds, and what it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
     testing      the database for tests: `hashrange.local`
     triggers     call functions with the changes of a table
     server       sockets; the only async code
-    client       a boto3 client over an in-process database
-    transport    answers to botocore's requests
+    client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
-    interest     who wants to look at requests: fault rules, recorders of costs
-    watch        looks at each request while somebody wants to
+    watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs
-    travel       the past of tables: reads as of a moment, versions, differences, undo
     operations   one module per API operation, and the registry of them
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read
@@ -29,8 +26,16 @@ and what it refuses to know:
     shapes       request shapes and their constraint errors
     storage      the engine contract and the engines
     encoding     order-preserving key bytes
+    interchange  the files in which items come and go
     values       attribute values, 38-digit numbers, sizes
-    errors, limits, clock
+    errors       one class for each error of the API
+    settings     the settings of the database's behaviour
+    buckets      buckets of objects: folders, S3
+    pace         how long one piece of work may keep others waiting; worker threads
+    limits       the limits of the API
+    clock        time, and how moments are written
+    files        files that survive a crash, only regular files, how many may be open
+    patterns     an alias of the distribution `hashrange_patterns`
 """
 
 from importlib.machinery import ExtensionFileLoader
@@ -47,7 +52,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`Database` and `local`, loaded when they are asked for: many imports need a part of the package."""
+    """`Database` and `local`, loaded at their first use, because many programs import only a part of the
+    package."""
     if name == "Database":
         from hashrange.database import Database
 
@@ -62,12 +68,12 @@ def __getattr__(name: str) -> Any:
 def compiled() -> bool:
     """Whether the modules on the path of a request run compiled to C, which makes the server about 1.5 times
     as fast."""
-    # Looking for one module is enough, because they are compiled together. It is not loaded, so that
-    # `--version` is fast.
+    # Finding one module is enough, because they are compiled together. It is not loaded, so that `--version`
+    # is fast.
     spec = find_spec(f"{__name__}.database")
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
 
 
 def form() -> str:
-    """A word for the form in which the hot path runs: compiled or interpreted."""
+    """The form in which the hot path runs: "compiled" or "interpreted"."""
     return "compiled" if compiled() else "interpreted"

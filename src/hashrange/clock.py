@@ -3,8 +3,8 @@
 Code that depends on time takes a `Clock`, so that a test (or an operator) can set and advance the time. No
 other module of the package calls `time.time` or `datetime.now`.
 
-A clock only tells the time. `Database.sweep` does the work that is due. After moving a clock, call
-`Database.settle` to have all of this work done at once.
+A clock only tells the time. `Database.sweep` does the work that is due. After changing a clock, call
+`Database.settle` to do all of this work at once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ REAL_CLOCKS: Final = {"machine": "the machine's clock", "postgresql": "PostgreSQ
 """The time sources that the admin plane reports, except "virtual", with their descriptions for people."""
 
 BEHIND_SECONDS_MAX: Final = 60.0
-"""A request or a sweep reads the clock once, when it begins, so its time may be this far behind the clock.
-It may then meet stored times that are later than its own. Only a stored time that is further ahead than this
-shows that the clock was set back."""
+"""A request or a sweep reads the clock once, when it begins, so its time may be this far behind the clock,
+and stored times may be later than its own. Only a stored time that is further ahead than this shows that the
+clock was set back."""
 
 
 class Clock(Protocol):
@@ -47,11 +47,11 @@ class SystemClock:
 
 
 class StoreClock:
-    """The clock of the program that keeps the records, so that all servers over one store agree on the time,
+    """The clock of the program that stores the records, so that all servers of a store agree on the time,
     whatever their machines' clocks show.
 
-    `ask` asks that program for its time. Between two times that `measure` is called, this clock runs on by
-    the machine's steady clock, which nobody sets.
+    `ask` asks that program for its time. Between two calls of `measure` this clock follows the machine's
+    steady clock, which nobody sets.
     """
 
     __slots__ = ("_ahead", "_ask", "_measured", "_steady")
@@ -67,22 +67,22 @@ class StoreClock:
         return self._steady() + self._ahead
 
     def measure(self, pause_seconds: float = 0.0) -> None:
-        """Compare this clock with the store's, unless it was done in the last `pause_seconds`. Raises what
-        `ask` raises; then the clock runs on as it did."""
+        """Compare this clock with the store's, unless this was done in the last `pause_seconds`. Raises what
+        `ask` raises; the clock then continues unchanged."""
         before = self._steady()
         if before - self._measured < pause_seconds:
             return
-        there = self._ask()
+        store_time = self._ask()
         after = self._steady()
         self._measured = after
-        # The store read its clock at some moment in between. What agrees with that is left as it is, so that
-        # this clock does not go back and forth.
-        if not there - after <= self._ahead <= there - before:
-            self._ahead = there - (before + after) / 2
+        # The store read its clock at some moment in between. If this clock agrees with such a moment, it is
+        # not changed, so that it does not go back and forth.
+        if not store_time - after <= self._ahead <= store_time - before:
+            self._ahead = store_time - (before + after) / 2
 
 
 class ManualClock:
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until it is set."""
 
     __slots__ = ("_now",)
 
@@ -97,7 +97,7 @@ class ManualClock:
         self._now = now
 
     def advance(self, seconds: float) -> None:
-        """Move the time on by `seconds`."""
+        """Advance the time by `seconds`."""
         self._now += seconds
 
 
@@ -147,18 +147,18 @@ class VirtualClock:
         self.change(frozen=True)
 
     def resume(self) -> None:
-        """Make the clock run on from the time that it shows."""
+        """Make the clock run from the time that it shows."""
         self.change(frozen=False)
 
     def set(self, now: float) -> None:
-        """Set the time to `now`, in seconds since the epoch. Raises ValueError outside of 1970 to 9999.
+        """Set the time to `now`, in seconds since the epoch. Raises ValueError outside 1970 to 9999.
 
         The clock may go back; work that was done is not undone by this.
         """
         self.change(now)
 
     def advance(self, seconds: float) -> None:
-        """Move the time on by `seconds`. Raises ValueError for less than 0, and past the year 9999."""
+        """Advance the time by `seconds`. Raises ValueError for less than 0, and past the year 9999."""
         self.change(advance=seconds)
 
     def change(
@@ -175,16 +175,16 @@ class VirtualClock:
         elif now is not None or self.frozen:
             self._course = _Course(target - self._real.now(), None)
         else:
-            # Change the offset, not the time: setting the time would lose the moment between reading the
-            # clock and setting it, and many calls would add these moments up.
+            # Change the offset, not the time: setting the time would lose the time between reading and
+            # setting the clock, and many calls would add up these losses.
             self._course = _Course(self._course.offset + advance, None)
 
 
 def has_come(moment: float, now: float, ahead_seconds_max: float) -> bool:
     """Whether a stored moment has come. When it was stored, it was at most `ahead_seconds_max` in the future.
 
-    If it is further in the future now, the clock was set back since. Waiting for it would take longer than it
-    ever may, so it counts as one that has come.
+    If it is further in the future now, the clock has been set back. Waiting for the moment would then take
+    longer than it ever should, so it counts as come.
     """
     return not now < moment <= now + ahead_seconds_max
 
@@ -208,9 +208,10 @@ def parse_duration(text: str) -> float:
 
 
 def parse_moment(text: str, now: float | None = None) -> float:
-    """The epoch seconds of an ISO 8601 date or time, UTC where it names no zone, or of a number of them.
+    """The epoch seconds of an ISO 8601 date or time (UTC if it names no zone), or of a number of epoch
+    seconds.
 
-    With `now`, which are epoch seconds, also of ``now``, and of a duration before it: ``10m``, ``1d12h``.
+    With `now`, in epoch seconds, also of ``now``, and of a duration before it: ``10m``, ``1d12h``.
     Raises ValueError.
     """
     text = text.strip()
@@ -226,8 +227,8 @@ def parse_moment(text: str, now: float | None = None) -> float:
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         relative = ", 10m (ago) and now" if now is not None else ""
-        known = f"2026-01-31T12:00:00Z{',' if relative else ' and'} 1769860800{relative}"
-        raise ValueError(f"{text!r} is not a time, as {known} are") from None
+        forms = f"2026-01-31T12:00:00Z{',' if relative else ' and'} 1769860800{relative}"
+        raise ValueError(f"{text!r} is not a time, as {forms} are") from None
 
 
 def show_moment(moment: float) -> str:

@@ -7,11 +7,11 @@ The server, the in-process client and the tests call this class. It checks a req
 (shape, rules, storage) and gives the request's body to the engine. It knows no wire format and no sockets.
 
 `submit` is for an event loop. It runs a body at once on the loop's thread, but stops it after a turn of a few
-milliseconds (`pace`). A stopped body runs again on a thread of `workers`, and its outcome is delivered by the
-function given to `deliver_on`.
+milliseconds (`pace`). A stopped body runs again on a worker thread, and its outcome is delivered by the
+function passed to `deliver_on`.
 
-While there are fault rules (`Database.faults`) or a record of costs (`Database.costs`), a `watch` looks at
-each request after its preparation and at its outcome.
+While there are fault rules (`Database.faults`) or recorders of costs (`Database.costs`), a `watch` examines
+each request after its preparation, and its outcome.
 """
 
 from __future__ import annotations
@@ -35,24 +35,16 @@ from hashrange.errors import (
     ValidationException,
     bare,
 )
-from hashrange.interest import Interest
 from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
 from hashrange.pace import Task, TurnOver
+from hashrange.pace.workers import Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings
 from hashrange.storage import drafts
-from hashrange.storage.api import (
-    CommitError,
-    Engine,
-    LoopWatch,
-    Rewinding,
-    Snapshot,
-    Stopped,
-    StorageError,
-    StoreClosed,
-    Unsupported,
-    clock_of,
-)
+from hashrange.storage.api import Engine
+from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
+from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
+from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.sharing import sharing_of
 from hashrange.tables.background.units import Background
@@ -62,15 +54,15 @@ from hashrange.tables.data.capacity import Bill
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
-from hashrange.workers import Workers, call_later, call_now, hold_up
+from hashrange.watching.interest import Interest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange.travel import Travel
-    from hashrange.watch import Passage, Watch
+    from hashrange.operations.travel import Travel
+    from hashrange.watching.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
 
@@ -96,11 +88,11 @@ _ANYONE = Caller()
 class Database:
     """A database over an engine, and a context manager that closes it. It is thread-safe if its engine is.
 
-    `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` holds the
-    boto3 clients that `hashrange.client` made for this database, so that asking for one again costs nothing.
-    `charge` is called with what each request consumed, when its outcome is known, on the thread that delivers
-    the outcome; a refused request may have consumed something as well. While it is None, no bills are made.
-    The default `clock` is that of the program that stores the records, or else the machine's.
+    `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
+    boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
+    request, when its outcome is known, on the thread that delivers the outcome; a refused request may have a
+    bill too. While `charge` is None, no bills are made. The default `clock` is that of the program that
+    stores the records, or the machine's.
     """
 
     def __init__(
@@ -138,7 +130,7 @@ class Database:
     ) -> Database:
         """The durable database in the directory `path`, which is created if it is missing.
 
-        Raises DataDirectoryLocked, UnknownFormat, StoreDamaged or StorageError (`storage.api`) if the
+        Raises DataDirectoryLocked, UnknownFormat, StoreDamaged or StorageError (`storage.failures`) if the
         directory cannot be used.
         """
         # Imported here because RocksDB's library loads slowly, and a database in memory does not need it.
@@ -152,7 +144,7 @@ class Database:
         settings: Settings = Settings(),  # noqa: B008 (immutable)
         clock: Clock = SystemClock(),  # noqa: B008 (stateless)
     ) -> Database:
-        """An empty database in the memory of this process; its tables are gone when it is closed."""
+        """An empty database in the memory of this process; its tables are lost when it is closed."""
         from hashrange.storage.memory import MemoryEngine
 
         return Database(MemoryEngine(), settings=settings, clock=clock)
@@ -175,8 +167,8 @@ class Database:
 
     @property
     def travel(self) -> Travel:
-        """The past of this database's tables (`hashrange.travel`)."""
-        from hashrange.travel import Travel
+        """The past of this database's tables (`hashrange.operations.travel`)."""
+        from hashrange.operations.travel import Travel
 
         return Travel(self.engine, lambda: self.clock, self.settings, _new_id)
 
@@ -190,8 +182,8 @@ class Database:
         """Run one operation and return its answer. Its writes are durable when this returns.
 
         `request` is the decoded JSON of the API's request and is normalised in place; the answer may
-        hold `orjson.Fragment` values. Raises `ServiceError`. If a fault holds the answer back, `wait` is
-        called with the seconds; without it the calling thread waits.
+        hold `orjson.Fragment` values. Raises `ServiceError`. If a fault delays the answer, `wait` is called
+        with the seconds; without `wait` the calling thread waits.
         """
         entry = REGISTRY.get(operation)
         if entry is None:
@@ -206,7 +198,7 @@ class Database:
             shapes.check_types(operation, request)
             raise
         except CommitError as error:  # the engine has logged it once for the whole batch
-            raise _unacknowledged(error)  # noqa: B904 (it knows its cause)
+            raise _unacknowledged(error)  # noqa: B904 (it has its cause)
         except ServiceError as error:
             if error.bill is not None and self.charge is not None:
                 self.charge(operation, caller, error.bill)
@@ -238,11 +230,11 @@ class Database:
                 self.charge(operation, caller, result[1])
             passage.bill = result[1]
             result = result[0]
-        told, seconds = passage.end(failure, result)
+        final_error, seconds = passage.end(failure, result)
         if seconds > 0:
             wait(seconds)
-        if told is not None:
-            raise told
+        if final_error is not None:
+            raise final_error
         return result  # type: ignore[no-any-return]
 
     def _decided(
@@ -254,7 +246,7 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request. Raises the error of a fault rule that comes first."""
+        """The body of a prepared, watched request. Raises the error of a fault rule that precedes it."""
         left = passage.decide()
         return self._prepare(entry, operation, request, caller, left) if left else body
 
@@ -268,27 +260,29 @@ class Database:
         then returns its task, which may be abandoned. Must be called on the thread that called `deliver_on`.
 
         Raises TurnOver (`pace`) if the turn ended while the request was prepared, for example for a long
-        statement. The request has had no effect then, but part of `request` may be normalised, while a
-        transaction's token is compared with the request as it was sent: parse it again for `run_aside`.
+        statement. The request then had no effect. But a part of `request` may be normalised, and a
+        transaction's token is compared with the request as it was sent: so parse it again for `run_aside`.
         """
         turn = self._turn
-        # Preparation gets a whole turn, because a request that is stopped there has to be parsed again.
+        # Preparation gets a full turn, because a request that is stopped there has to be parsed again.
         turn.begin(self.turn_seconds)
         try:
-            asked = self._ask(operation, request, caller, done, encode, aside=False)
-            if asked is None:
+            prepared = self._ask(operation, request, caller, done, encode, aside=False)
+            if prepared is None:
                 return None
             turn.begin(self.turn_seconds)
-            return self._run_or_stop(asked)
+            return self._run_or_stop(prepared)
         finally:
             turn.end()
 
-    def _run_or_stop(self, asked: _Asked) -> Task | None:
-        submit = self.engine.submit if asked.is_write else self.engine.submit_read
+    def _run_or_stop(self, prepared: _PreparedRequest) -> Task | None:
         try:
-            submit(asked.run, asked.told.finish)
-        except TurnOver as over:
-            return self._workers.start(asked.run_aside, over.reached)
+            if prepared.is_write:
+                self.engine.submit(prepared.run, prepared.outcome.finish)
+            else:
+                self.engine.submit_read(prepared.run, prepared.outcome.finish)
+        except TurnOver:
+            return self._workers.start(prepared.run_aside)
         return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
@@ -299,14 +293,14 @@ class Database:
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
         """Like `submit`, but called on a worker thread by the work of `start_aside`, without a time limit."""
-        asked = self._ask(operation, request, caller, done, encode, aside=True)
-        if asked is not None:
-            asked.run_aside()
+        prepared = self._ask(operation, request, caller, done, encode, aside=True)
+        if prepared is not None:
+            prepared.run_aside()
 
     def _ask(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
-    ) -> _Asked | None:
-        """Prepare a request; None if it was refused, after telling `done`. `aside`: on a worker thread."""
+    ) -> _PreparedRequest | None:
+        """Prepare a request; None if it was refused and `done` was called. `aside`: on a worker thread."""
         passage: Passage | None = None
         try:
             entry = REGISTRY.get(operation)
@@ -321,24 +315,26 @@ class Database:
             is_write = entry.is_write(request)
             if passage is not None:
                 if not aside:
-                    self._turn.end()  # fault rules must decide only once about a request
+                    self._turn.end()  # fault rules must decide only once per request
                 body = self._decided(passage, entry, operation, request, caller, body)
         except Exception as error:
-            # (a variable for the error that is told would make a reference cycle with its traceback)
+            # (a variable for the error that `done` gets would make a reference cycle with its traceback)
             if aside:
                 self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
             else:
                 self._turn.end()
                 done(None, self.translated(operation, request, error))
             return None
-        return _Asked(request, body, is_write, encode, _Told(self, entry, operation, caller, done, passage))
+        return _PreparedRequest(
+            request, body, is_write, encode, _Outcome(self, entry, operation, caller, done, passage)
+        )
 
-    def go_on_aside(self, asked: _Asked) -> None:
+    def go_on_aside(self, prepared: _PreparedRequest) -> None:
         """Run a stopped request again on a worker thread; end it if the database was closed meanwhile."""
         try:
-            self._workers.start(asked.run_aside)
+            self._workers.start(prepared.run_aside)
         except RuntimeError:
-            asked.told.finish(None, StoreClosed())
+            prepared.outcome.finish(None, StoreClosed())
 
     def works_aside(self) -> bool:
         """Whether long requests are running on worker threads."""
@@ -355,12 +351,12 @@ class Database:
         later: Later | None = None,
         watch: LoopWatch | None = None,
     ) -> None:
-        """Deliver late outcomes as `Engine.deliver_on` does, and those that a fault delays by `later`, on
-        the thread of `deliver`. Must be called on the thread that will call `submit`."""
+        """Deliver late outcomes as `storage.loops.Loop.use` does, and those that a fault delays through
+        `later`, on the thread of `deliver`. Must be called on the thread that will call `submit`."""
         self._turn = pace.turn()
         self._deliver = deliver
         self._later = later or call_later
-        self.engine.deliver_on(deliver, defer, watch)
+        self.engine.loop.use(deliver, defer, watch)
 
     def _prepare(
         self,
@@ -399,7 +395,7 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the due work of `sweep_tables` and `sweep_jobs`. Returns the seconds until the next is due."""
+        """Do the due work of `sweep_tables` and `sweep_jobs`. Returns the seconds until more work is due."""
         return min(self.sweep_tables(), self.sweep_jobs())
 
     def sweep_tables(self) -> float:
@@ -417,18 +413,18 @@ class Database:
             jobs.forget()
 
     def settle(self) -> None:
-        """Do all background work that is due, for example after the clock was moved."""
+        """Do all background work that is due, for example after the clock was changed."""
         while self.sweep() <= 0:
             pass
 
     def snapshot(self) -> Snapshot:
         """All tables, items and streams as they are now, for `restore`. Copies no items. Raises Unsupported
-        (`storage.api`) for a database on disk."""
+        (`storage.failures`) for a database on disk."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring back the state of `snapshot`, but not the clock; takes microseconds, and may be repeated.
-        Raises Unsupported (`storage.api`) for a database on disk."""
+        """Restore the state of `snapshot`, but not the clock; takes microseconds, and may be repeated. Raises
+        Unsupported (`storage.failures`) for a database on disk."""
         self._rewinding().restore(snapshot)
         self.background.forget()
         self.release_jobs()
@@ -459,8 +455,8 @@ class Database:
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """End the requests that are under way, and close the engine. Idempotent. Later requests raise
-        StoreClosed (`storage.api`), whose text names the remedy."""
+        """End the running requests, and close the engine. Idempotent. Later requests raise StoreClosed
+        (`storage.failures`), whose text names the remedy."""
         self._workers.close()
         self.background.leave()
         self.engine.close()
@@ -469,59 +465,59 @@ class Database:
         self.clients.clear()
 
 
-class _Asked:
-    """One prepared request of `submit`: the body that the engine runs. Its outcome is `told`. It is a class
-    because compiled functions inside `submit` would form a cycle that only the garbage collector frees."""
+class _PreparedRequest:
+    """A prepared request of `submit`: the body that the engine runs, and its `outcome`. It is a class because
+    compiled functions inside `submit` would form a cycle that only the garbage collector frees."""
 
-    __slots__ = ("body", "encode", "is_write", "request", "told")
+    __slots__ = ("body", "encode", "is_write", "outcome", "request")
 
     def __init__(
-        self, request: Request, body: Callable[[Any], Any], is_write: bool, encode: Encode, told: _Told
+        self, request: Request, body: Callable[[Any], Any], is_write: bool, encode: Encode, outcome: _Outcome
     ) -> None:
         self.request = request
         self.body = body
         self.is_write = is_write
         self.encode = encode
-        self.told = told
+        self.outcome = outcome
 
     def run(self, reader: Any) -> Any:
         """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
         returned with the answer, because only the bill of the last run counts."""
-        told = self.told
-        told.asked = self
+        outcome = self.outcome
+        outcome.prepared = self
         result = self.body(reader)
-        if told.consumes:
+        if outcome.consumes:
             answer = self.encode(result[0])
-            result = (answer, result[1]) if told.charges else answer
+            result = (answer, result[1]) if outcome.charges else answer
         else:
             result = self.encode(result)
-        told.asked = None
+        outcome.prepared = None
         return result
 
     def run_aside(self) -> None:
         """Run the body on this thread without a time limit, and deliver the outcome."""
-        told = self.told
-        database = told.database
+        outcome = self.outcome
+        database = outcome.database
         engine = database.engine
         try:
             answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
         except Exception as error:
-            told.asked = None
-            failure = database.translated(told.operation, self.request, error)
-            database.deliver(partial(told.failed, bare(failure)))
+            outcome.prepared = None
+            failure = database.translated(outcome.operation, self.request, error)
+            database.deliver(partial(outcome.failed, bare(failure)))
             return
-        database.deliver(partial(told.answered, answer))
+        database.deliver(partial(outcome.answered, answer))
 
 
-class _Told:
+class _Outcome:
     """The outcome of a request of `submit`: passes it to `done`, and charges for it.
 
-    It refers to the request (`asked`) only until the body has succeeded. So the request of a write, whose
-    outcome waits for the commit, is freed at once, while it is in the processor's cache:
-    freeing it after the commit took a quarter of a small write's time.
+    It refers to its `prepared` request only until the body has succeeded. So the request of a write, whose
+    outcome waits for the commit, is freed at once, while it is in the processor's cache: freeing it after the
+    commit took a quarter of a small write's time.
     """
 
-    __slots__ = ("asked", "caller", "charges", "consumes", "database", "done", "operation", "passage")
+    __slots__ = ("caller", "charges", "consumes", "database", "done", "operation", "passage", "prepared")
 
     def __init__(
         self,
@@ -539,18 +535,18 @@ class _Told:
         self.caller = caller
         self.operation = operation
         self.done = done
-        self.asked: _Asked | None = None
+        self.prepared: _PreparedRequest | None = None
 
     def finish(self, answer: Any, error: Exception | None) -> None:
         """Deliver the outcome; if the body was stopped, run it again on a worker thread instead."""
         if error is None:
             self.answered(answer)
             return
-        asked, self.asked = self.asked, None
-        if asked is not None and isinstance(error, Stopped):
-            self.database.go_on_aside(asked)
+        prepared, self.prepared = self.prepared, None
+        if prepared is not None and isinstance(error, Stopped):
+            self.database.go_on_aside(prepared)
         else:
-            request = asked.request if asked is not None else {}
+            request = prepared.request if prepared is not None else {}
             self.failed(self.database.translated(self.operation, request, error))
 
     def answered(self, result: Any) -> None:
@@ -575,9 +571,9 @@ class _Told:
 def _unacknowledged(error: CommitError) -> InternalServerError:
     """The client's error for a commit that failed or whose outcome is unknown. The cause is set here because
     a compiled `raise ... from` does not set it."""
-    told = InternalServerError(INTERNAL)
-    told.__cause__ = error
-    return told
+    answer = InternalServerError(INTERNAL)
+    answer.__cause__ = error
+    return answer
 
 
 def _new_id() -> str:

@@ -2,9 +2,9 @@
 
 Partition (`partition_of`): the first 8 bytes of an MD5, then 16 bytes of a BLAKE2b, both of the key's bytes.
 The MD5 is DynamoDB's: of the word `Outliers` and the bytes, so that scans have its order and its segments.
-BLAKE2b makes crafted collisions impossible. The key's bytes are the UTF-8 text of S, the bytes of B, and of N
-the packed bytes below for BLAKE2b, but those of Oracle's NUMBER for MD5. The components of a multi-attribute
-key are packed as in an index sort and joined.
+BLAKE2b makes crafted collisions impossible. The key's bytes are the UTF-8 text of S and the bytes of B; for N
+they are the packed bytes below in BLAKE2b, and the bytes of Oracle's NUMBER in MD5. The components of a
+multi-attribute key are packed as in an index sort and joined.
 
     {"S": "3635"}  MD5 of 4f75746c69657273 33363335      0008… segment 0 of 4,096
     {"N": "251"}   MD5 of 4f75746c69657273 c20334        001c… segment 1 of 4,096
@@ -69,7 +69,8 @@ def pack_number(text: str) -> bytes:
 
 
 def _digits(text: str) -> tuple[str, int]:
-    """The digits of a positive number, without zeros around them, and the exponent of the first one."""
+    """The digits of a positive number, without leading and trailing zeros, and the exponent of the first
+    digit."""
     whole, _, fraction = text.partition(".")
     if whole == "0":
         digits = fraction.lstrip("0")
@@ -159,10 +160,10 @@ def _number_digest(text: str) -> bytes:
 
 
 def _place(key: bytes) -> bytes:
-    """Where a partition lies among others, in DynamoDB's order.
+    """The place of a partition in DynamoDB's order.
 
-    Recordings of the live service, of scans in 4,096 segments, say so for strings and positive numbers.
-    [assumed] negative numbers, binary values, and keys of several attributes, which only indexes have.
+    Recordings of the live service, of scans in 4,096 segments, show this for strings and positive numbers.
+    [assumed] for negative numbers, binary values, and keys of several attributes, which only indexes have.
     """
     return md5(_SALT + key, usedforsecurity=False).digest()[:PLACE_BYTES]
 

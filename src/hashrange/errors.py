@@ -56,8 +56,8 @@ class ServiceError(Exception):
 
     `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
     `members` are further members of the error's shape, in wire form. `units` are the write units that a
-    refused write consumed, and `bill` is what a refused request consumed (`tables.data.capacity`); None:
-    nothing.
+    refused write consumed, and `bill` is everything that a refused request consumed (`tables.data.capacity`;
+    None: nothing).
     """
 
     units: int = 0
@@ -67,7 +67,7 @@ class ServiceError(Exception):
     message_member: ClassVar[str] = "message"
 
     def __init__(self, message: str | None = None, **members: Any) -> None:
-        # Many texts show a part of the request, which may have megabytes.
+        # Many texts show a part of the request, which may be megabytes long.
         if message is not None and len(message) > MESSAGE_CHARS_MAX:
             message = shown(message, MESSAGE_CHARS_MAX)
         super().__init__(message)
@@ -93,7 +93,7 @@ class ValidationException(ServiceError):
 
 
 class EmptyKey(ValidationException):
-    """An empty key value. A transaction answers with this ValidationException itself, not with a cancellation
+    """An empty key value. A transaction answers with this ValidationException, not with a cancellation
     reason."""
 
     @property
@@ -102,10 +102,10 @@ class EmptyKey(ValidationException):
 
 
 class RequestViolation(ValidationException):
-    """A broken rule that the request alone shows, which some operations report in other words than others.
+    """A rule that the request by itself breaks; operations word this error differently.
 
-    `newer` is the text of the operations that the service's newer layer reads, where it is not the message.
-    `shapes.layers` says which operations these are, and which of them lead it with a count.
+    `newer` is the text for operations that the service's newer layer reads, if it differs from the message.
+    `shapes.layers` says which operations these are, and which of them begin the text with a count.
     """
 
     def __init__(self, message: str, newer: str | None = None) -> None:
@@ -117,7 +117,7 @@ class RequestViolation(ValidationException):
         return ValidationException.__name__
 
     def counted(self) -> ValidationException:
-        """The error as a PutItem, UpdateItem or DeleteItem reports it, and a Query some of its own."""
+        """The error with a count, as PutItem, UpdateItem and DeleteItem report it, and sometimes Query."""
         return ValidationException(f"1 validation error detected: {self.newer}")
 
 
@@ -310,8 +310,8 @@ INTERNAL: Final = "Internal server error"
 def bare(error: Exception) -> Exception:
     """The error that a body raised; a `ServiceError` and the errors that led to it lose their tracebacks.
 
-    The frames of a traceback refer to the objects that keep the error until it is delivered. This would be a
-    cycle, which only the garbage collector could free.
+    The frames of a traceback refer to the objects that keep the error until it is delivered: a cycle, which
+    only the garbage collector could free.
     """
     if isinstance(error, ServiceError):
         drop_tracebacks(error)
@@ -319,8 +319,9 @@ def bare(error: Exception) -> Exception:
 
 
 def drop_tracebacks(error: BaseException) -> None:
-    """Take the tracebacks from an error and those that led to it: their frames refer to other objects."""
-    one: BaseException | None = error
-    while one is not None:
-        one.__traceback__ = None
-        one = one.__context__
+    """Remove the tracebacks of an error and of the errors that led to it: their frames refer to other
+    objects."""
+    current: BaseException | None = error
+    while current is not None:
+        current.__traceback__ = None
+        current = current.__context__

@@ -8,9 +8,9 @@ from typing import Final
 
 ITEM_BYTES_MAX: Final = 409_600
 NESTING_LEVELS_MAX: Final = 32
-# A value with more levels than this is answered like text that is not JSON [assumed]. The service was seen
-# to read 100 levels, and then to apply its rules. One level takes two levels of JSON, and orjson writes up
-# to 254 of these.
+# A value with more levels than this is answered like text that is not JSON [assumed]. The service has been
+# observed to read 100 levels and then to apply its rules. A level takes two levels of JSON, and orjson writes
+# up to 254 of these.
 READABLE_LEVELS_MAX: Final = 112
 PARTITION_KEY_BYTES_MAX: Final = 2_048
 SORT_KEY_BYTES_MAX: Final = 1_024
@@ -38,12 +38,12 @@ TRANSACT_BYTES_MAX: Final = 4 * 1024 * 1024
 CLIENT_REQUEST_TOKEN_SECONDS: Final = 600
 PARTIQL_IN_KEYS_MAX: Final = 50
 PARTIQL_IN_PAGE_ITEMS_MAX: Final = 10
-# The most partitions that one page of a SELECT reads if OR binds the partition key. The service's own limit
-# is not known.
+# The most partitions that a page of a SELECT reads if OR binds the partition key. The service's own limit is
+# unknown.
 PARTIQL_PAGE_PARTITIONS_MAX: Final = 250
 SCAN_SEGMENTS_MAX: Final = 1_000_000
 
-# Of a table's throughput; what an account may have is less.
+# For a table's throughput; the limits of accounts are lower.
 UNITS_MAX: Final = 1_000_000_000_000
 GSI_MAX: Final = 20
 DECREASES_FREELY_MAX: Final = 4
@@ -58,7 +58,7 @@ WRITE_UNIT_BYTES: Final = 1_024
 
 REQUEST_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 # The longest part of a request that an error's text shows, and the longest text of an error. The service's
-# own limits are not known.
+# own limits are unknown.
 SHOWN_CHARS_MAX: Final = 32 * 1024
 MESSAGE_CHARS_MAX: Final = 128 * 1024
 LIST_TABLES_MAX: Final = 100

@@ -1,8 +1,9 @@
-"""The old name of `hashrange_patterns`, for one release: a distribution of its own now, packages/patterns.
+"""The old name of `hashrange_patterns`, for one release: it is now a separate distribution,
+packages/patterns.
 
     from hashrange_patterns import Counters         # instead of: from hashrange.patterns import Counters
 
-Both names give the very same modules and classes. Raises ModuleNotFoundError where hashrange-patterns is not
+Both names give identical modules and classes. Raises ModuleNotFoundError if hashrange-patterns is not
 installed.
 """
 
@@ -38,7 +39,7 @@ class _Alias(Loader):
         return import_module(hashrange_patterns.__name__ + spec.name.removeprefix(__name__))
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do: the module was executed under its own name."""
+        """Nothing to do: the module was executed under its own name."""
 
 
 warnings.warn(

@@ -24,19 +24,19 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
 import orjson
 
-from hashrange import errors, json_pieces, long_answers
+from hashrange import errors
 from hashrange.database import Caller
-from hashrange.interest import Interest
-from hashrange.long_answers import Pieces
 from hashrange.operations.context import NOTHING
-from hashrange.storage.api import CommitError
+from hashrange.pace import requests
+from hashrange.storage.failures import CommitError
+from hashrange.watching.interest import Interest
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
@@ -81,8 +81,7 @@ class Call:
 class Response(msgspec.Struct, frozen=True, gc=False):
     """An answer. `headers` are its headers without Content-Type and those that `response_headers` adds.
 
-    `error` is the code of its error, or "". `request_id` is set if the log names the id already. `pieces` is
-    a long body, in place of `body`.
+    `error` is the code of its error, or "". `request_id` is set if the log names the id already.
     """
 
     status: int
@@ -91,7 +90,6 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     error: str = ""
     request_id: bytes = b""
-    pieces: Pieces | None = None
 
 
 ADMIN_HEADER: Final = b"X-Hashrange-Admin"
@@ -168,7 +166,7 @@ class Wire:
                 # recordings: if he asks for an operation that exists.
                 self._operation(target_header)
                 self._caller(target, headers)
-            request = json_pieces.loads(body)
+            request = requests.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
             operation = self._targets.get(target_header) or self._operation(target_header)
@@ -330,13 +328,8 @@ def query_credential(parameters: Mapping[str, str]) -> str:
 _USUAL: Final = Form()
 
 
-def encode_result(result: dict[str, Any]) -> bytes | Pieces:
-    """The body of a successful answer, which is used up; what may be very long comes in pieces."""
-    if "Responses" in result:
-        return long_answers.dumps(result, "Responses")
-    items = result.get("Items")
-    if items is not None and len(items) > long_answers.ITEMS_MAX:
-        return long_answers.dumps(result, "Items")
+def encode_result(result: dict[str, Any]) -> bytes:
+    """The body of a successful answer."""
     return orjson.dumps(result) if result is not NOTHING else b""
 
 
@@ -376,12 +369,9 @@ def encode_error(error: Exception, form: Form | None = None, operation: str = ""
     return Response(error.status, orjson.dumps(error.wire()), form.content_type, form.headers, code, named)
 
 
-def success(body: bytes | Pieces, form: Form | None = None) -> Response:
+def success(body: bytes, form: Form | None = None) -> Response:
     """The answer to a call that succeeded. `body` comes from `encode_result`."""
     form = form or _USUAL
-    if type(body) is Pieces:
-        return Response(200, b"", form.content_type, form.headers, pieces=body)
-    assert isinstance(body, bytes)
     return Response(200, body, form.content_type, form.headers)
 
 
@@ -400,10 +390,9 @@ def answer(
 
 def response_headers(response: Response) -> list[tuple[bytes, bytes]]:
     """All headers of an answer, except those of HTTP's framing."""
-    pieces = response.pieces
     headers = [
         (b"x-amzn-RequestId", response.request_id or request_id()),
-        (b"x-amz-crc32", b"%d" % (zlib.crc32(response.body) if pieces is None else pieces.crc)),
+        (b"x-amz-crc32", b"%d" % zlib.crc32(response.body)),
     ]
     if response.content_type:
         headers.append((b"Content-Type", response.content_type))
@@ -475,22 +464,24 @@ _ENDINGS: Final = tuple(
 
 
 class _RequestIds:
-    __slots__ = ("_index", "_prefix")
+    """A prefix and its endings are drawn together, so that no two threads get the same id."""
+
+    __slots__ = ("_drawn",)
 
     def __init__(self) -> None:
         self._draw()
 
     def _draw(self) -> None:
-        self._index = 0
-        self._prefix = bytes(_ALPHABET[byte & 31] for byte in os.urandom(24))
+        prefix = bytes(_ALPHABET[byte & 31] for byte in os.urandom(24))
+        self._drawn: tuple[bytes, Iterator[bytes]] = (prefix, iter(_ENDINGS))
 
     def __call__(self) -> bytes:
-        index = self._index
-        if index == _IDS_PER_PREFIX:
+        while True:
+            prefix, endings = self._drawn
+            ending = next(endings, None)
+            if ending is not None:
+                return prefix + ending
             self._draw()
-            index = 0
-        self._index = index + 1
-        return self._prefix + _ENDINGS[index]
 
 
 request_id: Final = _RequestIds()

@@ -17,34 +17,34 @@ class Settings:
 
     create_seconds: how long a new table stays CREATING; on AWS several seconds. With 0 a program that forgets
         to wait for ACTIVE works here and fails there.
-    delete_seconds: how long a deleted table stays DELETING, and its name taken.
-    update_seconds: how long a table stays UPDATING after UpdateTable, and its new and deleted replicas
+    delete_seconds: how long a deleted table stays DELETING, during which its name is taken.
+    update_seconds: how long a table stays UPDATING after UpdateTable, and its new and deleted replicas stay
         CREATING and DELETING.
     item_collection_bytes_max: how large the items of one partition key may get, index entries included, in a
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
-        with 0 they are up to date at once, which hides a program that relies on reading its own writes there.
-    transaction_seconds: how long a transaction holds its items, so that others meet
-        TransactionConflictException, which at 0 cannot happen.
-    stream_shards: how many shards a new stream has; records of one item always go to the same.
+        with 0 they are up to date at once, which hides mistakes in programs that read their own writes there.
+    transaction_seconds: how long a transaction holds its items, so that other requests get a
+        TransactionConflictException; with 0 this cannot happen.
+    stream_shards: how many shards a new stream has; records of an item always go to the same shard.
     stream_shard_seconds: how old a shard of a stream gets before it is closed and a child opened, which
         consumers have to follow; on AWS about 4 hours.
     sweep_seconds: how often the background work looks for expired items, records past their retention and
-        the like; on AWS expired items may stay for days.
-    separate_accounts: give each account tables of its own. The account of a caller is the access key where
-        that has 12 digits, and --account-id otherwise. Without it all callers share all tables.
-    separate_regions: give each region tables of its own, those of an account with --separate-accounts.
-        Global tables need shared regions, and cannot be made then.
-    recovery_lag_seconds: how far in the past the latest moment lies to which a table can be restored; on AWS
-        five minutes. With 0 everything that was written can be restored at once.
+        other due work; on AWS expired items may stay for days.
+    separate_accounts: give each account its own tables. A caller's account is its access key if that has 12
+        digits, and --account-id otherwise. Without this option all callers share all tables.
+    separate_regions: give each region its own tables, or with --separate-accounts each region of an account.
+        Global tables need shared regions, so they cannot be created with this option.
+    recovery_lag_seconds: how long after a write its table can be restored to that moment; on AWS five
+        minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
-    s3_endpoint: a real store for these buckets in place of folders: `aws`, or the URL of one that speaks S3's
-        protocol. Credentials come from where boto3 finds them.
-    backup_dir: the directory of the backups' folders, which may be on another disk; the folder of a backup
-        that is put there from elsewhere is found, and can be restored.
-    older_words: answer wrong requests in the words that the service had everywhere before June 2026, and in
-        few regions since; programs that compare texts may need one or the other.
+    s3_endpoint: a real store for these buckets instead of folders: `aws`, or the URL of a store that speaks
+        S3's protocol. boto3 finds the credentials.
+    backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
+        copied into it from elsewhere can be restored.
+    older_words: answer wrong requests with the messages that the service used everywhere before June 2026,
+        and in few regions since; programs that compare texts may need one or the other.
     """
 
     create_seconds: float = 0.0
@@ -66,8 +66,8 @@ class Settings:
     older_words: bool = False
 
     def with_data_dir(self, path: str) -> Settings:
-        """The settings of a database in the directory `path`: its buckets are in `s3` there, and its backups
-        in `backups`, if nothing else is said."""
+        """The settings of a database in the directory `path`: by default its buckets are in `s3` there, and
+        its backups in `backups`."""
         s3_dir = self.s3_dir or os.path.join(path, "s3")
         backup_dir = self.backup_dir or os.path.join(path, "backups")
         return replace(self, s3_dir=s3_dir, backup_dir=backup_dir)

@@ -17,6 +17,7 @@ import orjson
 import pytest
 from botocore.awsrequest import AWSPreparedRequest
 
+from hashrange.client.transport import answer
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.limits import (
@@ -27,7 +28,6 @@ from hashrange.limits import (
 )
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
-from hashrange.transport import answer
 
 Door = Callable[[str, bytes], tuple[int, bytes]]
 

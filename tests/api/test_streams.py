@@ -195,25 +195,25 @@ def test_a_stream_is_described(
 ) -> None:
     table = name_table("described")
     arn = create(client, table)
-    told = streams.describe_stream(StreamArn=arn)["StreamDescription"]
-    assert told["StreamArn"] == arn
-    assert arn.endswith(f":table/{table}/stream/{told['StreamLabel']}")
-    assert told["StreamStatus"] == "ENABLED"
-    assert told["StreamViewType"] == "NEW_AND_OLD_IMAGES"
-    assert told["TableName"] == table
-    assert told["KeySchema"] == [
+    description = streams.describe_stream(StreamArn=arn)["StreamDescription"]
+    assert description["StreamArn"] == arn
+    assert arn.endswith(f":table/{table}/stream/{description['StreamLabel']}")
+    assert description["StreamStatus"] == "ENABLED"
+    assert description["StreamViewType"] == "NEW_AND_OLD_IMAGES"
+    assert description["TableName"] == table
+    assert description["KeySchema"] == [
         {"AttributeName": "id", "KeyType": "HASH"},
         {"AttributeName": "n", "KeyType": "RANGE"},
     ]
-    assert told["CreationRequestDateTime"].timestamp() > 0
-    for shard in told["Shards"]:
+    assert description["CreationRequestDateTime"].timestamp() > 0
+    for shard in description["Shards"]:
         assert 28 <= len(shard["ShardId"]) <= 65  # [docs] API reference, Shard
         assert 21 <= len(shard["SequenceNumberRange"]["StartingSequenceNumber"]) <= 40
         assert "EndingSequenceNumber" not in shard["SequenceNumberRange"]
-    child_filter: Any = {"Type": "CHILD_SHARDS", "ShardId": told["Shards"][0]["ShardId"]}
+    child_filter: Any = {"Type": "CHILD_SHARDS", "ShardId": description["Shards"][0]["ShardId"]}
     children = streams.describe_stream(StreamArn=arn, ShardFilter=child_filter)["StreamDescription"]["Shards"]
     assert children == []
-    after = streams.describe_stream(StreamArn=arn, ExclusiveStartShardId=told["Shards"][-1]["ShardId"])
+    after = streams.describe_stream(StreamArn=arn, ExclusiveStartShardId=description["Shards"][-1]["ShardId"])
     assert after["StreamDescription"]["Shards"] == []
 
 
@@ -374,9 +374,9 @@ def test_a_disabled_stream_stays_readable_and_a_new_one_gets_another_arn(
     assert off["LatestStreamArn"] == arn
     client.get_waiter("table_exists").wait(TableName=table)
     put(client, table, "2")
-    told = streams.describe_stream(StreamArn=arn)["StreamDescription"]
-    assert told["StreamStatus"] == "DISABLED"
-    assert all("EndingSequenceNumber" in shard["SequenceNumberRange"] for shard in told["Shards"])
+    description = streams.describe_stream(StreamArn=arn)["StreamDescription"]
+    assert description["StreamStatus"] == "DISABLED"
+    assert all("EndingSequenceNumber" in shard["SequenceNumberRange"] for shard in description["Shards"])
     # An iterator from before works on, and the closed shard ends.
     closed: Any = streams.get_records(ShardIterator=latest)
     assert closed["Records"] == []
@@ -404,9 +404,9 @@ def test_the_stream_of_a_deleted_table_stays_readable(
     client.delete_table(TableName=table)
     client.get_waiter("table_not_exists").wait(TableName=table)
     assert [record["eventName"] for record in records(streams, arn)] == ["INSERT"]
-    told = streams.describe_stream(StreamArn=arn)["StreamDescription"]
-    assert told["StreamStatus"] == "DISABLED"
-    assert [key["AttributeName"] for key in told["KeySchema"]] == ["id", "n"]
+    description = streams.describe_stream(StreamArn=arn)["StreamDescription"]
+    assert description["StreamStatus"] == "DISABLED"
+    assert [key["AttributeName"] for key in description["KeySchema"]] == ["id", "n"]
 
 
 def test_stream_specifications_are_checked(client: DynamoDBClient, name_table: Callable[..., str]) -> None:

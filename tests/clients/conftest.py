@@ -65,16 +65,16 @@ def run_aioboto3(client_environment: dict[str, str]) -> RunProgram:
 
 @pytest.fixture
 def run_in_process() -> RunProgram:
-    """Run a program of `in_process/`, which has Hashrange in its own process; what it printed, from JSON. It
-    is told a region, and neither credentials nor an endpoint."""
+    """Run a program of `in_process/`, which has Hashrange in its own process, and parse the JSON that it
+    prints. It gets a region, but neither credentials nor an endpoint."""
 
     def run_in_process(
         program: str, environment: str = "in-process", *arguments: str
     ) -> dict[str, Any]:
-        told = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
         command = [_python_of(environment), str(IN_PROCESS / program), *arguments]
-        return _run(command, told | files | {"AWS_DEFAULT_REGION": "us-east-1"})
+        return _run(command, variables | files | {"AWS_DEFAULT_REGION": "us-east-1"})
 
     return run_in_process
 

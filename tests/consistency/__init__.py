@@ -1,4 +1,4 @@
-"""Histories of concurrent clients, judged: was every answer one that the promised consistency allows?
+"""Judges histories of concurrent clients: does the promised consistency allow every answer?
 
     python -m consistency [--rounds N] [--seed N] [--kills] [--postgres SERVERS | --endpoint URL,URL]
 
@@ -17,8 +17,7 @@ with PYTHONPATH=src:tests.
     serializability  the judge of transactions on lists: Elle's inference of who came before whom
     cycles           cycles of such a graph, and their names
 
-A judge sees requests, answers and moments of one clock, and nothing else of the program under test. An
-operation of unknown outcome may take effect at any later moment, or never. No published checker could be
-installed from a package registry, so these are written here, and compared in their tests with a search
-through all orders.
+A judge sees only requests, answers and moments of one clock. An operation of unknown outcome may take effect
+at any later moment, or never. No package registry has a published checker, so these were written here; their
+tests compare them with a search through all orders.
 """

@@ -1,4 +1,4 @@
-"""`python -m consistency`: as many rounds as one has time for."""
+"""`python -m consistency`: as many rounds as you have time for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAULTS = 3
 
 
 def _tell(anomalies: list[Anomaly]) -> int:
-    """Print the first of them; return the exit status."""
+    """Print the first anomalies; return the exit status."""
     for anomaly in anomalies[:1]:
         print(f"{len(anomalies)} anomalies, the first: {anomaly}", flush=True)
     return 1 if anomalies else 0
@@ -28,15 +28,18 @@ def _parser() -> argparse.ArgumentParser:
         prog="consistency", description="Let clients work on a database, and judge what they saw."
     )
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "20")))
-    parser.add_argument("--seed", type=int, default=0, help="of the first round; each next one adds 1")
+    parser.add_argument("--seed", type=int, default=0, help="of the first round; each further round adds 1")
     parser.add_argument("--seconds", type=float, default=rounds.SECONDS, help="between two faults, at most")
     parser.add_argument("--clients", type=int, default=rounds.CLIENTS)
     parser.add_argument("--kills", action="store_true", help=f"hurt the servers {FAULTS} times in each round")
     parser.add_argument(
-        "--endpoint", help="servers of one database that run already, as URL[,URL...]; they are not killed"
+        "--endpoint", help="running servers of one database, as URL[,URL...]; they are not killed"
     )
     parser.add_argument(
-        "--postgres", type=int, metavar="SERVERS", help="so many servers over one PostgreSQL, hurt as well"
+        "--postgres",
+        type=int,
+        metavar="SERVERS",
+        help="the number of servers over one PostgreSQL, which is hurt as well",
     )
     parser.add_argument(
         "--pgbouncer", action="store_true", help="with --postgres: through PgBouncer, which is killed as well"
@@ -49,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         "--patroni",
         type=int,
         metavar="MEMBERS",
-        help="two servers over a group of so many PostgreSQLs under Patroni, which fails over",
+        help="the number of PostgreSQLs in a group under Patroni, which fails over; two servers use it",
     )
     parser.add_argument(
         "--histories",

@@ -1,6 +1,6 @@
-"""A client that sends one request at a time, and never repeats one by itself.
+"""A client that sends one request at a time, and never repeats a request by itself.
 
-An SDK's client repeats a request that got no answer, and hides so that the first one may have been carried
+An SDK's client repeats a request that got no answer, which hides that the first attempt may have been carried
 out. Here such a request ends as `OutcomeUnknown`.
 """
 
@@ -55,7 +55,7 @@ class NotReached(Refused):
 class Client:
     """A client of all `endpoints`, which are one database: each request goes to any of them.
 
-    `number` names it in the history. To be used by one thread at a time.
+    `number` names it in the history. Only one thread may use it at a time.
     """
 
     def __init__(self, number: int, endpoints: Sequence[str], random: Random, history: History) -> None:
@@ -74,8 +74,8 @@ class Client:
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """Send a request to one of the endpoints, and return its answer.
 
-        Raises Refused where it certainly has no effect, and OutcomeUnknown where that is not known. An error
-        that no workload provokes is a mistake of the workload or of the server: AssertionError.
+        Raises Refused where it certainly has no effect, OutcomeUnknown where it may have one, and
+        AssertionError for an error that no workload provokes: the workload or the server has a bug.
         """
         endpoint = self.random.choice(self._endpoints)
         connection = self._connect(endpoint)

@@ -1,11 +1,12 @@
-"""Counters: each increment adds one and is told the number after it; others read.
+"""Counters: each increment adds 1 and its answer holds the new number; other operations read it.
 
-The numbers tell the order, so the judge searches for nothing. A history is linearizable if and only if
+The numbers give the order, so the judge needs no search. A history is linearizable if and only if
 
-- no two increments were told the same number;
-- what ended before another operation began was told a smaller number, or not a greater one by a reader;
-- each number that no increment was told, up to the greatest that anybody saw, can be given to an increment
-  of its own whose outcome is unknown, and which began before anybody had seen that number or a greater one.
+- no two increments returned the same number;
+- an operation that ended before another began returned a smaller number; if the other is a read, the number
+  may be equal;
+- each number up to the greatest that anybody saw, if no increment returned it, can be assigned to a different
+  increment of unknown outcome that began before anybody had seen that number or a greater one.
 """
 
 from __future__ import annotations
@@ -64,14 +65,17 @@ class Counters:
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:
     """The anomalies of a history of counters."""
-    return [found for of_key in by_key(operations).values() for found in _judge_key(of_key)]
+    return [anomaly for of_key in by_key(operations).values() for anomaly in _judge_key(of_key)]
 
 
 def _judge_key(operations: list[Operation]) -> list[Anomaly]:
-    certain = [one for one in operations if one.status == "ok"]
-    adds = sorted((one for one in certain if one.action == "add"), key=lambda one: one.result)
+    certain = [operation for operation in operations if operation.status == "ok"]
+    adds = sorted(
+        (operation for operation in certain if operation.action == "add"),
+        key=lambda operation: operation.result,
+    )
     anomalies = [
-        Anomaly("lost update", f"two increments were told one number:{names_in_order(two)}")
+        Anomaly("lost update", f"two increments returned the same number:{names_in_order(two)}")
         for two in pairwise(adds)
         if two[0].result == two[1].result
     ]
@@ -79,48 +83,53 @@ def _judge_key(operations: list[Operation]) -> list[Anomaly]:
 
 
 def _against_real_time(certain: list[Operation]) -> list[Anomaly]:
-    """Operations that were told less than an earlier one."""
+    """Operations that returned less than an earlier operation."""
     anomalies = []
-    by_end = sorted(certain, key=lambda one: one.ended)
+    by_end = sorted(certain, key=lambda operation: operation.ended)
     ended = 0
     highest: Operation | None = None
-    for one in sorted(certain, key=lambda one: one.invoked):
-        while by_end[ended].ended < one.invoked:
+    for operation in sorted(certain, key=lambda operation: operation.invoked):
+        while by_end[ended].ended < operation.invoked:
             if highest is None or by_end[ended].result > highest.result:
                 highest = by_end[ended]
             ended += 1
         before = 0 if highest is None else highest.result
-        if one.result < before + (one.action == "add"):
-            both = names_in_order([one] if highest is None else [highest, one])
-            anomalies.append(Anomaly("stale", f"the later operation was told too little:{both}"))
+        if operation.result < before + (operation.action == "add"):
+            both = names_in_order([operation] if highest is None else [highest, operation])
+            anomalies.append(Anomaly("stale", f"the later operation returned too small a number:{both}"))
     return anomalies
 
 
 def _unaccounted(
     operations: list[Operation], adds: list[Operation], certain: list[Operation]
 ) -> list[Anomaly]:
-    """Numbers that are there although no increment can have made them."""
-    told = {one.result for one in adds}
-    highest = max((one.result for one in certain), default=0)
-    missing = [number for number in range(1, highest + 1) if number not in told]
+    """Numbers that were seen although no increment can have made them."""
+    returned = {operation.result for operation in adds}
+    highest = max((operation.result for operation in certain), default=0)
+    missing = [number for number in range(1, highest + 1) if number not in returned]
     unknown = sorted(
-        (one for one in operations if one.action == "add" and one.status == "unknown"),
-        key=lambda one: one.invoked,
+        (
+            operation
+            for operation in operations
+            if operation.action == "add" and operation.status == "unknown"
+        ),
+        key=lambda operation: operation.invoked,
     )
-    # From the highest number down: who saw it or a greater one, and was told that first.
+    # From the highest number down: the operation whose answer was the first with this number or a greater
+    # one.
     first_seen: dict[int, Operation] = {}
     earliest: Operation | None = None
     by_result: dict[Any, list[Operation]] = {}
-    for one in certain:
-        by_result.setdefault(one.result, []).append(one)
+    for operation in certain:
+        by_result.setdefault(operation.result, []).append(operation)
     for number in range(highest, 0, -1):
-        for one in by_result.get(number, ()):
-            if earliest is None or one.ended < earliest.ended:
-                earliest = one
+        for operation in by_result.get(number, ()):
+            if earliest is None or operation.ended < earliest.ended:
+                earliest = operation
         assert earliest is not None
         first_seen[number] = earliest
     for number, add in zip_longest(missing, unknown[: len(missing)]):
         if add is None or add.invoked > first_seen[number].ended:
-            seen = names_in_order([first_seen[number]])
-            return [Anomaly("phantom increment", f"no increment can have made the number {number}:{seen}")]
+            culprit = names_in_order([first_seen[number]])
+            return [Anomaly("phantom increment", f"no increment can have made the number {number}:{culprit}")]
     return []

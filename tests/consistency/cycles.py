@@ -1,7 +1,7 @@
-"""Graphs of who came before whom, and the names of their cycles.
+"""Graphs of which transaction came before which, and the names of their cycles.
 
-An edge has kinds: `ww` the one wrote a version, the other the next one; `wr` the one wrote what the other
-read; `rw` the one read a version, the other wrote the next one; `rt` the one ended before the other began.
+An edge from A to B has kinds: `ww` A wrote a version, and B the next one; `wr` A wrote what B read; `rw` A
+read a version, and B wrote the next one; `rt` A ended before B began.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 Kind = Literal["ww", "wr", "rw", "rt"]
 
-# Adya's names, the worst first: each needs one kind of edge more. At most one `rw` makes a G-single.
+# Adya's names, worst first: each allows one more kind of edge. A G-single has at most one `rw`.
 _LEVELS: Final[tuple[tuple[str, frozenset[Kind]], ...]] = (
     ("G0", frozenset({"ww"})),
     ("G1c", frozenset({"ww", "wr"})),
@@ -32,16 +32,16 @@ class Graph:
 
     after: dict[int, dict[int, set[Kind]]] = field(default_factory=dict)
 
-    def add(self, one: int, other: int, kind: Kind) -> None:
-        """An edge; none from a node to itself."""
-        if one != other:
-            self.after.setdefault(one, {}).setdefault(other, set()).add(kind)
-            self.after.setdefault(other, {})
+    def add(self, earlier: int, later: int, kind: Kind) -> None:
+        """Add an edge, unless it leads from a node to itself."""
+        if earlier != later:
+            self.after.setdefault(earlier, {}).setdefault(later, set()).add(kind)
+            self.after.setdefault(later, {})
 
     def add_real_time(self, intervals: list[tuple[int, float, float]]) -> None:
-        """Edges from each node to those that began after its end: (node, began, ended).
+        """Add edges from each node to those that began after its end; `intervals`: (node, began, ended).
 
-        By way of one node for each moment at which something ended, so that there are not too many.
+        They pass through one node for each moment at which something ended, which keeps their number small.
         """
         begins = [(began, 0, node) for node, began, _ in intervals]
         ends = [(ended, 1, node) for node, _, ended in intervals]
@@ -83,20 +83,20 @@ def components(graph: Graph) -> Iterator[list[int]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    found = [path.pop()]
-                    while found[-1] != node:
-                        found.append(path.pop())
-                    on_path.difference_update(found)
-                    if len(found) > 1:
-                        yield found
+                    component = [path.pop()]
+                    while component[-1] != node:
+                        component.append(path.pop())
+                    on_path.difference_update(component)
+                    if len(component) > 1:
+                        yield component
 
 
 Cycle = list[tuple[int, Kind, int]]
-"""The edges of a cycle, of which each begins where the one before ends."""
+"""The edges of a cycle: each begins where the previous edge ends."""
 
 
 def worst_cycle(graph: Graph, component: list[int]) -> tuple[str, Cycle]:
-    """The shortest cycle of the worst kind that a strongly connected component has, and its name."""
+    """The name of the worst kind of cycle in a strongly connected component, and its shortest cycle."""
     inside = set(component)
     for name, kinds in _LEVELS:
         once = name.startswith("G-single")
@@ -119,23 +119,23 @@ def worst_cycle(graph: Graph, component: list[int]) -> tuple[str, Cycle]:
 def _path(
     graph: Graph, inside: set[int], kinds: frozenset[Kind], start: int, goal: int, edges_max: int
 ) -> Cycle | None:
-    """The shortest path over edges of these kinds, if it has no more than `edges_max`."""
-    came: dict[int, tuple[int, Kind] | None] = {start: None}
+    """The shortest path over edges of these kinds; None if it has more than `edges_max` edges."""
+    came_from: dict[int, tuple[int, Kind] | None] = {start: None}
     depth = {start: 0}
     queue = deque([start])
     while queue:
         node = queue.popleft()
         if node == goal:
             path: Cycle = []
-            while (step := came[node]) is not None:
+            while (step := came_from[node]) is not None:
                 path.append((step[0], step[1], node))
                 node = step[0]
             return path[::-1]
         if depth[node] >= edges_max:
             continue
         for successor, edge in graph.after[node].items():
-            if successor in inside and successor not in came and edge & kinds:
-                came[successor] = (node, max(edge & kinds))
+            if successor in inside and successor not in came_from and edge & kinds:
+                came_from[successor] = (node, max(edge & kinds))
                 depth[successor] = depth[node] + 1
                 queue.append(successor)
     return None

@@ -18,8 +18,8 @@ class Deployment(Protocol):
     """Servers over one database."""
 
     def start(self) -> Sequence[str]:
-        """Start everything, with an empty database or none of the round's tables; return the endpoints, which
-        stay the same."""
+        """Start everything, with a database that has none of the round's tables; return the endpoints, which
+        never change."""
 
     def faults(self) -> Mapping[str, Callable[[], None]]:
         """By name, the ways to hurt the servers while they work, such as `kill server 0`, `kill database`,
@@ -27,7 +27,7 @@ class Deployment(Protocol):
         returns: a server that was killed listens again. Empty where nothing can be done."""
 
     def close(self) -> None:
-        """Stop everything. Raises AssertionError if something had ended by itself."""
+        """Stop everything. Raises AssertionError if a process had ended by itself."""
 
 
 class Embedded:
@@ -57,7 +57,7 @@ class Embedded:
 
 
 class Running:
-    """Servers that run already, and that nobody hurts."""
+    """Servers that run already and are not hurt."""
 
     def __init__(self, endpoints: Sequence[str]) -> None:
         self._endpoints = endpoints
@@ -69,4 +69,4 @@ class Running:
         return {}
 
     def close(self) -> None:
-        """They go on."""
+        """Leave them running."""

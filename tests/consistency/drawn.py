@@ -14,8 +14,8 @@ from consistency.history import Operation, Status
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One operation of a serial execution: number n takes effect at moment n. `argument` and `other` say
-    which one it is; `takes_effect` counts only where its outcome is unknown."""
+    """One operation of a serial execution: number n takes effect at moment n. `argument` and `other` are its
+    arguments; `takes_effect` counts only where its outcome is unknown."""
 
     action: str
     argument: int
@@ -26,7 +26,7 @@ class Move:
     takes_effect: bool
 
     def interval(self, number: int) -> tuple[float, float]:
-        """Around its moment; an unknown one never ends."""
+        """An interval around its moment; an operation of unknown outcome never ends."""
         ended = inf if self.status == "unknown" else number + self.after + 0.2
         return number - self.before - 0.2, ended
 
@@ -53,17 +53,17 @@ def moves(*actions: str, overlap: int = 3, moves_max: int = 7) -> st.SearchStrat
 def done(
     workload: str, action: str, invoked: float, ended: float, result: Any = None, **arguments: Any
 ) -> Operation:
-    """A successful operation of a history that is written by hand."""
+    """A successful operation, for a history written by hand."""
     return Operation(0, workload, action, {"key": "k", **arguments}, invoked, "ok", ended, result)
 
 
 def open_ended(workload: str, action: str, invoked: float, **arguments: Any) -> Operation:
-    """One whose outcome is unknown."""
+    """An operation of unknown outcome."""
     return Operation(0, workload, action, {"key": "k", **arguments}, invoked)
 
 
 def refused(workload: str, action: str, invoked: float, ended: float, **arguments: Any) -> Operation:
-    """One that failed."""
+    """An operation that failed."""
     return Operation(0, workload, action, {"key": "k", **arguments}, invoked, "failed", ended)
 
 

@@ -56,13 +56,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """What no correct database would have answered. `name` is the field's term, `told` says who saw what."""
+    """A contradiction that no correct database shows. `name` is its term in the literature, `details` the
+    operations that show it."""
 
     name: str
-    told: str
+    details: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.told}"
+        return f"{self.name}: {self.details}"
 
 
 @dataclass(slots=True)
@@ -73,8 +74,8 @@ class History:
 
     @contextmanager
     def recorded(self, client: int, workload: str, action: str, **arguments: Any) -> Iterator[Operation]:
-        """Record what the block does as one operation. The block sets its result; `Refused` and
-        `OutcomeUnknown` end here, and are its outcome."""
+        """Record the block as one operation. The block sets its result; `Refused` and `OutcomeUnknown` are
+        caught here and become its outcome."""
         operation = Operation(client, workload, action, arguments, monotonic())
         self.operations.append(operation)
         try:
@@ -95,8 +96,8 @@ class History:
         return Counter(operation.status for operation in self.operations)
 
     def save(self, path: Path) -> None:
-        """One operation a line, in JSON; an end that never came is null."""
-        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in self.operations))
+        """Write one operation a line, in JSON; the end of an operation that has none is null."""
+        path.write_bytes(b"".join(orjson.dumps(asdict(operation)) + b"\n" for operation in self.operations))
 
 
 def load(path: Path) -> History:
@@ -112,7 +113,7 @@ def load(path: Path) -> History:
 
 def by_key(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
     """The operations by the key in their arguments, in their order."""
-    found: dict[str, list[Operation]] = {}
+    grouped: dict[str, list[Operation]] = {}
     for operation in operations:
-        found.setdefault(operation.arguments["key"], []).append(operation)
-    return found
+        grouped.setdefault(operation.arguments["key"], []).append(operation)
+    return grouped

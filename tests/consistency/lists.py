@@ -1,7 +1,7 @@
 """Lists: transactions that read several lists, append to several, or do both.
 
-A transaction that reads and then writes does so in two requests: TransactGetItems, and TransactWriteItems on
-the condition that the version numbers of all the lists that it read are still the same.
+A transaction that reads and then writes sends two requests: TransactGetItems, and TransactWriteItems on the
+condition that the version numbers of all the lists it read have not changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from consistency.tables import number_in, place
 
 NAME: Final = "lists"
 ACTIVE: Final = 4
-"""So many lists are in use at a time."""
+"""How many lists are in use at a time."""
 VALUES_PER_LIST: Final = 30
-"""After so many appends the oldest list is left alone and a new one begins, because long lists take long."""
+"""After this many appends a new list replaces the oldest one, because long lists take long to read."""
 KEYS_PER_READ: Final = 25
 
 Versions = dict[str, int | None]
@@ -52,7 +52,7 @@ class Lists:
         with client.recorded(NAME, "read", keys=list(keys)) as operation:
             members = [{"Get": place(self._table, key)} for key in keys]
             answer = client.call("TransactGetItems", TransactItems=members)
-            items = [one.get("Item") for one in answer["Responses"]]
+            items = [response.get("Item") for response in answer["Responses"]]
             versions |= {key: number_in(item, "version") for key, item in zip(keys, items, strict=True)}
             operation.result = {key: _values(item) for key, item in zip(keys, items, strict=True)}
         return operation, versions
@@ -65,7 +65,7 @@ class Lists:
             client.call("TransactWriteItems", TransactItems=members)
 
     def _update(self, client: Client, keys: Sequence[str]) -> None:
-        """Append to one list, and see it as it is then."""
+        """Append to one list, and get its new state."""
         key = keys[0]
         appends = self._new_values(client, [key])
         with client.recorded(NAME, "append", appends=appends) as operation:
@@ -74,7 +74,7 @@ class Lists:
             operation.result = {key: _values(answer["Attributes"])}
 
     def _read_and_append(self, client: Client, keys: Sequence[str]) -> None:
-        """Append to lists if they, and others that were read, are still as they were."""
+        """Append to lists if they, and other lists that were read, have not changed."""
         looked, versions = self._read(client, keys)
         if looked.status != "ok":
             return
@@ -138,7 +138,7 @@ def _merged(request: dict[str, Any], condition: dict[str, Any]) -> dict[str, Any
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:
     """The anomalies of a history of lists."""
-    return serializability.judge([_transaction(one) for one in operations])
+    return serializability.judge([_transaction(operation) for operation in operations])
 
 
 def _transaction(operation: Operation) -> Transaction:

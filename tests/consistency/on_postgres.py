@@ -1,4 +1,5 @@
-"""Servers over one PostgreSQL, which the round starts: a cluster of its own, that survives its death."""
+"""Servers over one PostgreSQL, which the round starts: a cluster of its own, which keeps its data when it is
+killed."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from serving import Server, free_port, serving
 
 
 class Servers:
-    """Servers over the PostgreSQL at `url`. The clocks of their machines are wrong by `skew_seconds`: that of
-    the first one is behind, that of the second one ahead, and so on."""
+    """Servers over the PostgreSQL at `url`. Their clocks are wrong by `skew_seconds`: the first is behind,
+    the second ahead, and so on."""
 
     def __init__(self, count: int, url: str, *, skew_seconds: int = 0) -> None:
         self._ahead_seconds = [skew_seconds if number % 2 else -skew_seconds for number in range(count)]
@@ -45,18 +46,18 @@ class Servers:
         port = urlsplit(server.endpoint).port
         self._servers[number] = stack.enter_context(self._serve(number, "--port", str(port)))
 
-    def _serve(self, number: int, *more: str) -> AbstractContextManager[Server]:
-        return serving(*self._options[number], *more, ahead_seconds=self._ahead_seconds[number])
+    def _serve(self, number: int, *options: str) -> AbstractContextManager[Server]:
+        return serving(*self._options[number], *options, ahead_seconds=self._ahead_seconds[number])
 
     def close(self) -> None:
         with ExitStack() as stack:
-            for one in self._stacks:
-                stack.callback(one.close)
+            for server_stack in self._stacks:
+                stack.callback(server_stack.close)
 
 
 class OnPostgres:
-    """Any number of servers over one database; `pooled`: through PgBouncer; `skew_seconds`: with clocks that
-    are wrong by so much; `balanced`: two of them, behind HAProxy."""
+    """Any number of servers over one database. `pooled`: through PgBouncer; `skew_seconds`: how wrong their
+    clocks are; `balanced`: two servers behind HAProxy."""
 
     def __init__(
         self, servers: int, *, pooled: bool = False, skew_seconds: int = 0, balanced: bool = False
@@ -95,7 +96,7 @@ class OnPostgres:
         return faults
 
     def _cut_connections(self) -> None:
-        """Cut those of all servers, as an administrator does."""
+        """Cut the connections of all servers, as an administrator does."""
         assert self._cluster is not None, "the servers were not started"
         with psycopg.connect(self._cluster.url, autocommit=True) as connection:
             connection.execute(

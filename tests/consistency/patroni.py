@@ -1,7 +1,7 @@
 """A group of PostgreSQL servers under Patroni, with etcd: one primary, and its synchronous standby.
 
-The members are as three machines would be, but for their addresses: each has a Patroni and a PostgreSQL of
-its own. The waits of Patroni are short, so that a failover takes seconds.
+The members are like three machines that share an address: each has a Patroni and a PostgreSQL of its own.
+Patroni's waits are short, so that a failover takes seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DYNAMIC: Final[dict[str, Any]] = {
     "loop_wait": 1,
     "retry_timeout": 2,
     "synchronous_mode": True,
-    # A PostgreSQL that dies is not waited for: its standby takes over.
+    # Patroni does not wait for a PostgreSQL that died: its standby takes over.
     "primary_start_timeout": 0,
     "postgresql": {
         "use_pg_rewind": True,
@@ -57,7 +57,7 @@ def installed() -> bool:
 
 
 class _Program:
-    """A program that runs in the background, and can be killed with all that it started."""
+    """A background program that can be killed together with everything it started."""
 
     def __init__(self, directory: Path, *command: str) -> None:
         self._directory = directory
@@ -119,7 +119,7 @@ class Member:
         self._patroni.start()
 
     def kill(self) -> None:
-        """Kill all of it, as when its machine loses its power."""
+        """Kill all of it, as when its machine loses power."""
         self._patroni.kill()
         self.kill_postgres()
 
@@ -130,19 +130,19 @@ class Member:
             return
         postmaster = int(file.read_text().split("\n", 1)[0])
         if str(self._data) not in _command_line(postmaster):
-            return  # it is dead, and another program may have its number
+            return  # it is dead, and another process may have its pid
         for pid in (postmaster, *_children(postmaster)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         while str(self._data) in _command_line(postmaster):
-            pass  # it dies
+            pass  # it is dying
 
 
 _KINDS: Final = ("all", "replication")
 
 
 class Group:
-    """Members and an etcd, which run when this is made. `url` names all members."""
+    """Members and an etcd, which are started by the constructor. `url` names all members."""
 
     def __init__(self, members: int) -> None:
         self._directory = postgres.new_directory()
@@ -171,10 +171,10 @@ class Group:
             raise
 
     def primary(self) -> Member:
-        """The member that is the leader by the word of a member that answers. Raises LookupError."""
-        for one in self._roles():
-            if one["role"] == "leader" and one["state"] == "running":
-                return next(member for member in self.members if member.name == one["name"])
+        """The leader, according to a member that answers. Raises LookupError if there is none."""
+        for role in self._roles():
+            if role["role"] == "leader" and role["state"] == "running":
+                return next(member for member in self.members if member.name == role["name"])
         raise LookupError("the group has no leader")
 
     def await_whole(self) -> None:
@@ -205,7 +205,7 @@ class Group:
                 return found
         return []
 
-    # What may happen to it. Each is over when the group is whole again.
+    # The faults. Each returns when the group is whole again.
 
     def lose_the_primary(self) -> None:
         """The primary's machine dies, and comes back when another member is the primary."""
@@ -222,9 +222,9 @@ class Group:
         self.await_whole()
 
     def fail_over(self) -> None:
-        """As an operator asks for it, with `patronictl failover`."""
+        """Fail over with `patronictl failover`, as an operator does."""
         before = self.primary()
-        [candidate] = [one["name"] for one in self._roles() if one["role"] == "sync_standby"]
+        [candidate] = [role["name"] for role in self._roles() if role["role"] == "sync_standby"]
         command = [_PATRONICTL, "-c", str(before.configuration), "failover", _SCOPE]
         done = subprocess.run(
             [*command, "--candidate", candidate, "--force"],
@@ -279,7 +279,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _command_line(pid: int) -> str:
-    """How a process was started; empty if it is dead."""
+    """The command line of a process; empty if it is dead."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:

@@ -1,8 +1,8 @@
 """Registers: a few keys that are put, read, exchanged, and put where they hold an expected value.
 
-Each key has to be linearizable; then all of them together are. Every value is written once only. So a write
-of unknown outcome whose value nobody ever saw can be left out: if there is an order with it, there is one
-without it. And where somebody saw the value, the write took effect before that answer.
+If each key is linearizable, all of them together are. Every value is written only once. So a write of unknown
+outcome whose value nobody ever saw can be left out: if there is an order with it, there is also an order
+without it. If somebody saw the value, the write took effect before that answer.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Registers:
             except Refused as refused:
                 if refused.code != "ConditionalCheckFailedException":
                     raise
-                # It read the register, and wrote nothing.
+                # The refused put read the register, and wrote nothing.
                 there = self._seen[client.number, key] = number_in(refused.answer.get("Item"), "value")
                 operation.result = [False, there]
 
@@ -99,7 +99,7 @@ def _item(key: str, value: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an operation did: it found `found` if it looked, and then wrote `written` if that is not None."""
+    """What an operation did: if it looked, it read `found`; then it wrote `written`, if that is not None."""
 
     operation: Operation
     looked: bool
@@ -108,14 +108,14 @@ class Access:
 
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:
-    """The anomalies of a history of registers: one for each key at most."""
+    """The anomalies of a history of registers: at most one for each key."""
     anomalies = []
     for key, of_key in by_key(operations).items():
         accesses = [access for operation in of_key if (access := access_of(operation)) is not None]
         wrong = [one.operation for one in accesses if _is_refused_wrongly(one.operation)]
         if wrong:
-            told = f"{key} held the expected value:{names_in_order(wrong)}"
-            anomalies.append(Anomaly("wrong refusal", told))
+            details = f"{key} held the expected value:{names_in_order(wrong)}"
+            anomalies.append(Anomaly("wrong refusal", details))
         try:
             stuck = unexplained(_complete(accesses), None, apply)
         except Undecided as error:
@@ -123,13 +123,13 @@ def judge(operations: Sequence[Operation]) -> list[Anomaly]:
             continue
         if stuck:
             left = names_in_order([one.what.operation for one in stuck])
-            told = f"no order of the operations on {key} explains these:{left}"
-            anomalies.append(Anomaly("not linearizable", told))
+            details = f"no order of the operations on {key} explains these:{left}"
+            anomalies.append(Anomaly("not linearizable", details))
     return anomalies
 
 
 def access_of(operation: Operation) -> Access | None:
-    """None for what had no effect and told nothing."""
+    """None for an operation that had no effect and returned nothing."""
     arguments, ok = operation.arguments, operation.status == "ok"
     if operation.status == "failed":
         return None
@@ -150,22 +150,22 @@ def _is_refused_wrongly(operation: Operation) -> bool:
 
 
 def _complete(accesses: list[Access]) -> list[Interval[Access]]:
-    """The accesses that took effect, each with the moment before which that was."""
+    """The accesses that took effect, each with the moment by which it had."""
     seen_until: dict[int, float] = {}
-    certain = [one for one in accesses if one.operation.status == "ok"]
-    unknown = {one.written: one for one in accesses if one.operation.status == "unknown"}
-    for one in certain:
-        if one.looked and one.found is not None:
-            seen_until[one.found] = min(seen_until.get(one.found, inf), one.operation.ended)
-    intervals = [Interval(one.operation.invoked, one.operation.ended, one) for one in certain]
+    certain = [access for access in accesses if access.operation.status == "ok"]
+    unknown = {access.written: access for access in accesses if access.operation.status == "unknown"}
+    for access in certain:
+        if access.looked and access.found is not None:
+            seen_until[access.found] = min(seen_until.get(access.found, inf), access.operation.ended)
+    intervals = [Interval(access.operation.invoked, access.operation.ended, access) for access in certain]
     while seen := unknown.keys() & seen_until.keys():
         for value in seen:
             assert value is not None
-            one, ended = unknown.pop(value), seen_until[value]
-            # An answer that was there before the request is an anomaly: the search finds it.
-            intervals.append(Interval(one.operation.invoked, max(ended, one.operation.invoked), one))
-            if one.looked and one.found is not None:
-                seen_until[one.found] = min(seen_until.get(one.found, inf), ended)
+            access, ended = unknown.pop(value), seen_until[value]
+            # An answer from before the request is an anomaly: the search finds it.
+            intervals.append(Interval(access.operation.invoked, max(ended, access.operation.invoked), access))
+            if access.looked and access.found is not None:
+                seen_until[access.found] = min(seen_until.get(access.found, inf), ended)
     return intervals
 
 

@@ -49,14 +49,14 @@ class Round:
 
 def judge(history: History) -> list[Anomaly]:
     """The anomalies of all workloads."""
-    return [found for name, of_workload in JUDGES.items() for found in of_workload(history.of(name))]
+    return [anomaly for name, of_workload in JUDGES.items() for anomaly in of_workload(history.of(name))]
 
 
 def play(
     deployment: Deployment, seed: int, *, faults: int, seconds: float = SECONDS, clients: int = CLIENTS
 ) -> Round:
-    """One round: start the servers, work, stop them, judge. `faults`: how many times the servers are hurt;
-    between two of these, the clients work for up to `seconds`."""
+    """Play one round: start the servers, let the clients work, stop the servers, judge. `faults`: how many
+    times the servers are hurt; between two faults the clients work for up to `seconds`."""
     random = Random(seed)
     played = Round()
     try:
@@ -128,7 +128,7 @@ def _work(
 
 
 def _finish(workload: Workload, client: Client, history: History) -> None:
-    """Read the final state; again, until every one of its reads was answered."""
+    """Read the final state; repeat that until every read of it was answered."""
     for _ in range(FINAL_READS_MAX):
         start = len(history.operations)
         workload.finish(client)

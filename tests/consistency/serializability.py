@@ -1,16 +1,16 @@
 """Judges histories of transactions that read lists and append to them: were they strictly serializable?
 
-This is the way of Elle for list-append (Kingsbury and Alvaro, VLDB 2020). Each appended value is unique, so
-the longest list that was read of a key tells the order of its versions, and every read says which version it
-saw. Appends that succeeded, and that this list does not have, come after it. Then
+This is Elle's method for list-append (Kingsbury and Alvaro, VLDB 2020). Each appended value is unique, so the
+longest list that was read of a key gives the order of its versions, and every read shows which version it
+saw. Appends that succeeded but are not in this list come after it. The edges between transactions are
 
-    ww  from the one that wrote a version to the one that wrote the next one
-    wr  from the one that wrote a version to the one that read it
-    rw  from the one that read a version to the one that wrote the next one
-    rt  from one that ended to one that began later
+    ww  from the writer of a version to the writer of the next one
+    wr  from the writer of a version to a reader of it
+    rw  from a reader of a version to the writer of the next one
+    rt  from a transaction that ended to one that began later
 
-and a history is strictly serializable only if these edges make no cycle. If all lists are read once more at
-the end, it is so if and only if they make none.
+A history is strictly serializable only if these edges form no cycle. If all lists are read once more at the
+end, the converse holds too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A transaction reads a list, with what itself appended to it before."""
+    """A transaction reads a list, including its own earlier appends."""
 
     key: Key
     values: list[Value]
@@ -45,8 +45,8 @@ class Read:
 
 @dataclass(slots=True)
 class Transaction:
-    """What one transaction did, in this order. Reads count only where it succeeded. Where its outcome is
-    unknown, it has no end."""
+    """The steps of one transaction, in order. Reads count only if it succeeded. If its outcome is unknown, it
+    has no end."""
 
     steps: list[Append | Read]
     began: float
@@ -70,7 +70,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A read of a transaction that succeeded. `before`: the list without what itself had appended."""
+    """A read by a transaction that succeeded. `before`: the list without the transaction's own appends."""
 
     reader: int
     key: Key
@@ -80,7 +80,7 @@ class Seen:
 
 @dataclass(slots=True)
 class _Inference:
-    """What the transactions tell about each other."""
+    """What the transactions reveal about each other."""
 
     transactions: Sequence[Transaction]
     writer: dict[tuple[Key, Value], int] = field(default_factory=dict)
@@ -89,12 +89,12 @@ class _Inference:
     """By key, the longest list that anybody read."""
     anomalies: list[Anomaly] = field(default_factory=list)
 
-    def find(self, name: str, told: str, *numbers: int) -> None:
+    def find(self, name: str, details: str, *numbers: int) -> None:
         lines = "".join(f"\n    {self.transactions[number]}" for number in dict.fromkeys(numbers))
-        self.anomalies.append(Anomaly(name, told + lines))
+        self.anomalies.append(Anomaly(name, details + lines))
 
     def index(self) -> None:
-        """Find who wrote which value, and what each transaction read of others."""
+        """Find the writer of each value, and what each transaction read from others."""
         for number, one in enumerate(self.transactions):
             for step in one.steps:
                 if isinstance(step, Append):
@@ -114,15 +114,16 @@ class _Inference:
             start = max(len(step.values) - len(mine), 0)
             before = step.values[:start]
             if step.values[start:] != mine or any(self.writer.get((step.key, v)) == number for v in before):
-                told = f"it did not read its own appends to {step.key} so far, and them at the end:"
-                self.find("internal", told, number)
+                details = f"it did not read its own appends to {step.key} so far, and them at the end:"
+                self.find("internal", details, number)
                 continue
             self.seen.append(Seen(number, step.key, step.values, before))
             if len(step.values) > len(self.versions.setdefault(step.key, [])):
                 self.versions[step.key] = step.values
 
     def check_values(self) -> None:
-        """Look at each list by itself: who wrote its values, and are all lists of a key beginnings of one?"""
+        """Look at each list by itself: were its values written, and is each list of a key a prefix of the
+        longest?"""
         for seen in self.seen:
             if len(set(seen.values)) < len(seen.values):
                 self.find("duplicate append", f"{seen.key} has a value twice:", seen.reader)
@@ -131,16 +132,16 @@ class _Inference:
                 if writer is None:
                     self.find("phantom append", f"nobody appended {value} to {seen.key}:", seen.reader)
                 elif self.transactions[writer].status == "failed":
-                    told = f"the transaction that appended {value} to {seen.key} failed:"
-                    self.find("G1a aborted read", told, writer, seen.reader)
+                    details = f"the transaction that appended {value} to {seen.key} failed:"
+                    self.find("G1a aborted read", details, writer, seen.reader)
             longest = self.versions[seen.key]
             if longest[: len(seen.values)] != seen.values:
-                told = f"{seen.key} is no beginning of {longest}, which somebody read:"
-                self.find("incompatible order", told, seen.reader)
+                details = f"{seen.key} is no beginning of {longest}, which somebody read:"
+                self.find("incompatible order", details, seen.reader)
             writer = self.writer.get((seen.key, seen.before[-1])) if seen.before else None
             if writer is not None and self.transactions[writer].appends_to(seen.key)[-1] != seen.before[-1]:
-                told = f"the read of {seen.key} ends amid the appends of another transaction:"
-                self.find("G1b intermediate read", told, writer, seen.reader)
+                details = f"the read of {seen.key} ends amid the appends of another transaction:"
+                self.find("G1b intermediate read", details, writer, seen.reader)
 
     def graph(self) -> tuple[Graph, set[int]]:
         """The edges between the transactions that took place, and these transactions."""
@@ -148,7 +149,7 @@ class _Inference:
         observed = {(key, value) for key, values in self.versions.items() for value in values}
         took_place = {number for number, one in enumerate(self.transactions) if one.status == "ok"}
         took_place |= {self.writer[pair] for pair in observed}
-        # Those who appended what nobody saw, although they succeeded, or others saw that they took place.
+        # Values that nobody saw, by transactions that succeeded, or that others saw to have taken place.
         unseen: dict[Key, list[int]] = {}
         for (key, value), number in self.writer.items():
             if number in took_place and (key, value) not in observed:
@@ -183,22 +184,22 @@ class _Inference:
                 read_by.setdefault((seen.key, len(seen.before)), []).append(seen.reader)
         for (key, _), readers in read_by.items():
             if len(set(readers)) > 1:
-                told = f"all of them read one version of {key}, and then appended to it:"
-                self.find("lost update", told, *readers)
+                details = f"all of them read one version of {key}, and then appended to it:"
+                self.find("lost update", details, *readers)
 
     def explain(self, name: str, cycle: Cycle) -> None:
-        """A cycle with all its edges, told without the moments between real times."""
-        told = "each of them has to come before the next one, and the last one before the first one:"
+        """Report a cycle with all its edges, but without the moments that join `rt` edges."""
+        details = "each of them has to come before the next one, and the last one before the first one:"
         edges = ""
         for one, kind, _ in cycle:
             if one >= 0:
                 edges += f"\n  {kind} from\n    {self.transactions[one]}"
-        self.anomalies.append(Anomaly(name, told + edges))
+        self.anomalies.append(Anomaly(name, details + edges))
 
 
 def judge(transactions: Sequence[Transaction]) -> list[Anomaly]:
-    """What is wrong with a history; empty if nothing is. A cycle is looked for only where the lists
-    themselves are right, because they tell who came before whom."""
+    """What is wrong with a history; empty if nothing is. It looks for cycles only if the lists themselves are
+    right, because they give the order."""
     inference = _Inference(transactions)
     inference.index()
     inference.check_values()

@@ -15,7 +15,7 @@ from consistency.tables import names_in_order, place
 
 NAME: Final = "sets"
 ELEMENTS_PER_KEY: Final = 100
-"""So many elements are added to a set; then the next set begins, because reads of large sets take long."""
+"""After this many elements the next set begins, because reads of large sets take long."""
 
 
 class Sets:
@@ -62,12 +62,14 @@ class Sets:
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:
     """The anomalies of a history of sets."""
-    return [found for of_key in by_key(operations).values() for found in _judge_key(of_key)]
+    return [anomaly for of_key in by_key(operations).values() for anomaly in _judge_key(of_key)]
 
 
 def _judge_key(operations: list[Operation]) -> list[Anomaly]:
-    adds = {one.arguments["element"]: one for one in operations if one.action == "add"}
-    reads = [one for one in operations if one.action == "read" and one.status == "ok"]
+    adds = {
+        operation.arguments["element"]: operation for operation in operations if operation.action == "add"
+    }
+    reads = [operation for operation in operations if operation.action == "read" and operation.status == "ok"]
     anomalies = []
     for read in reads:
         for element in read.result:
@@ -85,7 +87,7 @@ def _judge_key(operations: list[Operation]) -> list[Anomaly]:
 
 def _torn(reads: list[Operation]) -> list[Anomaly]:
     """Two sets of which each lacks an element of the other."""
-    ordered = sorted(reads, key=lambda one: len(one.result))
+    ordered = sorted(reads, key=lambda operation: len(operation.result))
     return [
         Anomaly("torn", f"neither set is a part of the other:{names_in_order([smaller, larger])}")
         for smaller, larger in pairwise(ordered)
@@ -94,27 +96,32 @@ def _torn(reads: list[Operation]) -> list[Anomaly]:
 
 
 def _out_of_time(adds: list[Operation], reads: list[Operation]) -> list[Anomaly]:
-    """Reads for which there is no moment: they saw something that began after they had to take place.
+    """Reads that no moment suits: they saw an add that began after they must have taken place.
 
     A read takes place after its own call, after the calls of the adds whose elements it saw, and after the
     reads of smaller sets; it takes place before its own end, and before the ends of the adds that it missed.
-    Where each read has such a moment, the adds find theirs between them.
+    If each read has such a moment, the adds fit between them.
     """
     anomalies = []
-    adds_by_element = {one.arguments["element"]: one for one in adds}
-    by_end = sorted((one for one in adds if one.status == "ok"), key=lambda one: one.ended)
+    adds_by_element = {operation.arguments["element"]: operation for operation in adds}
+    by_end = sorted(
+        (operation for operation in adds if operation.status == "ok"), key=lambda operation: operation.ended
+    )
     of_smaller: list[Operation] = []
-    for _, group in groupby(sorted(reads, key=lambda one: len(one.result)), key=lambda one: len(one.result)):
+    for _, group in groupby(
+        sorted(reads, key=lambda operation: len(operation.result)),
+        key=lambda operation: len(operation.result),
+    ):
         same = list(group)
-        there = set(same[0].result)
-        seen = [adds_by_element[element] for element in there]
-        missed = next((add for add in by_end if add.arguments["element"] not in there), None)
+        elements = set(same[0].result)
+        seen_adds = [adds_by_element[element] for element in elements]
+        missed = next((add for add in by_end if add.arguments["element"] not in elements), None)
         for read in same:
-            begun = max([read, *seen, *of_smaller], key=lambda one: one.invoked)
-            ended = min([read] if missed is None else [read, missed], key=lambda one: one.ended)
+            begun = max([read, *seen_adds, *of_smaller], key=lambda operation: operation.invoked)
+            ended = min([read] if missed is None else [read, missed], key=lambda operation: operation.ended)
             if begun.invoked > ended.ended:
-                told = names_in_order([ended, *([] if read in (begun, ended) else [read]), begun])
+                details = names_in_order([ended, *([] if read in (begun, ended) else [read]), begun])
                 name = "lost" if ended is missed else "stale"
-                anomalies.append(Anomaly(name, f"the first ended before the last began:{told}"))
-        of_smaller = [max([*same, *seen, *of_smaller], key=lambda one: one.invoked)]
+                anomalies.append(Anomaly(name, f"the first ended before the last began:{details}"))
+        of_smaller = [max([*same, *seen_adds, *of_smaller], key=lambda operation: operation.invoked)]
     return anomalies

@@ -27,7 +27,7 @@ class Workload(Protocol):
         """Read the final state, and record that. Called once, after all `step`s."""
 
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
-        """What is wrong with a history; it needs no state of the workload."""
+        """What is wrong with a history. It uses no state of the workload."""
 
 
 def create(client: Client, table: str) -> None:
@@ -45,7 +45,7 @@ def create(client: Client, table: str) -> None:
 
 
 def delete(client: Client, table: str) -> None:
-    with suppress(AssertionError):  # an answer that was lost: the table is gone already
+    with suppress(AssertionError):  # an answer was lost: the table exists no longer
         client.call_until_answered("DeleteTable", TableName=table)
 
 
@@ -55,11 +55,13 @@ def place(table: str, key: str) -> dict[str, Any]:
 
 
 def number_in(item: dict[str, Any] | None, attribute: str) -> int | None:
-    """A number of an item; None if the item has none, or is not there."""
+    """A number of an item; None if the item is absent or lacks it."""
     value = (item or {}).get(attribute)
     return None if value is None else int(value["N"])
 
 
 def names_in_order(operations: Sequence[Operation]) -> str:
     """Operations as lines, in the order of their invocation."""
-    return "".join(f"\n    {one}" for one in sorted(operations, key=lambda one: one.invoked))
+    return "".join(
+        f"\n    {operation}" for operation in sorted(operations, key=lambda operation: operation.invoked)
+    )

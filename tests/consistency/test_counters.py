@@ -32,7 +32,11 @@ def apply(state: int, operation: Operation) -> tuple[bool, int]:
 
 
 def is_explained(history: Sequence[Operation]) -> bool:
-    tried = [Interval(one.invoked, one.ended, one) for one in history if one.status != "failed"]
+    tried = [
+        Interval(operation.invoked, operation.ended, operation)
+        for operation in history
+        if operation.status != "failed"
+    ]
     return not unexplained(tried, 0, apply)
 
 
@@ -46,8 +50,8 @@ def test_it_says_what_the_search_says(drawn: list[Move], changes: list[tuple[int
     history = played(drawn)
     for place, change in changes:
         if history:
-            one = history[place % len(history)]
-            one.result = max(one.action == "add", one.result + change)
+            operation = history[place % len(history)]
+            operation.result = max(operation.action == "add", operation.result + change)
     assert (judge(history) == []) == is_explained(history)
 
 
@@ -55,11 +59,11 @@ def test_it_says_what_the_search_says(drawn: list[Move], changes: list[tuple[int
 def test_a_lost_increment_is_found(drawn: list[Move], place: int) -> None:
     """Where no outcome is unknown: otherwise another increment may have been made in its place."""
     history = played([replace(move, status="ok") for move in drawn])
-    adds = [at for at, one in enumerate(history) if one.action == "add"]
+    adds = [at for at, operation in enumerate(history) if operation.action == "add"]
     if adds:
         lost = adds[place % len(adds)]
-        for one in history[lost + 1 :]:
-            one.result -= 1
+        for operation in history[lost + 1 :]:
+            operation.result -= 1
         history.append(done(NAME, "read", 100, 101, history[-1].result if lost + 1 < len(history) else 0))
         assert judge(history) != []
 
@@ -70,14 +74,14 @@ def test_a_lost_increment_is_found(drawn: list[Move], place: int) -> None:
         ([done(NAME, "add", 0, 9, 1), done(NAME, "add", 0, 9, 1)], "lost update"),
         ([done(NAME, "add", 0, 1, 1), done(NAME, "read", 2, 3, 0)], "stale"),
         ([done(NAME, "add", 0, 1, 2), done(NAME, "add", 2, 3, 1)], "stale"),
-        # Applied twice: nobody was told 1, or 2.
+        # Applied twice: nobody got 1, or 2.
         ([done(NAME, "add", 0, 1, 2)], "phantom increment"),
         ([done(NAME, "add", 0, 1, 1), done(NAME, "read", 2, 3, 2)], "phantom increment"),
         # An increment that failed.
         ([refused(NAME, "add", 0, 1), done(NAME, "read", 2, 3, 1)], "phantom increment"),
         # Seen before it began.
         ([done(NAME, "read", 0, 1, 1), open_ended(NAME, "add", 2)], "phantom increment"),
-        # One of unknown outcome was applied twice.
+        # An increment of unknown outcome was applied twice.
         ([open_ended(NAME, "add", 0), done(NAME, "read", 2, 3, 2)], "phantom increment"),
     ],
 )

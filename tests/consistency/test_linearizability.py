@@ -21,8 +21,8 @@ def apply(state: int, access: Access) -> tuple[bool, int]:
 
 
 def explained_by_brute_force(intervals: list[Interval[Access]]) -> bool:
-    """Whether one of all orders, of all choices of those that took effect, explains them."""
-    required = {number for number, one in enumerate(intervals) if one.ended < inf}
+    """Whether any order of any choice of the intervals that took effect explains them."""
+    required = {number for number, interval in enumerate(intervals) if interval.ended < inf}
     for size in range(len(required), len(intervals) + 1):
         for order in permutations(range(len(intervals)), size):
             if not required <= set(order):
@@ -58,7 +58,7 @@ def test_it_says_what_all_orders_say(intervals: list[Interval[Access]]) -> None:
     assert (unexplained(intervals, 0, apply) == []) == explained_by_brute_force(intervals)
 
 
-def test_the_operations_that_nothing_explains_are_told() -> None:
+def test_the_operations_that_nothing_explains_are_returned() -> None:
     early = Interval(0, 1, ("write", 1))
     stale = Interval(2, 3, ("read", 0))
     late = Interval(4, 5, ("read", 1))
@@ -73,6 +73,6 @@ def test_it_does_not_search_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_remembers_the_states_that_it_has_seen() -> None:
-    """Sixteen writes of one value have more orders than anybody can try."""
+    """Sixteen writes of one value have too many orders to try them all."""
     writes = [Interval(0.0, 10.0, ("write", 1)) for _ in range(12)]
     assert unexplained([*writes, Interval(20.0, 21.0, ("read", 2))], 0, apply)

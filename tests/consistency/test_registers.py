@@ -45,9 +45,11 @@ def played(drawn: list[Move]) -> list[Operation]:
 
 
 def is_explained(history: Sequence[Operation]) -> bool:
-    """By the search alone, in which an unknown operation may take effect at any later moment."""
-    accesses = [access for one in history if (access := access_of(one)) is not None]
-    intervals = [Interval(one.operation.invoked, one.operation.ended, one) for one in accesses]
+    """Whether the search alone explains it: there an unknown write may take effect at any later moment."""
+    accesses = [access for operation in history if (access := access_of(operation)) is not None]
+    intervals = [
+        Interval(access.operation.invoked, access.operation.ended, access) for access in accesses
+    ]
     return not unexplained(intervals, None, apply)
 
 
@@ -59,7 +61,7 @@ def test_a_serial_execution_with_overlaps_is_sound(drawn: list[Move]) -> None:
 @given(moves(*DRAWN), st.integers(0, 6), st.integers(0, 5))
 def test_unknown_writes_are_left_out_rightly(drawn: list[Move], place: int, value: int) -> None:
     history = played(drawn)
-    reads = [one for one in history if one.action in ("get", "swap")]
+    reads = [operation for operation in history if operation.action in ("get", "swap")]
     if reads:
         reads[place % len(reads)].result = value or None
     assert (judge(history) == []) == is_explained(history)
@@ -68,12 +70,12 @@ def test_unknown_writes_are_left_out_rightly(drawn: list[Move], place: int, valu
 @given(moves(*DRAWN, overlap=0, moves_max=12))
 def test_swapped_reads_are_found(drawn: list[Move]) -> None:
     history = played(drawn)
-    reads = [one for one in history if one.action == "get" and one.status == "ok"]
-    for one, other in pairwise(reads):
-        if one.result != other.result:
-            one.result, other.result = other.result, one.result
+    reads = [operation for operation in history if operation.action == "get" and operation.status == "ok"]
+    for operation, other in pairwise(reads):
+        if operation.result != other.result:
+            operation.result, other.result = other.result, operation.result
             assert names(judge(history)) == {"not linearizable"}
-            one.result, other.result = other.result, one.result
+            operation.result, other.result = other.result, operation.result
 
 
 SOUND = [

@@ -46,7 +46,7 @@ def test_servers_over_one_postgres_give_sound_histories(way: str) -> None:
 
 
 class LosesItsPrimary(OnPatroni):
-    """Of what can happen to a group, what is worst: so a round tests it for sure."""
+    """Its only fault is the worst that can happen to a group, so that a round surely tests it."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -80,7 +80,7 @@ def test_servers_over_a_group_find_its_new_primary() -> None:
 
 
 def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:
-    """Some requests are not answered, or with an error of the server: half of these were carried out."""
+    """Some requests get no answer, or a server error; half of these were carried out."""
     faults = ("lose-answer", "lose-answer performed=no", "internal-error", "internal-error performed=yes")
     rules = [
         option
@@ -94,7 +94,7 @@ def test_lost_answers_give_sound_histories(tmp_path: Path) -> None:
 
 
 def test_each_judge_looks_at_what_was_recorded(tmp_path: Path) -> None:
-    """A history is the same after it was saved and loaded; then each judge has a wrong answer to find."""
+    """Saving and loading keeps a history as it was; then each judge has to find a wrong answer."""
     played = rounds.play(Embedded(tmp_path / "data"), 4, faults=0, seconds=0.3)
     assert played.anomalies == []
     path = tmp_path / "history.jsonl"
@@ -104,7 +104,11 @@ def test_each_judge_looks_at_what_was_recorded(tmp_path: Path) -> None:
     assert set(rounds.JUDGES) == {operation.workload for operation in history.operations}
     for name, judge in rounds.JUDGES.items():
         operations = history.of(name)
-        reads = [one for one in operations if one.action in ("get", "read") and one.status == "ok"]
+        reads = [
+            operation
+            for operation in operations
+            if operation.action in ("get", "read") and operation.status == "ok"
+        ]
         last = reads[-1]
         last.result = _spoilt(last.result)
         assert judge(operations), f"the judge of {name} did not see that {last} is wrong"

@@ -179,7 +179,7 @@ NAMED = [
     ("G-single-realtime", [ok(("x", 1), began=0, ended=1), final(x=[])]),
     # An append that was seen is gone.
     ("G-single-realtime", [ok(("x", 1)), ok(("x", [1]), began=10, ended=11), final(x=[])]),
-    # A transaction of unknown outcome took place in part.
+    # A transaction of unknown outcome took place only in part.
     (
         "G-single",
         [Transaction([Append("x", 1), Append("y", 2)], 0), ok(("x", [1])), final(x=[1], y=[])],
@@ -208,8 +208,8 @@ def test_a_sound_history_is_not_accused() -> None:
     assert judge(history) == []
 
 
-def test_a_cycle_is_told_with_its_transactions() -> None:
+def test_a_cycle_names_its_transactions() -> None:
     history = [ok(("x", 1), ("y", 2)), ok(("x", [1]), ("y", [])), final(x=[1], y=[2])]
     [anomaly] = judge(history)
-    assert "append 1 to x, append 2 to y" in anomaly.told
-    assert "read x as [1], read y as []" in anomaly.told
+    assert "append 1 to x, append 2 to y" in anomaly.details
+    assert "read x as [1], read y as []" in anomaly.details

@@ -37,7 +37,11 @@ def apply(state: frozenset[int], operation: Operation) -> tuple[bool, frozenset[
 
 
 def is_explained(history: Sequence[Operation]) -> bool:
-    tried = [Interval(one.invoked, one.ended, one) for one in history if one.status != "failed"]
+    tried = [
+        Interval(operation.invoked, operation.ended, operation)
+        for operation in history
+        if operation.status != "failed"
+    ]
     empty: frozenset[int] = frozenset()
     return not unexplained(tried, empty, apply)
 
@@ -54,7 +58,7 @@ def test_a_serial_execution_with_overlaps_is_sound(drawn: list[Move]) -> None:
 def test_it_says_what_the_search_says(drawn: list[Move], changes: list[tuple[int, set[int]]]) -> None:
     """Elements are taken out of some reads, or put in."""
     history = played(drawn)
-    reads = [one for one in history if one.action == "read"]
+    reads = [operation for operation in history if operation.action == "read"]
     for place, elements in changes:
         if reads:
             read = reads[place % len(reads)]

@@ -1,8 +1,8 @@
 """Transfers: transactions move money between accounts; the sum stays. Others read all accounts at once.
 
-Each transfer counts in a receipt of its own, in its transaction. So the receipts tell at the end which
-transfers took place, and how often: a transfer of unknown outcome is repeated with its ClientRequestToken now
-and then, which must not carry it out twice.
+Each transfer adds to a receipt of its own in its transaction. So the receipts show at the end which transfers
+took place, and how often: a transfer of unknown outcome is sometimes repeated with its ClientRequestToken,
+which must not carry it out twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Transfers:
         members = [{"Get": place(self._table, _account(number))} for number in range(ACCOUNTS)]
         with client.recorded(NAME, "read") as operation:
             answer = client.call("TransactGetItems", TransactItems=members)
-            operation.result = [number_in(one.get("Item"), "amount") for one in answer["Responses"]]
+            operation.result = [number_in(response.get("Item"), "amount") for response in answer["Responses"]]
         return operation
 
     def _transfer(self, client: Client) -> None:
@@ -68,7 +68,7 @@ class Transfers:
                 client.call("TransactWriteItems", **request)
             except OutcomeUnknown as lost:
                 for _ in range(repeats):
-                    # What a repetition is refused for says nothing about the first request.
+                    # The reason of a refused repetition says nothing about the first request.
                     with suppress(OutcomeUnknown, Refused):
                         client.call("TransactWriteItems", **request)
                         return
@@ -85,7 +85,7 @@ class Transfers:
         }
 
     def finish(self, client: Client) -> None:
-        """Read accounts and receipts; again, if a transfer of unknown outcome took place in between."""
+        """Read accounts and receipts, until no transfer of unknown outcome takes place in between."""
         before = self._read(client).result
         for _ in range(READS_MAX):
             with client.recorded(NAME, "receipts") as operation:
@@ -94,7 +94,7 @@ class Transfers:
             if amounts == before:
                 return
             before = amounts
-        raise AssertionError("the accounts go on changing, although nobody transfers")
+        raise AssertionError("the accounts keep changing, although nobody transfers")
 
     def _all_receipts(self, client: Client) -> dict[str, int]:
         receipts: dict[str, int] = {}
@@ -115,19 +115,21 @@ def _account(number: int) -> str:
 
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:
-    """The anomalies of a history of transfers, whose last successful reads of amounts and of receipts were
-    made when nobody transferred any more."""
+    """The anomalies of a history of transfers. The last successful reads of amounts and of receipts must have
+    been made after the last transfer."""
     anomalies = []
     for read in operations:
         if read.action != "read" or read.status != "ok":
             continue
-        told = names_in_order([read])
+        details = names_in_order([read])
         if None in read.result or sum(read.result) != ACCOUNTS * BEGINNING:
-            anomalies.append(Anomaly("torn read", f"the sum is not {ACCOUNTS * BEGINNING}:{told}"))
+            anomalies.append(Anomaly("torn read", f"the sum is not {ACCOUNTS * BEGINNING}:{details}"))
         elif min(read.result) < 0:
-            anomalies.append(Anomaly("overdraft", f"an amount is negative:{told}"))
-    reads = [one for one in operations if one.action == "read" and one.status == "ok"]
-    receipts = [one for one in operations if one.action == "receipts" and one.status == "ok"]
+            anomalies.append(Anomaly("overdraft", f"an amount is negative:{details}"))
+    reads = [operation for operation in operations if operation.action == "read" and operation.status == "ok"]
+    receipts = [
+        operation for operation in operations if operation.action == "receipts" and operation.status == "ok"
+    ]
     if not anomalies and reads and receipts:
         anomalies = _judge_end(operations, receipts[-1].result, reads[-1].result)
     return anomalies
@@ -140,14 +142,14 @@ def _judge_end(operations: Sequence[Operation], receipts: dict[str, int], final:
     for transfer in operations:
         if transfer.action != "transfer":
             continue
-        told = names_in_order([transfer])
+        details = names_in_order([transfer])
         times = left.pop(transfer.arguments["receipt"], 0)
         if times > 1:
-            anomalies.append(Anomaly("carried out twice", f"{times} times:{told}"))
+            anomalies.append(Anomaly("carried out twice", f"{times} times:{details}"))
         if transfer.status == "ok" and not times:
-            anomalies.append(Anomaly("lost", f"an acknowledged transfer has no receipt:{told}"))
+            anomalies.append(Anomaly("lost", f"an acknowledged transfer has no receipt:{details}"))
         if transfer.status == "failed" and times:
-            anomalies.append(Anomaly("aborted write", f"a transfer that failed has a receipt:{told}"))
+            anomalies.append(Anomaly("aborted write", f"a transfer that failed has a receipt:{details}"))
         amounts[transfer.arguments["giver"]] -= times * transfer.arguments["amount"]
         amounts[transfer.arguments["taker"]] += times * transfer.arguments["amount"]
     if left:

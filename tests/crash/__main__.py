@@ -1,4 +1,4 @@
-"""`python -m crash`: as many rounds as one has time for."""
+"""`python -m crash`: as many rounds as you have time for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if __name__ == "__main__":
             place = Path(name).resolve()
             library = machine.build(place)
             if library is None:
-                parser.error("crashes of the machine take Linux and a C compiler, cc")
+                parser.error("crashes of the machine need Linux and a C compiler, cc")
             survived = machine.play(place, library, arguments.rounds, arguments.seed)
         print(f"machine: {arguments.rounds} crashes survived, with {survived} writes")
         raise SystemExit

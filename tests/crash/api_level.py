@@ -1,8 +1,8 @@
-"""The crash test of the database through its API: what the child does, and what must hold afterwards.
+"""The crash test of the database through its API: the child's work, and what must hold afterwards.
 
-Request number i of worker w is one transaction: put the item (w, i), put one of the old items again with
-another group, add one to the one counter item, and move one from account w to account (w + i) mod 4.
-Meanwhile an index by the group is built, deleted, and built again.
+Request number i of worker w is one transaction: put the item (w, i), put an old item again with another
+group, add 1 to the counter item, and move 1 from account w to account (w + i) mod 4. Meanwhile an index by
+the group is built, deleted, and built again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OLD, OLD_ITEMS = "old", 600
 
 
 def create_tables(database: Database) -> None:
-    """Create both tables where missing: the child may have been killed in between."""
+    """Create the tables that are missing: the previous child may have been killed between the two."""
     for name, keys in ((ITEMS, {"w": "S", "i": "N"}), (AMOUNTS, {"name": "S"})):
         request: dict[str, Any] = {
             "TableName": name,
@@ -61,7 +61,7 @@ def scan(database: Database, table: str) -> list[dict[str, Any]]:
 
 
 def add(name: str, amount: int) -> dict[str, Any]:
-    """The part of a transaction that adds to an amount."""
+    """The action of a transaction that adds to an amount."""
     return {
         "Update": {
             "TableName": AMOUNTS,
@@ -109,7 +109,7 @@ def tend_index(database: Database) -> None:
 
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and acknowledge until killed."""
-    # A change of an index takes a moment: so it is made in the background, not by the request.
+    # A change of an index takes a moment, so that the background makes it, not the request.
     settings = Settings(update_seconds=0.01)
     engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024)
     database = Database(engine, settings=settings)
@@ -139,8 +139,8 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
 
 
 def check(directory: str, acknowledged: list[str]) -> int:
-    """Assert that every acknowledged request is there and no half of any, and that the index is right; return
-    how many requests there are."""
+    """Assert that every acknowledged request took effect, none in part, and that the index is right; return
+    how many took effect."""
     database = Database(EmbeddedEngine(directory))
     try:
         create_tables(database)
@@ -148,7 +148,7 @@ def check(directory: str, acknowledged: list[str]) -> int:
         for item in scan(database, ITEMS):
             if item["w"]["S"] != OLD:
                 done[int(item["w"]["S"])].add(int(item["i"]["N"]))
-        for _ in range(2):  # an index as the child left it, and then complete
+        for _ in range(2):  # first with the index as the child left it, then with it complete
             found = [str(problem) for problem in problems(database.engine)]
             assert not found, found
             database.settle()
@@ -167,5 +167,5 @@ def check(directory: str, acknowledged: list[str]) -> int:
             if target != worker:
                 expected[f"account {worker}"] -= 1
                 expected[f"account {target}"] += 1
-    assert amounts == dict(expected), "half a transaction is there"
+    assert amounts == dict(expected), "a transaction took effect in part"
     return sum(len(numbers) for numbers in done.values())

@@ -12,12 +12,12 @@ from crash.levels import LEVELS
 
 
 def acknowledge(line: str) -> None:
-    """One line in one system call: it arrives whole or not at all."""
+    """Print a line in one system call, so that it arrives whole or not at all."""
     os.write(1, line.encode() + b"\n")
 
 
 def give_up(arguments: threading.ExceptHookArgs) -> None:
-    """End at once: a child must not live on with a dead thread, nor end as if it had been killed."""
+    """Exit at once: a child must not go on with a dead thread, nor look as if it had been killed."""
     traceback.print_exception(arguments.exc_value)
     os._exit(3)
 

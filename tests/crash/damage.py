@@ -1,10 +1,10 @@
-"""Damages a small store by class, and judges what follows: `python -m crash.damage --doses 20`.
+"""Damages a small store in every way, and judges the result: `python -m crash.damage --doses 20`.
 
-For each file of a killed store, each kind of damage is done to a copy, at places that the seed draws. After
-that either everything that was acknowledged is read back, or the start refuses and `hashrange check` exits
-with 1. After `check --repair` the store can be served; where the damage lost nothing, everything is there.
+Each kind of damage is done to a copy of each file of a killed store, at places drawn from the seed. Then
+either all acknowledged writes can be read, or the store refuses to open and `hashrange check` exits with 1.
+After `check --repair` the store can be served; if the damage lost nothing, everything is there.
 
-It prints each case before it begins, so that whoever waits with a deadline knows which case hangs.
+It prints each case before it begins, so that a deadline shows which case hangs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from click.testing import CliRunner
 
 from hashrange.cli import main
 from hashrange.database import Database
-from hashrange.storage.api import StorageError
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
+from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
+from hashrange.storage.failures import StorageError
 
 ITEMS: Final = 40
 _ALL: Final = dict.fromkeys(range(ITEMS), 3)
@@ -106,7 +106,7 @@ def _records(content: bytes) -> list[bytes]:
 
 
 def _repeat(path: Path, older: Path, drawn: random.Random) -> None:
-    """One sound record once more: the last one at the end, and any other one behind itself."""
+    """Write a sound record twice: the last one at the end, any other right behind itself."""
     records = _records(path.read_bytes())
     at = drawn.choice((len(records) - 1, drawn.randrange(len(records))))
     path.write_bytes(write_log([*records[:at], records[at], *records[at:]]))
@@ -119,8 +119,8 @@ def _repeat_first(path: Path, older: Path, drawn: random.Random) -> None:
 
 def _swap(path: Path, older: Path, drawn: random.Random) -> None:
     records = _records(path.read_bytes())
-    one, other = sorted(drawn.sample(range(len(records)), 2))
-    records[one], records[other] = records[other], records[one]
+    earlier, later = sorted(drawn.sample(range(len(records)), 2))
+    records[earlier], records[later] = records[later], records[earlier]
     path.write_bytes(write_log(records))
 
 
@@ -133,7 +133,7 @@ def _remove(path: Path, older: Path, drawn: random.Random) -> None:
 
 
 def _put_back(path: Path, older: Path, drawn: random.Random) -> None:
-    """The file as it was earlier, or the file of its kind that was there then."""
+    """Put back an earlier state of the file, or the file of its kind that existed then."""
     same = older / path.name
     kin = sorted(older.glob(f"*{path.suffix}" if path.suffix else f"{path.name[:8]}*"))
     shutil.copy(same if same.exists() or not kin else kin[0], path)
@@ -155,7 +155,7 @@ _KINDS_OF_LOGS: Final[dict[str, Damage]] = {
 }
 
 
-# These lose nothing, so a repair has to give everything back. It gives up where the MANIFEST is damaged.
+# These lose nothing, so a repair has to restore everything. It gives up if the MANIFEST is damaged.
 _LOSSLESS: Final = frozenset({"doubled", "with bytes behind its end", *_KINDS_OF_LOGS})
 _RIGHT: Final = frozenset({"whole", "mended", "mended in part", "given up"})
 
@@ -182,29 +182,29 @@ def cases(store: Path, older: Path) -> Iterator[tuple[Path, str, Damage]]:
 
 
 def judge(store: Path) -> str:
-    """What became of a damaged store: one of `_RIGHT`, or what is wrong."""
+    """The state of a damaged store: one of `_RIGHT`, or what is wrong."""
     checked = CliRunner().invoke(main, ["check", str(store)])
     if checked.exception is not None and not isinstance(checked.exception, SystemExit):
         return f"check raised {checked.exception!r}"
     try:
-        found, refused = _items(store), False
+        left, refused = _items(store), False
     except StorageError:
-        found, refused = {}, True
-    if found == _ALL:
+        left, refused = {}, True
+    if left == _ALL:
         return "whole" if checked.exit_code in (0, 1) else f"check exits with {checked.exit_code}"
     if checked.exit_code != 1:
-        return f"check exits with {checked.exit_code} and says {checked.output!r}; {len(found)} items"
-    return _repaired(store) if refused else f"it opened without a word, with {len(found)} of {ITEMS} items"
+        return f"check exits with {checked.exit_code} and says {checked.output!r}; {len(left)} items"
+    return _repaired(store) if refused else f"it opened without an error, with {len(left)} of {ITEMS} items"
 
 
 def _repaired(store: Path) -> str:
-    """What became of a refused store by a repair: one of `_RIGHT`, or what is wrong."""
+    """The state of a refused store after a repair: one of `_RIGHT`, or what is wrong."""
     done = CliRunner().invoke(main, ["check", "--repair", str(store)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         return f"check --repair raised {done.exception!r}"
     if done.exit_code == 2 and "cannot be repaired" in done.output:
         return "given up"
-    # Where the definition of the table was lost, the records stay, for whoever wants to look for them.
+    # If the definition of the table was lost, the records stay, for anyone who wants to look at them.
     if done.exit_code != 0 and "no table owns it" not in done.output:
         return f"check --repair exits with {done.exit_code}: {done.output!r}"
     try:
@@ -219,8 +219,8 @@ def _items(store: Path) -> dict[int, int]:
     try:
         if database.execute("ListTables", {})["TableNames"] != ["items"]:
             return {}
-        found = orjson.loads(orjson.dumps(database.execute("Scan", {"TableName": "items"})))["Items"]
-        return {int(item["p"]["S"][1:]): int(item["v"]["S"][0]) for item in found}
+        response = orjson.loads(orjson.dumps(database.execute("Scan", {"TableName": "items"})))["Items"]
+        return {int(item["p"]["S"][1:]): int(item["v"]["S"][0]) for item in response}
     except Exception as error:
         if not isinstance(error, StorageError) and "cannot be read" not in str(error):
             raise

@@ -1,8 +1,8 @@
-"""The crash test of the past: tables are restored while others write, and killed at any moment.
+"""The crash test of point-in-time restores: the process is killed at any moment while it restores and writes.
 
-Each transaction moves an amount from one account to another and adds one to a counter, so at every moment
-the amounts have one sum. Meanwhile the table of the accounts is restored again and again, in small bites.
-Whatever is killed: a restored table is ACTIVE with all items and that sum, or CREATING, and then goes on.
+Each transaction moves an amount from one account to another and adds 1 to a counter, so the sum of the
+amounts never changes. Meanwhile the table of the accounts is restored again and again, in small bites. After
+a kill a restored table is ACTIVE with all items and that sum, or CREATING, and then its restore goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def key(number: int) -> dict[str, Any]:
 
 
 def prepare(database: Database) -> None:
-    """Make and fill the table, where the child before was killed in between."""
+    """Make and fill the table, as far as the previous child had not done it."""
     request: dict[str, Any] = {
         "TableName": ACCOUNTS,
         "BillingMode": "PAY_PER_REQUEST",
@@ -91,7 +91,7 @@ def tables(database: Database) -> dict[str, str]:
 
 
 def restore(database: Database, acknowledge: Acknowledge) -> None:
-    """Restore the table again and again, and delete old ones, some of them half restored."""
+    """Restore the table again and again, and delete old restored tables, some of them half restored."""
     known = tables(database)
     number = int(next(reversed(known)).removeprefix(RESTORED)) if known else 0
     chance = random.Random(number)
@@ -114,7 +114,7 @@ def move(database: Database) -> None:
     """Move amounts between accounts, until killed."""
     chance = random.Random()
     while True:
-        one, other = chance.sample(range(COUNT), 2)
+        source, target = chance.sample(range(COUNT), 2)
         updates = [
             {
                 "Update": {
@@ -124,7 +124,7 @@ def move(database: Database) -> None:
                     "ExpressionAttributeValues": {":change": {"N": str(change)}},
                 }
             }
-            for number, change in ((one, -1), (other, 1))
+            for number, change in ((source, -1), (target, 1))
         ]
         with suppress(TransactionConflictException):
             database.execute("TransactWriteItems", {"TransactItems": updates})
@@ -145,15 +145,15 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
 
 
 def check(directory: str, acknowledged: list[str]) -> int:
-    """Assert that the store is sound, and that each restored table gets complete; return how many there
+    """Assert that the store is sound, and that each restored table becomes complete; return how many there
     are."""
     database = Database(EmbeddedEngine(directory))
     try:
         found = [str(problem) for problem in problems(database.engine)]
         assert not found, found
         before = tables(database)
-        whole = [name for name, status in before.items() if status == "ACTIVE"]
-        for name in [ACCOUNTS, *whole] if before else []:
+        active = [name for name, status in before.items() if status == "ACTIVE"]
+        for name in [ACCOUNTS, *active] if before else []:
             check_whole(database, name)
         database.settle()
         after = tables(database)
@@ -165,7 +165,7 @@ def check(directory: str, acknowledged: list[str]) -> int:
         assert not found, found
         numbers = [int(line.split()[1]) for line in acknowledged]
         newest = max((int(name.removeprefix(RESTORED)) for name in after), default=0)
-        assert newest >= max(numbers, default=0), "an acknowledged restore is not there"
+        assert newest >= max(numbers, default=0), "an acknowledged restore is missing"
     finally:
         database.close()
     return len(after)

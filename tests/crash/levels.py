@@ -9,7 +9,7 @@ from crash import api_level, history_level, storage_level, transfers_level
 
 
 class Level(NamedTuple):
-    """What a child does in a directory, and how its parent checks that directory afterwards."""
+    """The work of a child in a directory, and the check of that directory by its parent."""
 
     run: Callable[[str, Callable[[str], None]], None]
     check: Callable[[str, list[str]], int]

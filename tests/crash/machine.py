@@ -1,9 +1,9 @@
 """The crash of the machine: writes survive a power failure.
 
-A child writes, and a journal keeps what it asks of the file system. For random moments of the journal, the
-test makes the disk as a power failure may leave it (`power`), and opens the store on it: all acknowledged
-writes must be there, and none in part. One child is cut off at many moments; the next child begins on the
-disk of the last one.
+A child writes, and a journal records its calls of the file system. For random moments of the journal, the
+test makes a disk as a power failure might leave it (`power`), and opens the store on it: all acknowledged
+writes must be there, and none in part. Each child is cut off at many moments; the next child begins on the
+disk of the last cut.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Acknowledge = Callable[[str], None]
 
 
 def build(directory: Path) -> Path | None:
-    """The shared library that keeps the journal; None where it cannot be built."""
+    """The shared library that writes the journal; None if it cannot be built."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         return None
@@ -48,7 +48,7 @@ def bodies_done(reader: Reader) -> int:
 
 
 def live(directory: str, acknowledge: Acknowledge) -> None:
-    """What a child does: open, write from threads, copy, close; open again and write."""
+    """The work of a child: open, write from threads, copy, close; open again and write."""
     for turn in range(2):
         # A small buffer lets flushes and compactions happen. A quarter of the batches of the second turn
         # are too large for the log.
@@ -83,7 +83,7 @@ def live(directory: str, acknowledge: Acknowledge) -> None:
             thread.start()
         seen = 0
         while any(thread.is_alive() for thread in threads):
-            # Records that a reader was shown must not be lost either.
+            # Records that a reader saw must not be lost either.
             count = engine.read(bodies_done)
             if count != seen:
                 acknowledge(f"seen {count}")
@@ -125,16 +125,18 @@ def play(directory: Path, library: Path, rounds: int, seed: int) -> int:
             at = max(at, cut)
             shutil.rmtree(before, ignore_errors=True)
             disk.cut(before, chance)
-            kept = directory / "cut"
-            shutil.copytree(before, kept)
+            cut_disk = directory / "cut"
+            shutil.copytree(before, cut_disk)
             try:
                 survived += check(before, acknowledged)
             except BaseException:
                 life = first // CUTS_PER_LIFE
-                print(f"seed {seed}, life {life}, cut at {cut} of {len(events)}, in {kept}", file=sys.stderr)
+                print(
+                    f"seed {seed}, life {life}, cut at {cut} of {len(events)}, in {cut_disk}", file=sys.stderr
+                )
                 raise
             shutil.rmtree(before)
-            kept.rename(before)
+            cut_disk.rename(before)
         shutil.rmtree(root)
     return survived
 
@@ -142,19 +144,19 @@ def play(directory: Path, library: Path, rounds: int, seed: int) -> int:
 def check(root: Path, acknowledged: list[str]) -> int:
     """Assert that the store holds what was acknowledged, and so do its copies."""
     earlier: list[str] = []
-    seen = 0
+    seen_count = 0
     for line in acknowledged:
         word, _, rest = line.partition(" ")
         if word == "copy":
             storage_level.check(str(root / "new" / rest), earlier)
         elif word == "seen":
-            seen = int(rest)
+            seen_count = int(rest)
         else:
             earlier.append(line)
     if not earlier and not (root / "new" / "data").exists():
         return 0
     count = storage_level.check(str(root / "new" / "data"), earlier)
-    assert count >= seen, f"a reader saw {seen} bodies, and {count} are there"
+    assert count >= seen_count, f"a reader saw {seen_count} bodies, and {count} are there"
     return count
 
 

@@ -1,8 +1,8 @@
-"""What a disk may hold after the power failed: what was synced, and any part of what was not.
+"""What a disk may hold after a power failure: what was synced, and any part of what was not.
 
-`Disk` follows a journal (`journal.c`). A sync of a file makes its content durable, a sync of a directory its
-names; nothing else does. What was not synced arrives in part: of a directory's changes a prefix, of a file's
-writes none, all, a prefix that ends within a write, or any of them. Most file systems promise more than that.
+`Disk` follows a journal (`journal.c`). Only a sync of a file makes its content durable, and only a sync of a
+directory its names. The rest survives in part: a prefix of a directory's changes; of a file's writes none,
+all, a prefix that ends within a write, or any selection. Most file systems promise more than that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 @dataclass(eq=False)
 class File:
-    """A file's content, and its writes since it was synced (without bytes: it was cut off at the offset)."""
+    """A file's content, and its writes since it was synced (None for the bytes: truncated at the offset)."""
 
     durable: bytearray = field(default_factory=bytearray)
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class File:
             if data is not None:
                 end = chance.randrange(len(data) + 1)
                 if offset + len(data) <= len(content):
-                    # A sector is written over as a whole or not at all.
+                    # A sector is overwritten as a whole or not at all.
                     end = max(0, (offset + end) // _SECTOR_BYTES * _SECTOR_BYTES - offset)
                 writes = [*writes[:-1], (offset, data[:end])]
         elif how == "any":
@@ -62,7 +62,7 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """A directory's names, and the changes of them since it was synced, each a few names at once."""
+    """A directory's names, and their changes since it was synced; one change may concern several names."""
 
     durable: dict[str, File | Folder | None] = field(default_factory=dict)
     pending: list[dict[str, File | Folder | None]] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Folder:
 
 
 class Disk:
-    """A directory tree as its disk has it; at first all that is there is durable."""
+    """A directory tree as its disk has it. At first all of it is durable."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -149,8 +149,8 @@ class Disk:
             source.pending.append({name: None})
 
     def cut(self, place: Path, chance: random.Random) -> None:
-        """Write what is left after a failure of the power now into the new directory `place`."""
-        kept: dict[File, bytes] = {}  # a file with two names has one content
+        """Write what a power failure at this moment would leave into the new directory `place`."""
+        contents: dict[File, bytes] = {}  # a file with two names has one content
 
         def restore(node: File | Folder, path: Path) -> None:
             if isinstance(node, Folder):
@@ -159,9 +159,9 @@ class Disk:
                     if inner is not None:
                         restore(inner, path / name)
             else:
-                if node not in kept:
-                    kept[node] = node.after_cut(chance)
-                path.write_bytes(kept[node])
+                if node not in contents:
+                    contents[node] = node.after_cut(chance)
+                path.write_bytes(contents[node])
 
         restore(self._nodes[self._root], place)
 

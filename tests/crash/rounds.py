@@ -1,4 +1,5 @@
-"""The parent: starts a child, kills it at a random moment, checks what it left, and starts the next there."""
+"""The parent: starts a child, kills it at a random moment, checks its directory, and starts the next child
+there."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ def play(level: str, directory: Path, rounds: int, seed: int) -> int:
             acknowledged = []
         try:
             acknowledged += kill_one(level, place, chance)
-            found = LEVELS[level].check(str(place), acknowledged)
+            held = LEVELS[level].check(str(place), acknowledged)
         except BaseException:
             print(f"level {level}, seed {seed}, round {number}, in {place}", file=sys.stderr)
             raise
         if number % ROUNDS_PER_DIRECTORY == ROUNDS_PER_DIRECTORY - 1 or number == rounds - 1:
-            survived += found
+            survived += held
     return survived
 
 
@@ -51,12 +52,12 @@ def kill_one(level: str, directory: Path, chance: random.Random) -> list[str]:
     output = child.stdout
     lines: list[bytes] = []
     if chance.random() < 0.7:
-        # While it works.
+        # Kill it while it works.
         lines.append(output.readline())
         assert lines[0], "the child ended by itself"
         delay = chance.uniform(0, WORK_SECONDS_MAX)
     else:
-        # Wherever it is: starting, opening, replaying its log, or at work.
+        # Kill it at any stage: starting, opening, replaying its log, or at work.
         delay = chance.uniform(0, START_SECONDS_MAX)
     drain = Thread(target=lambda: lines.extend(output))
     drain.start()

@@ -1,4 +1,4 @@
-"""The crash test of the storage engine: what the child does, and what must hold after it was killed.
+"""The crash test of the storage engine: the child's work, and what must hold after it was killed.
 
 Body number i of worker w, all in one transaction:
 
@@ -30,7 +30,7 @@ Acknowledge = Callable[[str], None]
 
 
 def records_of(number: int) -> int:
-    """How many records body `number` of a worker puts."""
+    """The number of records that body `number` of a worker puts."""
     return 1 + number % 7
 
 
@@ -57,7 +57,7 @@ def body_of(worker: int, number: int) -> Callable[[Transaction], int]:
 
 
 def numbers_done(reader: Reader) -> dict[int, int]:
-    """By worker, how many bodies it has done."""
+    """The number of bodies that each worker has done."""
     done: dict[int, int] = defaultdict(int)
     for _, value in reader.scan(LOG, P):
         done[int(value.split()[0])] += 1
@@ -66,7 +66,7 @@ def numbers_done(reader: Reader) -> dict[int, int]:
 
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and acknowledge until killed."""
-    # Small limits, so that flushes are hit too, and batches that are too large for the log.
+    # Small limits, so that kills also hit flushes, and batches that are too large for the log.
     engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024, logged_bytes_max=LARGE_BYTES)
     done = engine.read(numbers_done)
 
@@ -108,7 +108,7 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
 
 
 def check(directory: str, acknowledged: list[str]) -> int:
-    """Assert that the store holds every acknowledged body and no half of any; return how many it holds."""
+    """Assert that the store holds every acknowledged body, and none in part; return how many it holds."""
     engine = EmbeddedEngine(directory)
     try:
         return engine.read(lambda reader: check_reader(reader, acknowledged))
@@ -135,7 +135,7 @@ def check_reader(reader: Reader, acknowledged: list[str]) -> int:
             for index in range(records_of(number)):
                 sort = number.to_bytes(4, "big") + bytes((index,))
                 expected.append((b"%d" % worker, sort, b"%d" % number * 50))
-    assert list(reader.scan_space(GROUPS)) == sorted(expected), "half a body is there"
+    assert list(reader.scan_space(GROUPS)) == sorted(expected), "a body took effect in part"
     assert reader.totals(GROUPS) == (len(expected), 100 * len(expected))
     assert int(reader.get(COUNTER, P, b"") or b"0") == len(logged)
     return len(logged)

@@ -20,5 +20,5 @@ def test_acknowledged_writes_survive_crashes(level: str, rounds: int, tmp_path: 
 def test_acknowledged_writes_survive_crashes_of_the_machine(tmp_path: Path) -> None:
     library = machine.build(tmp_path)
     if library is None:
-        pytest.skip("crashes of the machine take Linux and a C compiler, cc")
+        pytest.skip("crashes of the machine need Linux and a C compiler, cc")
     assert machine.play(tmp_path, library, 30, seed=1) > 0

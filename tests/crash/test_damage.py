@@ -1,4 +1,4 @@
-"""Damage by class: never silence, never a hang, never a traceback. `python -m crash.damage` plays more."""
+"""Each kind of damage is reported, without a hang or a traceback. `python -m crash.damage` plays more."""
 
 from __future__ import annotations
 

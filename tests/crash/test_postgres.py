@@ -1,4 +1,4 @@
-"""PostgreSQL killed, and its connections cut, under histories of several engines.
+"""PostgreSQL is killed, and its connections are cut, while several engines write histories.
 
 `HASHRANGE_POSTGRES_ROUNDS` sets the number of kills (default 3).
 """
@@ -13,10 +13,11 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import CommitError, CommitFailed, StorageError, Totals
+from hashrange.storage.api import Totals
 from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.records import P, get, put, rows
-from hashrange.storage.postgres import PostgresEngine, commits
+from hashrange.storage.failures import CommitError, CommitFailed, StorageError
+from hashrange.storage.postgres import PostgresEngine
 from list_append import SPACE, Run
 
 ROUNDS = int(os.environ.get("HASHRANGE_POSTGRES_ROUNDS", "3"))
@@ -35,7 +36,7 @@ def cluster() -> Iterator[postgres.Cluster]:
 
 @pytest.fixture
 def standby(cluster: postgres.Cluster) -> Iterator[postgres.Cluster]:
-    """A standby of the cluster, which each commit waits for."""
+    """A standby of the cluster; each commit waits for it."""
     standby = cluster.standby()
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -43,7 +44,7 @@ def standby(cluster: postgres.Cluster) -> Iterator[postgres.Cluster]:
         while not connection.execute(
             "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
         ).fetchall():
-            connection.execute("SELECT pg_sleep(0.05)")  # PostgreSQL waits for its standby
+            connection.execute("SELECT pg_sleep(0.05)")  # until the standby is connected
     yield standby
     postgres.remove(standby)
 
@@ -93,12 +94,11 @@ def test_histories_over_kills(cluster: postgres.Cluster, caplog: pytest.LogCaptu
 
 
 def test_postgres_is_away_for_a_while(
-    cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Writes are refused and reads fail while it is away, and all goes on by itself when it is back."""
+    """Writes are refused and reads fail while it is down; everything resumes by itself when it is back."""
     caplog.set_level(logging.CRITICAL)
-    monkeypatch.setattr(commits, "DOUBT_SECONDS_MAX", 0.2)
-    engine = PostgresEngine(cluster.url, schema=postgres.new_schema())
+    engine = PostgresEngine(cluster.url, schema=postgres.new_schema(), answer_seconds=1.0)
     put(engine, 7, P, b"a", b"before")
     cluster.stop()
     with pytest.raises(CommitError):
@@ -140,7 +140,7 @@ def test_of_a_standby_and_its_primary_the_primary_is_read(
 def test_a_primary_that_became_a_standby_is_not_read(
     cluster: postgres.Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its records are out of date, and it may be reached by a connection that was made before, as through
+    """Its records are out of date, and an older connection may still reach it, for example through
     PgBouncer."""
     caplog.set_level(logging.CRITICAL)
     engine = PostgresEngine(cluster.url + " target_session_attrs=any", schema=postgres.new_schema())

@@ -1,4 +1,5 @@
-"""PostgreSQL on a disk that is full: writes are refused, nothing is half-written, and later all goes on."""
+"""PostgreSQL on a full disk: writes are refused, nothing is half-written, and all resumes once there is
+room."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import CommitError, CommitFailed, Reader, Transaction
+from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.records import P, Q, get
-from hashrange.storage.postgres import PostgresEngine, commits
+from hashrange.storage.failures import CommitError, CommitFailed
+from hashrange.storage.postgres import PostgresEngine
 
 MIB = 1024 * 1024
 LEFT_BYTES = 12 * MIB
@@ -28,7 +30,7 @@ def small_disk() -> Iterator[Path]:
     if not postgres.installed():
         pytest.skip("PostgreSQL is not installed")
     if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("to mount a small file system takes Linux and root")
+        pytest.skip("mounting a small file system needs Linux and root")
     folder = postgres.new_directory()
     command = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", str(folder)]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -50,7 +52,7 @@ def fill(disk: Path) -> None:
 
 
 class Writes:
-    """Writes pairs of records, and knows which were acknowledged, and which may be there or not."""
+    """Writes pairs of records; knows which were acknowledged, and which are in doubt."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self.engine = engine
@@ -83,7 +85,7 @@ class Writes:
         raise AssertionError("the disk was not full")
 
     def check(self) -> None:
-        """All that was acknowledged is there, nothing else but what is in doubt, and nothing in part."""
+        """Assert that all acknowledged pairs are there, none in part, and nothing else but those in doubt."""
 
         def body(reader: Reader) -> None:
             rows = dict(reader.scan(7, P))
@@ -99,7 +101,7 @@ class Writes:
 def test_tables_on_a_full_disk(
     small_disk: Path, caplog: pytest.LogCaptureFixture, postgres_url: str
 ) -> None:
-    """PostgreSQL goes on, and so do reads."""
+    """PostgreSQL keeps running, and reads go on."""
     caplog.set_level(logging.CRITICAL)
     cluster = postgres.new_cluster()
     try:
@@ -125,16 +127,13 @@ def test_tables_on_a_full_disk(
         postgres.remove(cluster)
 
 
-def test_postgres_itself_on_a_full_disk(
-    small_disk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It cannot write its log, ends, and may not start again by itself."""
+def test_postgres_itself_on_a_full_disk(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It cannot write its log, so that it stops, and may not start again by itself."""
     caplog.set_level(logging.CRITICAL)
-    monkeypatch.setattr(commits, "DOUBT_SECONDS_MAX", 0.5)
     cluster = postgres.Cluster(small_disk)
     cluster.make()
     cluster.start()
-    engine = PostgresEngine(cluster.url, schema="small")
+    engine = PostgresEngine(cluster.url, schema="small", answer_seconds=2.0)
     writes = Writes(engine)
     for turn in range(2):
         assert writes.write(turn) is None

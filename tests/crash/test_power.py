@@ -32,10 +32,10 @@ os.write(1, b"all")
 """
 
 
-def test_what_was_not_synced_may_be_gone(tmp_path: Path) -> None:
+def test_a_change_that_was_not_synced_may_be_lost(tmp_path: Path) -> None:
     library = machine.build(tmp_path)
     if library is None:
-        pytest.skip("crashes of the machine take Linux and a C compiler, cc")
+        pytest.skip("crashes of the machine need Linux and a C compiler, cc")
     root, journal = tmp_path / "root", tmp_path / "journal"
     root.mkdir()
     disk = Disk(root)
@@ -56,7 +56,7 @@ def test_what_was_not_synced_may_be_gone(tmp_path: Path) -> None:
             files = [path for path in place.rglob("*") if path.is_file()]
             found.add(" ".join(f"{path.relative_to(place)}:{path.read_text()}" for path in files))
     complete = "folder/name:0123456789"
-    # The content was synced, its name was not, nor that of the folder.
+    # The content was synced, but neither its name nor that of the folder was.
     assert left["written"] == {"", "folder/new:0123456789", complete}
     assert left["named"] == {complete + "more"[:length] for length in range(5)}
     assert left["all"] == {complete + "more"}

@@ -1,10 +1,10 @@
-"""The crash test of backups, exports, imports and bulk operations: killed at any moment, beside writes.
+"""The crash test of backups, exports, imports and bulk operations: killed at any moment, while others write.
 
 The accounts, and the threads that move amounts between them, are those of `history_level`. Meanwhile a thread
 begins a backup, an export, an import, a bulk operation and a restore, and sweeps in small bites.
-Whatever is killed: in the end each has ended, a backup and an export have all accounts with their sum, an
-imported table has all its items, a table that is filled is never ACTIVE before it is whole, and the report of
-a bulk operation tells each of its errors once.
+After the kills each of them ends: a backup and an export have all accounts with their sum, an imported table
+has all its items, a table is never ACTIVE before it is completely filled, and the report of a bulk operation
+lists each of its errors once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from crash.history_level import ACCOUNTS, AMOUNT, COUNT, Acknowledge, check_whol
 from hashrange.database import Database, Settings
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.background import sweeps
-from hashrange.tables.bulk import work as bulk_work
-from hashrange.tables.exports import work as exports_work
+from hashrange.tables.bulk import bulk_runner as bulk_work
+from hashrange.tables.exports import export_runner as exports_work
 from hashrange.tables.inspection.check import check as problems
 
 ITEMS, ERRORS = 60, 20
@@ -40,18 +40,18 @@ def opened(directory: str) -> Database:
     bucket = Path(directory, "s3", BUCKET)
     settings = Settings(s3_dir=str(bucket.parent), backup_dir=str(Path(directory, "backups")))
     if not bucket.exists():
-        made = bucket.with_name(f".{BUCKET}")
-        (made / "in").mkdir(parents=True, exist_ok=True)
+        unfinished = bucket.with_name(f".{BUCKET}")
+        (unfinished / "in").mkdir(parents=True, exist_ok=True)
         rows = [{"Item": {"name": {"S": f"item {number}"}}} for number in range(ITEMS)]
         rows += [{"Item": {}} for _ in range(ERRORS)]
-        (made / "in" / "good").write_bytes(b"\n".join(map(orjson.dumps, rows[:ITEMS])))
-        (made / "in" / "worse").write_bytes(b"\n".join(map(orjson.dumps, rows[ITEMS:])))
-        made.rename(bucket)
+        (unfinished / "in" / "good").write_bytes(b"\n".join(map(orjson.dumps, rows[:ITEMS])))
+        (unfinished / "in" / "worse").write_bytes(b"\n".join(map(orjson.dumps, rows[ITEMS:])))
+        unfinished.rename(bucket)
     return Database(EmbeddedEngine(f"{directory}/data", write_buffer_bytes=256 * 1024), settings=settings)
 
 
 def small_bites() -> None:
-    """Until the process is killed."""
+    """Let the background work take small bites, until the process is killed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(sweeps, "BITE_ITEMS", BITE_ITEMS)
     patch.setattr(exports_work, "OBJECT_BYTES", 1)
@@ -59,7 +59,7 @@ def small_bites() -> None:
 
 
 def begin(database: Database, number: int) -> None:
-    """Begin one of each, named by the number."""
+    """Begin one job of each kind, named by the number."""
     execute = database.execute
     backup = execute("CreateBackup", {"TableName": ACCOUNTS, "BackupName": f"backup-{number}"})
     table = execute("DescribeTable", {"TableName": ACCOUNTS})["Table"]
@@ -79,7 +79,7 @@ def begin(database: Database, number: int) -> None:
         {
             "TableName": BULK,
             "InputS3Configuration": {**read, "S3KeyPrefix": "in/", "InputFormat": "DYNAMODB_JSON"},
-            "OutputS3Configuration": {"S3Bucket": BUCKET, "S3KeyPrefix": "told", "OutputType": ["ERROR"]},
+            "OutputS3Configuration": {"S3Bucket": BUCKET, "S3KeyPrefix": "reports", "OutputType": ["ERROR"]},
         },
     )
     arn = backup["BackupDetails"]["BackupArn"]
@@ -89,8 +89,8 @@ def begin(database: Database, number: int) -> None:
 
 
 def states(database: Database) -> dict[str, str]:
-    found = database.execute("ListBackups", {})["BackupSummaries"]
-    return {one["BackupArn"]: one["BackupStatus"] for one in found}
+    summaries = database.execute("ListBackups", {})["BackupSummaries"]
+    return {summary["BackupArn"]: summary["BackupStatus"] for summary in summaries}
 
 
 def tables(database: Database) -> dict[str, str]:
@@ -127,7 +127,7 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
 
 
 def check(directory: str, acknowledged: list[str]) -> int:
-    """Assert that all that was begun ends as it should; return how many backups there are."""
+    """Assert that every job that was begun ends as it should; return how many backups there are."""
     database = opened(directory)
     try:
         check_tables(database)
@@ -146,13 +146,13 @@ def check(directory: str, acknowledged: list[str]) -> int:
 
 
 def states_kept(directory: str) -> list[Path]:
-    """The folders of backups that are whole."""
+    """The folders of complete backups."""
     folder = Path(directory, "backups")
     return [one for one in folder.iterdir() if not one.name.startswith(".")] if folder.exists() else []
 
 
 def check_tables(database: Database) -> None:
-    """No table is ACTIVE before it is whole."""
+    """Assert that no table is ACTIVE before it is complete."""
     for name, status in tables(database).items():
         if status != "ACTIVE":
             continue
@@ -182,10 +182,10 @@ def check_bulk(database: Database, bucket: Path) -> None:
         request = {"BulkOperationArn": listed["BulkOperationArn"]}
         shown = database.execute("DescribeBulkOperation", request)["BulkOperationDescription"]
         assert (shown["ProcessedItemCount"], shown["FailedItemCount"]) == (ITEMS + ERRORS, ERRORS)
-        report = bucket / "told" / "AWSDynamoDB" / listed["BulkOperationArn"].rpartition("/")[2]
-        told = [
+        report = bucket / "reports" / "AWSDynamoDB" / listed["BulkOperationArn"].rpartition("/")[2]
+        positions = [
             orjson.loads(line)["ItemS3Pointer"]["ItemIndex"]
             for path in (report / "data").iterdir()
             for line in gzip.decompress(path.read_bytes()).splitlines()
         ]
-        assert sorted(told) == list(range(ERRORS))
+        assert sorted(positions) == list(range(ERRORS))

@@ -28,12 +28,12 @@ def promised_output(snippet: str) -> str:
 
 def run(script: str, directory: Path) -> str:
     """Run a script of `sh` in an environment that tells nothing of AWS, and return the text it printed."""
-    told = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    programs = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), told["PATH"])
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    programs = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"), variables["PATH"])
     files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
     finished = subprocess.run(
         ["sh", "-e", "-c", script],
-        env={**told, **files, "PATH": os.pathsep.join(programs)},
+        env={**variables, **files, "PATH": os.pathsep.join(programs)},
         cwd=directory,
         capture_output=True,
         text=True,

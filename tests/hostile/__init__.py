@@ -1,6 +1,6 @@
-"""A hostile run: a real server under masses of broken requests, over pipelined connections.
+"""A hostile run: a mass of broken requests to a real server, over pipelined connections.
 
-    python -m hostile         as many mutations as one has time for (`make hostile MUTATIONS=1000000`)
+    python -m hostile         as many mutations as you have time for (`make hostile MUTATIONS=1000000`)
     seeds       valid requests of every operation, and those of the golden scripts
     material    the values and bytes that mutations put in wrong places
     mutations   a broken request from a valid one: its values, its JSON text, its headers, its HTTP bytes
@@ -9,5 +9,6 @@
     server      a server in a process of its own: its log, its memory, its tables
     run         sends, counts, checks
 
-All mutations are drawn from a seed. Two runs of one seed differ only in ARNs and iterators, which hold times.
+All mutations are drawn from a seed. Two runs of a seed differ only in ARNs and iterators, which contain
+times.
 """

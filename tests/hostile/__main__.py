@@ -1,4 +1,4 @@
-"""`python -m hostile`: as many mutations as one has time for."""
+"""`python -m hostile`: as many mutations as you have time for."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def _summary(tally: Tally) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m hostile", description="Send masses of broken requests to a real server."
+        prog="python -m hostile", description="Send a mass of broken requests to a real server."
     )
     parser.add_argument("--mutations", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
+    parser.add_argument("--interpreted", action="store_true", help="do not use the compiled hot path")
     arguments = parser.parse_args()
     server = with_small_caches(built(arguments.interpreted))
     print(f"{server.title}: {server.version()}, seed {arguments.seed}", flush=True)

@@ -1,4 +1,4 @@
-"""Judges answers: a proper one belongs to a request that was sent, and has a length that fits it."""
+"""Judges answers: a proper answer belongs to a request that was sent, and its length fits the request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zlib
 
 import orjson
 
-# An error may quote the request, but not many times over.
+# An error may quote the request, but not many times.
 ERROR_BYTES_MAX = 64 * 1024
 _UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 # The request is valid HTTP, but no call of the API: other code answers it.
@@ -24,7 +24,7 @@ _WITHOUT_ANSWER = ("TagResource", "UntagResource")
 def find_fault(
     kind: str, sent_bytes: int, status: int, head: bytes, body: bytes, operation: str = ""
 ) -> str | None:
-    """What is wrong with an answer, or None. `kind` and `operation` are the mutation's."""
+    """What is wrong with an answer; None if nothing is. `kind` and `operation` are the mutation's."""
     if status >= 500:
         return f"status {status}"
     if not (status == 200 or 400 <= status < 500):
@@ -54,7 +54,7 @@ def _find_error_fault(answer: dict[str, object], sent_bytes: int, body_bytes: in
     message = answer.get("message", answer.get("Message", ""))
     if not isinstance(message, str):
         return "an error whose message is no text"
-    # The items that a failed condition gives back are no part of the message.
+    # The items that a failed condition returns are not part of the message.
     if (
         "Item" not in answer
         and "CancellationReasons" not in answer

@@ -1,5 +1,5 @@
-"""Whether a server's memory grows under mixed control operations: tables made, changed, backed up, exported,
-filled from files, restored and deleted, in any order, for as long as one has time.
+"""Whether a server's memory grows under mixed control operations: tables are made, changed, backed up,
+exported, filled from files, restored and deleted, in any order, for as long as you have time.
 
     python -m hostile.growth --minutes 60
 
@@ -43,14 +43,14 @@ _ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 @dataclass(slots=True)
 class Report:
-    """What a run saw: `samples` are (seconds since the start, bytes of the server's memory)."""
+    """The result of a run; `samples` are (seconds since the start, bytes of the server's memory)."""
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     samples: list[tuple[float, int]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def first_and_last_bytes(self) -> tuple[int, int]:
-        """The memory of the first minutes, and that of as many at the end: the median of each."""
+        """The median of the memory in the first minutes, and in as many minutes at the end."""
         end = self.samples[-1][0]
         span = min(end * _FIRST_SHARE, _FIRST_SECONDS_MAX)
         first = [count for seconds, count in self.samples if seconds <= span]
@@ -67,7 +67,7 @@ class Report:
         return {operation for operation, outcome in self.outcomes if outcome == "done"}
 
     def refused(self) -> set[str]:
-        """The operations that were sent and did not succeed once."""
+        """The operations that were sent and never succeeded."""
         return {operation for operation, _ in self.outcomes} - self.succeeded()
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Report:
 
 
 class Mixer:
-    """Sends control operations at random to one server, one after the other."""
+    """Sends random control operations to one server, one after the other."""
 
     def __init__(self, target: Target, seed: int) -> None:
         self.report = Report()
@@ -100,7 +100,7 @@ class Mixer:
         ]
 
     def play(self, seconds: float, note: Callable[[str], None]) -> Report:
-        """Send operations for so long. Raises OSError where the server does not answer."""
+        """Send operations for `seconds`. Raises OSError if the server does not answer."""
         start = time.monotonic()
         sampled = noted = start - _NOTE_SECONDS
         while (now := time.monotonic()) - start < seconds:
@@ -117,11 +117,11 @@ class Mixer:
         return self.end()
 
     def step(self) -> None:
-        """Do one step, drawn at random, with a table drawn at random."""
+        """Do a random step with a random table."""
         self._random.choice(self._steps)(f"table-{self._random.randrange(TABLES)}")
 
     def end(self) -> Report:
-        """Send no more; the report, with the errors that the server logged."""
+        """Stop sending; return the report, with the errors that the server logged."""
         self._connection.close()
         self.report.errors += error_lines(self._target.new_log())[:20]
         return self.report
@@ -281,11 +281,11 @@ def _table(name: str, *attributes: str) -> Json:
 def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m hostile.growth",
-        description="Look whether memory grows under mixed control operations.",
+        description="Check whether memory grows under mixed control operations.",
     )
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--interpreted", action="store_true", help="not the compiled hot path")
+    parser.add_argument("--interpreted", action="store_true", help="do not use the compiled hot path")
     given = parser.parse_args(None if arguments is None else list(arguments))
     server = built(given.interpreted)
     print(f"{server.title}: {server.version()}, seed {given.seed}", flush=True)

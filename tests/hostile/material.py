@@ -1,4 +1,4 @@
-"""The values, words, tokens, headers and bytes that mutations put in wrong places."""
+"""The values, words, tokens, headers and bytes that mutations put into wrong places."""
 
 from __future__ import annotations
 

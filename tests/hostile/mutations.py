@@ -1,8 +1,8 @@
-"""A broken request from a valid one.
+"""Makes a broken request from a valid one.
 
 values    members lost, repeated, renamed, replaced, moved, nested, grown; strings and numbers changed
 text      the JSON text cut, joined, salted with tokens that JSON has and has not
-headers   target, type, credentials, method and others, in whole HTTP all the same
+headers   target, type, credentials, method and others, in HTTP that stays valid
 framing   the bytes of HTTP itself; sent on a connection of their own
 """
 
@@ -26,7 +26,8 @@ KINDS = ("values", "text", "headers", "framing")
 _WEIGHTS = (78, 13, 6, 3)
 BODY_BYTES_MAX = 1 << 20
 
-# How much of a long or deep request is searched for a place to break: all of it would take too long.
+# How much of a long or deep request is searched for a place to break; searching all of it would take too
+# long.
 _PLACES_MAX = 200
 _LEVELS_HELD_MAX = 64
 _DEEP = re.compile(rb'"\\u0001([0-3]) ([0-9]{1,4})"')
@@ -36,7 +37,8 @@ _FORMS = ((b'{"M":{"a":', b"}}"), (b'{"L":[', b"]}"), (b"[", b"]"), (b'{"a":', b
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A request as it is sent. `body` is its JSON text, `head` all before it, both in one for `framing`."""
+    """A request as it is sent. `body` is its JSON text, `head` everything before it; for `framing` `head`
+    holds both."""
 
     kind: str
     operation: str
@@ -49,7 +51,7 @@ class Mutation:
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) inside a value, without recursion: values may be nested deeply."""
+    """Every (container, key) inside a value. It uses no recursion, because values may be deeply nested."""
     stack = [value]
     while stack:
         container = stack.pop()
@@ -112,7 +114,7 @@ class Mutator:
         self.chance = Random(seed)
 
     def draw(self) -> Mutation:
-        """The next broken request; a few stay as they were."""
+        """The next broken request; a few are left valid."""
         chance = self.chance
         operation = chance.choice(self.seeds.operations)
         golden = chance.random() < 0.4
@@ -149,7 +151,7 @@ class Mutator:
         if how == 0:
             del container[key]
         elif how == 1:
-            # Of the same form at most times: another form seldom gets past the check of types.
+            # Usually of the same form: another form seldom gets past the check of types.
             alike = [junk for junk in JUNK if type(junk) is type(value)] if chance.random() < 0.85 else JUNK
             container[key] = _copy(chance.choice(alike or JUNK))
         elif how == 2:
@@ -184,7 +186,7 @@ class Mutator:
     def _nested(self, value: Any) -> Any:
         """The value under many levels of maps or lists, of attribute values or of bare JSON.
 
-        A mark stands for very many levels: `encode` makes text of it, as Python's own stack has an end.
+        A mark stands for very many levels, because Python's stack is limited; `encode` makes their text.
         """
         levels = self.chance.choice(LEVELS)
         form = self.chance.randrange(len(_FORMS))
@@ -195,7 +197,7 @@ class Mutator:
         return value
 
     def _text(self, text: str) -> str:
-        """A string with something changed: a word put in, taken out, moved; a character; its length."""
+        """A changed string: a word inserted, removed or moved; a changed character; another length."""
         chance = self.chance
         how = chance.randrange(7)
         if how <= 2:
@@ -247,7 +249,7 @@ class Mutator:
     # -- headers --
 
     def break_headers(self, operation: str, length: int) -> bytes:
-        """A head with one or two headers changed, such that the connection goes on."""
+        """A head with one or two changed headers, after which the connection can still be used."""
         chance = self.chance
         changed: dict[str, str | None] = {}
         for _ in range(chance.choice((1, 1, 2))):
@@ -264,7 +266,7 @@ class Mutator:
     # -- framing --
 
     def break_framing(self, operation: str, sent: bytes) -> bytes:
-        """The bytes of a request changed anywhere, with whole requests before and behind it at times."""
+        """The bytes of a request, changed anywhere; sometimes with valid requests before and after it."""
         chance = self.chance
         head_end = sent.index(b"\r\n\r\n")
         for _ in range(chance.choice((1, 1, 2, 3))):
@@ -284,8 +286,8 @@ class Mutator:
             head_end = max(1, min(head_end, len(sent)))
             if not sent:
                 break
-        whole = head_of("ListTables", 2) + b"{}"
-        return whole * chance.choice((0, 0, 1, 3)) + sent + whole * chance.choice((0, 0, 1))
+        valid = head_of("ListTables", 2) + b"{}"
+        return valid * chance.choice((0, 0, 1, 3)) + sent + valid * chance.choice((0, 0, 1))
 
 
 def _copy(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The run: mutations to a server over pipelined connections, every answer looked at, failures made small.
+"""The run: sends mutations to a server over pipelined connections, checks every answer, shrinks failures.
 
-Requests go out in lines of LINE on each of two connections in turn: while the server works on one line the
-next is drawn. Each EPOCH the control item is looked at, all tables are made anew and the memory is read, so
-that it is compared at moments when the server holds the same data.
+Requests go out in lines of LINE on each of two connections in turn: while the server works on one line, the
+next line is drawn. Each EPOCH the control item is checked, all tables are made anew and the memory is read,
+so that the memory is compared at moments when the server holds the same data.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LINE = 32
 EPOCH = 20_000
 HANG_SECONDS = 30.0
 FAILURES_KEPT_MAX = 100
-# Of the epochs at the start that do not count for memory: caches and write buffers fill.
+# The share of the epochs, at the start, that does not count for memory: caches and write buffers fill.
 WARM_UP_SHARE = 0.3
 GROWTH_BYTES_MAX = 64 << 20
 NOTE_SECONDS = 10.0
-# What stands ten times or more in a row is shown as <text*count>.
+# Text that repeats ten times or more in a row is shown as <text*count>.
 _REPEATED = re.compile(r"(.{1,20}?)\1{9,}")
 
 
@@ -71,7 +71,7 @@ class Tally:
         return not self.failures and not self.log_errors and self.growth_bytes() <= self.growth_bytes_max()
 
     def growth_bytes(self) -> int:
-        """How much the memory grew after the warm-up, as the median of the last fifth of the epochs says."""
+        """How much the memory grew after the warm-up, by the median of the last fifth of the epochs."""
         if len(self.memory) < 10:
             return 0
         warm = self.memory[int(len(self.memory) * WARM_UP_SHARE)]
@@ -92,7 +92,7 @@ class Run:
         self.tally = Tally()
 
     def play(self, mutations: int) -> Tally:
-        """Send so many mutations, and count their outcomes in the tally."""
+        """Send this number of mutations, and count their outcomes in the tally."""
         done, start, noted = 0, time.monotonic(), time.monotonic()
         pid = self.target.started.process.pid
         own_start, server_start = time.process_time(), cpu_us(pid)
@@ -120,7 +120,7 @@ class Run:
         return self.tally
 
     def end_epoch(self) -> None:
-        """Look at the control item, the log and the memory."""
+        """Check the control item, the log and the memory."""
         try:
             self.target.check_control()
         except (AssertionError, CallError, OSError) as error:
@@ -129,7 +129,7 @@ class Run:
         self.tally.memory.append(self.target.memory_bytes())
 
     def _look_at_log(self) -> None:
-        """Errors that no answer told of: those of the background work, and those of failures kept already."""
+        """Note errors in the log that belong to no known failure, such as those of the background work."""
         log = self.target.new_log()
         known = {failure.place for failure in self.tally.failures.values()}
         for part in log.split("Traceback ")[1:]:
@@ -155,10 +155,10 @@ class Run:
             self.fail(mutation, fault)
 
     def fail(self, mutation: Mutation, fault: str) -> None:
-        """Send the request again alone, find its place in the log; keep it, made smaller, if it is new."""
+        """Send the request again alone and find its place in the log; if it is new, shrink it and keep it."""
         seen = self.tally.failed.total()
         if seen > 2_000:
-            # So many that looking at each takes longer than the run.
+            # There are so many that examining each would take longer than the run.
             self.tally.failed[fault, mutation.operation] += 1
             return
         self._look_at_log_for(mutation, fault)
@@ -215,7 +215,8 @@ class Run:
             return f"the connection ended: {type(error).__name__}"
 
     def read_to_end(self, mutation: Mutation, connection: Connection) -> str | None:
-        """Every answer to broken HTTP until the server closes; raises TimeoutError where it does not."""
+        """Read every answer to broken HTTP until the server closes the connection; return a fault. Raises
+        TimeoutError if the server does not close it."""
         with suppress(OSError):
             connection.end()
         fault = None
@@ -240,9 +241,10 @@ class _Line:
         self._waiting: list[Mutation] = []
 
     def send(self, mutations: list[Mutation]) -> int:
-        """Send what keeps the connection whole in one write, and the rest on connections of their own."""
-        whole = [mutation for mutation in mutations if mutation.kind != "framing"]
-        self._start(whole)
+        """Send the mutations of valid HTTP in one write, and each of the others on a connection of its
+        own."""
+        valid = [mutation for mutation in mutations if mutation.kind != "framing"]
+        self._start(valid)
         for mutation in mutations:
             if mutation.kind == "framing":
                 fault = self.run.fault_of(mutation)
@@ -255,12 +257,12 @@ class _Line:
         if not mutations:
             return
         self._connection = self._connection or Connection(self.run.target.port, HANG_SECONDS)
-        # An answer of a line may be large; what is not taken must not stop the server, nor us.
+        # Answers may be large; answers that nobody reads must block neither the server nor us.
         with suppress(OSError):
             self._connection.send(b"".join(mutation.sent for mutation in mutations))
 
     def settle(self) -> None:
-        """Take the answers to the line. What stands behind a refusal of HTTP is sent again."""
+        """Receive the answers to the line. Requests after a refusal of HTTP are sent again."""
         while self._waiting:
             assert self._connection is not None
             mutation = self._waiting.pop(0)

@@ -538,7 +538,7 @@ def golden_requests() -> dict[str, list[bytes]]:
                 encoded = orjson.dumps(request)
                 if len(encoded) <= _REQUEST_BYTES_MAX:
                     found[operation][encoded] = None
-                    # The scripts have tables of their own, which are not there.
+                    # The scripts have tables of their own, which do not exist here.
                     table = b'"TableName":"%b"' % (MAIN if b'"sk"' in encoded else PLAIN).encode()
                     found[operation][_TABLE_NAME.sub(table, encoded)] = None
     return {operation: list(requests) for operation, requests in found.items()}
@@ -553,7 +553,7 @@ class Seeds:
         self.set_streams({})
 
     def set_streams(self, streams: dict[str, list[Json]]) -> None:
-        """Take the requests that read streams, which are others each time that a table is made."""
+        """Set the requests that read streams; they change each time that a table is made."""
         everything = {**REQUESTS, **streams}
         self.own = {name: [orjson.dumps(one) for one in requests] for name, requests in everything.items()}
         self.operations = sorted(self.own)
@@ -564,5 +564,5 @@ class Seeds:
 
 
 def missing_operations() -> set[str]:
-    """Operations that no request here calls, apart from those that need a stream."""
+    """The operations that no request here calls, except those that need a stream."""
     return set(REGISTRY) - set(REQUESTS) - {"DescribeStream", "GetShardIterator", "GetRecords"}

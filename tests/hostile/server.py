@@ -40,7 +40,7 @@ def this_python(memory: bool) -> Server:
 
 
 def built(interpreted: bool) -> Server:
-    """The server that `make compile` made, where it did; that of the sources else."""
+    """The server that `make compile` made, if it did; otherwise that of the sources."""
     return hashrange("fsync", interpreted=interpreted)
 
 
@@ -56,8 +56,8 @@ main()
 
 
 def with_small_caches(server: Server) -> Server:
-    """The same server with caches that are soon full: those of `hashrange serve` grow by 190 MB in the first
-    million requests, which would hide a leak, or look like one."""
+    """The same server with small caches: those of `hashrange serve` grow by 190 MB in the first million
+    requests, which would hide a leak, or look like a leak."""
 
     def command(port: int, directory: Path) -> list[str]:
         python, *rest = server.command(port, directory)
@@ -84,7 +84,7 @@ class Target:
         return call(self.port, Request(operation, body)).body
 
     def new_log(self) -> str:
-        """What was logged since the last look."""
+        """The text that was logged since the last call."""
         with (self.started.directory / "server.log").open("rb") as log:
             log.seek(self.log_read_bytes)
             added = log.read()
@@ -156,18 +156,18 @@ class Target:
 
 
 def error_lines(log: str) -> list[str]:
-    """The lines of a log that tell of an internal error."""
+    """The lines of a log that report an internal error."""
     return [line for line in log.splitlines() if _ERROR_LINE.search(line)]
 
 
 def place_of(log: str) -> str:
-    """The place and the type of the last traceback in a log; they are the same for the same fault."""
+    """The place and the type of the last traceback in a log, which identify the fault."""
     frames = _FRAME.findall(log)
     if not frames:
         return ""
     path, line, function = frames[-1]
     if "recursion" in log[-2_000:].lower():
-        # Where the stack ends is chance.
+        # The place where the stack ends is random.
         return "too deep a recursion"
     raised = [text for text in log.splitlines() if _RAISED.match(text)]
     path = path.rpartition("hashrange/")[2] if "hashrange/" in path else Path(path).name

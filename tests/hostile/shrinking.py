@@ -1,4 +1,4 @@
-"""A smaller request that fails in the same way."""
+"""Finds a smaller request that fails in the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shrink(body: bytes, fails: Callable[[bytes], bool]) -> bytes:
     try:
         return _shrink_value(body, fails)
     except (ValueError, RecursionError):
-        # No JSON, or nested deeper than it can be held here.
+        # Not JSON, or nested too deeply to be parsed here.
         return _shrink_text(body, fails)
 
 
@@ -40,8 +40,8 @@ def _shrink_value(body: bytes, fails: Callable[[bytes], bool]) -> bytes:
 
 
 def _smaller(value: Any, deadline: float) -> list[Any]:
-    """Copies of a value with one thing less, those with most less first."""
-    found: list[tuple[int, Any]] = []
+    """Copies of a value with one part removed, those with the largest part removed first."""
+    candidates: list[tuple[int, Any]] = []
     text = encode(value)
     count = len(list(places(value)))
     for number in range(count):
@@ -51,9 +51,9 @@ def _smaller(value: Any, deadline: float) -> list[Any]:
             copy = json.loads(text)
             container, key = list(places(copy))[number]
             if reduce(container, key):
-                found.append((len(encode(copy)), copy))
-    found.sort(key=lambda pair: pair[0])
-    return [copy for length, copy in found if length < len(text)]
+                candidates.append((len(encode(copy)), copy))
+    candidates.sort(key=lambda pair: pair[0])
+    return [copy for length, copy in candidates if length < len(text)]
 
 
 def _drop(container: Any, key: Any) -> bool:

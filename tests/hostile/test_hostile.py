@@ -1,4 +1,4 @@
-"""A few thousand mutations, and the parts that a run relies on; `make hostile` plays more."""
+"""A few thousand mutations, and the parts of a run; `make hostile` plays more."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ERROR = {"__type": "a#ValidationException", "message": "m"}
         ((400, b"HTTP/1.1 400 X\r\nConnection: close\r\n", b""), "status 400 and the end of the connection"),
     ],
 )
-def test_an_improper_answer_is_told(answer: tuple[int, bytes, bytes], fault: str | None) -> None:
+def test_an_improper_answer_is_reported(answer: tuple[int, bytes, bytes], fault: str | None) -> None:
     assert find_fault("values", 100, *answer) == fault
 
 
@@ -139,7 +139,7 @@ def test_mixed_control_operations_succeed_and_leave_no_error(tmp_path: Path) -> 
     assert len(report.succeeded()) > 25
 
 
-def test_memory_that_ends_above_its_bound_is_told() -> None:
+def test_memory_that_ends_above_its_bound_is_reported() -> None:
     flat = [(float(second), 100 << 20) for second in range(600)]
     assert Report(samples=flat).is_good
     assert Report(samples=[(0.0, 50 << 20), *flat[1:-1], (600.0, 400 << 20)]).is_good  # a moment is no growth

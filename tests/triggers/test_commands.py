@@ -147,6 +147,6 @@ def test_help_has_examples_and_every_option() -> None:
 def test_functions_take_an_event_or_an_event_and_a_context(folder: Path) -> None:
     context = triggers.Context("name", "id", "shard", 1)
     assert functions.adapt(lambda event: ("one", event))({}, context) == ("one", {})
-    assert functions.adapt(lambda event, told: told)({}, context) is context
-    assert functions.adapt(lambda event, told=None: told)({}, context) is context
+    assert functions.adapt(lambda event, second: second)({}, context) is context
+    assert functions.adapt(lambda event, second=None: second)({}, context) is context
     functions.load("noting:box.method")({"Records": []}, context)

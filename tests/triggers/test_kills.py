@@ -43,7 +43,7 @@ def create_tables(client: Any) -> None:
 
 
 class Load:
-    """Threads that write views until they are told to stop, some of them twice, and the views written."""
+    """Threads that write views, some of them twice, until they are stopped; and the views written."""
 
     def __init__(self, clients: Callable[[], triggers.Clients], seed: int) -> None:
         self.written: set[tuple[str, str]] = set()
@@ -70,7 +70,7 @@ class Load:
                 self._lock.notify_all()
 
     def wait_for(self, views: int) -> None:
-        """Wait until so many more views are written."""
+        """Wait until this number of further views is written."""
         goal = len(self.written) + views
         with self._lock:
             assert self._lock.wait_for(lambda: len(self.written) >= goal, timeout=60)
@@ -116,7 +116,8 @@ def run_worker(endpoint: str) -> subprocess.Popen[str]:
 
 
 def kill_after_lines(worker: subprocess.Popen[str], lines: int) -> list[str]:
-    """Let a worker go on until it has processed so many records, then kill it; the records' ids."""
+    """Let a worker run until it has processed this number of records, then kill it; returns the records'
+    ids."""
     assert worker.stdout is not None
     with worker.stdout:
         seen = [line for _, line in zip(range(lines), worker.stdout, strict=False)]

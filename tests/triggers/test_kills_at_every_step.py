@@ -20,7 +20,7 @@ CYCLES_MAX = 300
 
 
 class Killed(BaseException):
-    """The worker is gone: nothing of it runs any more."""
+    """The worker is dead: none of its code runs any longer."""
 
 
 class Steps:

@@ -52,7 +52,7 @@ class Shard:
         self.saved: list[int] = []
         handling = Handling(lambda record: True, self.call, self.discard, Policy(retries=0))
         batching = Batching(batch_size=2, parallelization_factor=LANES)
-        self.run = ShardRun(Listed(), batching, handling, save=self.save, report=lambda *told: None)
+        self.run = ShardRun(Listed(), batching, handling, save=self.save, report=lambda *arguments: None)
 
     def call(self, records: list[Record], attempt: int) -> Any:
         with self.lock:

@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from hashrange import triggers
 from hashrange.database import Settings
-from hashrange.storage.api import CommitError, CommitUnknown, Moment, Reader
+from hashrange.storage.api import Reader
+from hashrange.storage.failures import CommitError, CommitUnknown, Moment
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Stream
 from triggers.world import TABLE, World, keys_of

@@ -107,7 +107,7 @@ class TestFollowing:
                 seen += tail.poll()
         assert keys_of({"Records": seen}) == list("abcdef")
 
-    def test_it_begins_where_it_is_told_to(self, world: World) -> None:
+    def test_it_begins_at_the_position_given(self, world: World) -> None:
         began = world.clock.now()
         for key in "abcd":
             world.put(key)

@@ -348,7 +348,7 @@ def test_a_table_without_a_stream_is_refused(world: World) -> None:
         triggers.Worker(world.clients, "nowhere", world.keep, triggers.Options("test"), clock=world.clock)
 
 
-def test_run_stops_when_it_is_told_to(world: World) -> None:
+def test_run_stops_on_request(world: World) -> None:
     stop = threading.Event()
     world.put(*map(str, range(50)))
 

@@ -67,7 +67,7 @@ class World:
         raise AssertionError("the worker does not come to rest")
 
     def pass_time(self, worker: triggers.Worker, seconds: float) -> None:
-        """Let a worker work while the time goes by, in steps of at most a second."""
+        """Let a worker work while time passes, in steps of at most a second."""
         while seconds > 0:
             step = min(seconds, 1.0)
             self.clock.advance(step)

@@ -342,8 +342,8 @@ def test_a_start_warns_of_tables_that_nobody_finds(now: Settings, caplog: pytest
     }
     warned = [getattr(record, "fields", {}) for record in caplog.records]
     expected = [(2, owners[made], remedy) for made, remedy in FOUND.items() if made != now]
-    told = [(one["tables"], one["owners"], one["remedy"]) for one in warned]
-    assert sorted(told) == sorted(expected)
+    shown = [(one["tables"], one["owners"], one["remedy"]) for one in warned]
+    assert sorted(shown) == sorted(expected)
 
 
 def test_a_start_names_a_few_owners_and_counts_the_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -318,7 +318,7 @@ def call(endpoint: str, operation: str, request: object) -> None:
     connection.close()
 
 
-def test_an_inner_error_is_told_without_its_details(
+def test_an_internal_error_is_reported_without_its_details(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import click
 import pytest
 
-from hashrange.cli import asking
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.remote import asking
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.server.admin.port import Door

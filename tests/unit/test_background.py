@@ -296,7 +296,7 @@ def test_a_clock_that_stands_or_jumps_delays_no_retry(world: World, monkeypatch:
     assert world.background.failing == {}
 
 
-def test_a_table_that_is_gone_fails_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_was_deleted_no_longer_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.create("table")
     world.expire("table")
     monkeypatch.setattr(expiry, "due", lambda *_: 1 / 0)

@@ -103,7 +103,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=40))
 def test_no_unit_ever_has_two_owners(history: list[tuple[str, float]]) -> None:
     servers = Servers()
-    # One that is not tended any more has died: it still believes what it believed, and is asked as well.
+    # A server that is no longer called has died. It keeps its last belief, and is asked as well.
     for event, number in history:
         if event == "time":
             servers.pass_time(number)

@@ -33,7 +33,7 @@ from hashrange.errors import (
 )
 from hashrange.tables.background import restoring
 from hashrange.tables.background.bites import Limit
-from hashrange.tables.backups import writing
+from hashrange.tables.backups import backup_writer
 from hashrange.tables.definitions import dropped
 from hashrange.tables.inspection import mending
 from hashrange.tables.inspection.check import check
@@ -51,7 +51,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "FILE_BYTES", 10_000)
+    monkeypatch.setattr(backup_writer, "FILE_BYTES", 10_000)
 
 
 def sound(world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_restored_table_is_the_table_of_the_moment(world: World, small_files: 
     assert shown["SourceTableDetails"]["ItemCount"] == 400
     table = world.definition("music")
     assert table is not None
-    assert table.history is None  # nothing is recorded any more
+    assert table.history is None  # nothing is recorded from now on
     world.restore(arn)
     with pytest.raises(ResourceNotFoundException):
         world("GetItem", TableName="restored", Key={"pk": {"S": "item 0"}, "sk": {"N": "0"}})
@@ -163,7 +163,7 @@ def test_every_backup_of_a_history_is_exact(
 ) -> None:
     """Backups of random moments, with restarts and deletions of the table in between."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "FILE_BYTES", 700)
+        patch.setattr(backup_writer, "FILE_BYTES", 700)
         patch.setattr("hashrange.tables.background.sweeps.BITE_ITEMS", limit)
         world = World(tmp_path_factory.mktemp("world"), durable=durable)
         world.create()

@@ -18,16 +18,15 @@ import pytest
 
 from backing import NOW, World
 from hashrange.errors import ValidationException
-from hashrange.tables.backups import files, stored, writing
-from hashrange.tables.backups.backuper import BACKUP
+from hashrange.tables.backups import backup_records, backup_writer, files
 from hashrange.tables.definitions import catalog
 from hashrange.tables.inspection.check import check
-from hashrange.tables.spaces import BACKUP_SPACE
+from hashrange.tables.spaces import BACKUP_SPACE, BACKUPS
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(writing, "FILE_BYTES", 10_000)
+    monkeypatch.setattr(backup_writer, "FILE_BYTES", 10_000)
     world = World(tmp_path)
     world.create()
     world.fill(300)
@@ -86,8 +85,8 @@ def gone(world: World, table: str) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (shutil.rmtree, "folder of the backup is missing"),
-    "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "no backup, or not all of one"),
-    "no checksums": (lambda folder: (folder / "SHA256SUMS").unlink(), "no backup, or not all of one"),
+    "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "not a complete backup"),
+    "no checksums": (lambda folder: (folder / "SHA256SUMS").unlink(), "not a complete backup"),
     "no file": (lambda folder: last(folder).unlink(), "is missing"),
     "cut off": (lambda folder: last(folder).write_bytes(last(folder).read_bytes()[:-1]), "bytes, and not"),
     "foreign": (lambda folder: write_manifest(folder, {"format": "other"}), "not the manifest of a backup"),
@@ -183,7 +182,7 @@ def test_a_manifest_with_a_table_that_cannot_be_made(world: World) -> None:
         write_manifest(copy, manifest | {"id": "01700000000000-0123abcd"})
         world.database.settle()
         other = arn.rpartition("/")[0] + "/01700000000000-0123abcd"
-        with pytest.raises(ValidationException, match="is none that can be made"):
+        with pytest.raises(ValidationException, match="cannot be created"):
             world.restore(other)
         world("DeleteBackup", BackupArn=other)
         world.database.settle()
@@ -224,7 +223,7 @@ def test_a_backup_goes_on_when_the_disk_has_room_again(
     world: World, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     module, name = {
-        "file": (writing.Writing, "end"),
+        "file": (backup_writer.Writing, "end"),
         "manifest": (files, "write_manifest"),
         "rename": (files, "publish"),
     }[where]
@@ -303,7 +302,7 @@ def test_the_process_ends_before_the_last_transaction(
 def test_a_damaged_record_of_a_backup_stops_nothing_else(world: World) -> None:
     spoiled, sound = world.begin(), world.begin()
     sort = f"/{spoiled.rpartition('/')[2]}".encode()
-    world.database.engine.write(lambda txn: txn.put(BACKUP_SPACE, BACKUP, sort, b"{"))
+    world.database.engine.write(lambda txn: txn.put(BACKUP_SPACE, BACKUPS, sort, b"{"))
     world.database.settle()
     assert world.details(sound)["BackupStatus"] == "AVAILABLE"
     assert list(world.database.background.failing) == [f"backup {sort.decode()}"]
@@ -318,14 +317,14 @@ def test_a_backup_whose_table_is_lost_can_be_deleted(world: World) -> None:
     assert "Delete the backup" in failing
     world("DeleteBackup", BackupArn=arn)
     world.database.settle()
-    assert world.database.engine.read(lambda reader: list(stored.every(reader))) == []
+    assert world.database.engine.read(lambda reader: list(backup_records.every(reader))) == []
 
 
 def test_a_restore_whose_backup_is_lost_can_be_deleted(world: World) -> None:
     arn = world.backup()
     world.restore(arn)
     place = f"/{arn.rpartition('/')[2]}".encode()
-    world.database.engine.write(lambda txn: txn.delete(BACKUP_SPACE, BACKUP, place))
+    world.database.engine.write(lambda txn: txn.delete(BACKUP_SPACE, BACKUPS, place))
     world.database.sweep()
     assert "Delete the table" in world.database.background.failing["restore of restored"]
     world("DeleteTable", TableName="restored")

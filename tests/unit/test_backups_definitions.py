@@ -64,7 +64,7 @@ def test_definitions_come_back(world: World, definition: dict[str, Any]) -> None
 
 
 def test_a_table_whose_indexes_have_changed(world: World) -> None:
-    """An attribute that no index uses any more is no hindrance."""
+    """An attribute that no index uses any longer does no harm."""
     world.fill(5)
     world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-v"}}])
     world.database.settle()

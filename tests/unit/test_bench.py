@@ -98,7 +98,7 @@ def test_every_workload_makes_requests_of_tables_it_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "answer"), [("get", {}), ("query-50", {"Items": [], "Count": 0}), ("scan", {})]
 )
-def test_a_wrong_answer_is_told(name: str, answer: dict[str, Any]) -> None:
+def test_a_wrong_answer_is_reported(name: str, answer: dict[str, Any]) -> None:
     workload = workloads.WORKLOADS[name]
     assert workload.check(workload.requests()[0], answer) is not None
 

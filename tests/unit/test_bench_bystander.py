@@ -29,7 +29,7 @@ def test_a_long_wait_counts_for_the_requests_that_could_not_be_sent_in_it() -> N
 def test_the_worst_row_is_first_and_the_verdict_counts_those_that_miss_the_goal() -> None:
     rows = [
         Row("calm", "single", Sent([0.5, 0.1]), QUIET, QUIET, QUIET),
-        Row("bad-update", "single", Sent(), QUIET, Waits(600, 5), QUIET),
+        Row("bad-update", "single", Sent(), QUIET, Waits(400, 5), QUIET),
         Row("bad-get", "leaving", Sent(), Waits(500, 5), QUIET, QUIET),
     ]
     assert [is_met(row) for row in rows] == [True, False, False]
@@ -87,7 +87,7 @@ def _answering(answers: bytes) -> Iterator[int]:
         thread.join()
 
 
-def test_answers_come_in_order_and_an_early_end_is_told() -> None:
+def test_answers_come_in_order_and_an_early_end_is_reported() -> None:
     answers = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 404 X\r\nX: y\r\n\r\nHTTP/1.1 200"
     with _answering(answers) as port, Connection(port, 10) as connection:
         connection.send(b"x")

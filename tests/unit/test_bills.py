@@ -11,9 +11,9 @@ import pytest
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
-from hashrange.storage.api import CommitUnknown
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
+from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.data.capacity import Bill
 

@@ -21,7 +21,7 @@ from hashrange.errors import (
 from hashrange.interchange import ion
 from hashrange.operations.targets import targets
 from hashrange.tables.background import bites
-from hashrange.tables.bulk import work
+from hashrange.tables.bulk import bulk_runner
 from hashrange.tables.inspection.check import check
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of
 
@@ -245,7 +245,7 @@ def test_the_report_tells_what_was_asked_for(world: Bulk, kinds: list[str]) -> N
 
 
 def test_a_report_may_lie_beside_what_is_read(world: Bulk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "REPORT_LINES", 1)
+    monkeypatch.setattr(bulk_runner, "REPORT_LINES", 1)
     world.put("0", rows({"Item": {}}))
     world.put("z", rows({"Item": {"pk": {"S": "x"}}}))
     shown = world.done(written={"S3Bucket": BUCKET})
@@ -254,7 +254,7 @@ def test_a_report_may_lie_beside_what_is_read(world: Bulk, monkeypatch: pytest.M
 
 def test_it_goes_on_after_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restart after each bite: all is counted once, and the report tells each row once."""
-    monkeypatch.setattr(work, "REPORT_LINES", 7)
+    monkeypatch.setattr(bulk_runner, "REPORT_LINES", 7)
     monkeypatch.setattr("hashrange.tables.background.sweeps.BITE_ITEMS", 10)
     world = Bulk(tmp_path, durable=True)
     members: list[dict[str, Any]] = [

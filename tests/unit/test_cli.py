@@ -177,7 +177,7 @@ def test_a_server_starts_serves_and_stops(tmp_path: Path) -> None:
 def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, warns: bool) -> None:
     with served(cwd=tmp_path, HASHRANGE_MEMORY="1", HASHRANGE_HOST=host) as (process, _):
         lines = [line for line in stop(process) if line["level"] == "warning"]
-    text = "everybody who reaches the port can read and change all data"
+    text = "everybody who can reach the port can read and change all data"
     assert lines == ([{"time": ANY, "level": "warning", "event": text, "host": host}] if warns else [])
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
     said = serving._welcome(fields, "us-east-1", is_open=warns)
@@ -262,13 +262,13 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quiet.stdout == ""
 
 
-def test_the_form_of_the_hot_path_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_of_the_hot_path_is_reported_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled() is not isinstance(Database.execute, FunctionType)
-    for loader, told in ((ExtensionFileLoader, True), (SourceFileLoader, False)):
+    for loader, is_compiled in ((ExtensionFileLoader, True), (SourceFileLoader, False)):
         spec = ModuleSpec("hashrange.database", loader("hashrange.database", "somewhere"))
         monkeypatch.setattr("hashrange.find_spec", lambda name, spec=spec: spec)
-        assert compiled() is told
-        assert form() == ("compiled" if told else "interpreted")
+        assert compiled() is is_compiled
+        assert form() == ("compiled" if is_compiled else "interpreted")
 
 
 def test_a_server_warns_of_tables_that_no_caller_finds(

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.asking import _reachable
+from hashrange.cli.remote.asking import _reachable
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
@@ -110,24 +110,24 @@ def test_the_admin_plane_may_be_named_itself(servers: list[Server], arguments: l
     assert "give one of them" in both.stderr
 
 
-def test_servers_without_a_plane_are_told_apart() -> None:
+def test_servers_without_a_plane_are_distinguished() -> None:
     with Database.in_memory() as database, running(database) as endpoint:
         assert "has no admin plane" in run(["clock", "show", "--endpoint-url", endpoint]).stderr
     nobody = run(["clock", "show", "--endpoint-url", endpoint])
     assert f"No server answers at {endpoint}" in nobody.stderr
     assert "AWS_ENDPOINT_URL_DYNAMODB" in nobody.stderr
-    assert "is no Hashrange server" in run(["clock", "show", "--endpoint-url", "aws"]).stderr
+    assert "is not a Hashrange server" in run(["clock", "show", "--endpoint-url", "aws"]).stderr
 
 
 def test_a_server_that_is_not_hashrange_is_not_asked(servers: list[Server]) -> None:
     # The admin port answers HTTP as well, but GET / on it does not say what a server's endpoint says.
     result = run(["as-of", "undo", "orders", "1m", "--all", "--yes", "--endpoint-url", servers[0].admin])
     assert result.exit_code == 1
-    assert "is no Hashrange server" in result.stderr
+    assert "is not a Hashrange server" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "told", "reached"),
+    ("endpoint", "bound", "reached"),
     [
         ("http://localhost:8000", "http://127.0.0.1:8100", "http://127.0.0.1:8100"),
         ("http://127.0.0.1:8000", "http://127.0.0.1:8100", "http://127.0.0.1:8100"),
@@ -137,8 +137,8 @@ def test_a_server_that_is_not_hashrange_is_not_asked(servers: list[Server]) -> N
         ("http://10.0.0.7:8000", "http://10.0.0.7:8100", "http://10.0.0.7:8100"),
     ],
 )
-def test_the_plane_is_reached_as_this_machine_reaches_it(endpoint: str, told: str, reached: str) -> None:
-    assert _reachable(endpoint, told) == reached
+def test_the_plane_is_reached_as_this_machine_reaches_it(endpoint: str, bound: str, reached: str) -> None:
+    assert _reachable(endpoint, bound) == reached
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
@@ -155,16 +155,16 @@ def test_a_plane_on_any_address_is_reached_from_its_own_machine(address: str) ->
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("bound", "reason"),
     [
         ("http://127.0.0.1:8100", "of its own machine only"),
         ("http://10.0.0.7:8100", "is at another address"),
         ("http://collector.example:80", "is at another address"),
     ],
 )
-def test_no_other_machine_is_asked_which_would_get_the_token(told: str, reason: str) -> None:
+def test_no_other_machine_is_asked_which_would_get_the_token(bound: str, reason: str) -> None:
     with pytest.raises(click.ClickException, match=reason):
-        _reachable("http://db.example:8000", told)
+        _reachable("http://db.example:8000", bound)
 
 
 def test_every_command_that_works_on_a_server_has_the_option() -> None:

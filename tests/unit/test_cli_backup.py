@@ -147,7 +147,7 @@ def test_a_damaged_folder_is_not_copied(server: Server, tmp_path: Path) -> None:
     assert "does not have the SHA-256" in result.stderr
     assert list((tmp_path / "backups").iterdir()) == []
     result = server.run("restore", tmp_path, "--to", "again")
-    assert "no backup, or not all of one" in result.stderr
+    assert "not a complete backup" in result.stderr
     result = server.run("restore", "--all", tmp_path / "backups")
     assert "There is no such backup" in result.stderr
 
@@ -157,7 +157,7 @@ def arn_of(server: Server) -> str:
     return str(found["BackupArn"])
 
 
-def test_a_restore_that_is_given_up_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_restore_that_is_abandoned_is_reported(server: Server, tmp_path: Path) -> None:
     server.fill("songs")
     shown = server.done("backup", "songs")
     [data] = tmp_path.glob("backups/*/data/*")

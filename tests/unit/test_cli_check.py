@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.logs import LogRecord, read_log, write_log
-from hashrange.storage.embedded.manifest import read_manifest
+from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
+from hashrange.storage.embedded.files.manifest import read_manifest
 
 ITEMS = 400
 
@@ -135,14 +135,14 @@ def test_a_killed_store_is_sound(data: Path) -> None:
     assert problems(data) == []
 
 
-def test_a_hole_in_the_log_is_told_of_and_repaired_with_the_loss_of_what_was_in_it(data: Path) -> None:
+def test_a_hole_in_the_log_is_reported_and_repaired_without_its_records(data: Path) -> None:
     log = log_of(data)
     records = [found for found in read_log(log.read_bytes()) if isinstance(found, LogRecord)]
     flip(log, records[50].offset + 500, 3)
     first, *rest = problems(data)
     assert "log is damaged at byte" in first
     assert "lost are the batches" in first
-    assert rest  # totals are not those of the items any more
+    assert rest  # the totals no longer match the items
     kept = log.read_bytes()
     repaired = run(data, "--repair")
     assert repaired.exit_code == 0, repaired.output

@@ -1,4 +1,4 @@
-"""`hashrange copy`: the command, beside servers that go on writing, killed, and told nonsense."""
+"""`hashrange copy`: the command beside servers that go on writing, killed commands, and wrong arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.storage.api import Engine, UnfinishedCopy
+from hashrange.storage.api import Engine
+from hashrange.storage.failures import UnfinishedCopy
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 
@@ -186,7 +187,7 @@ def balances(item: dict[str, Any]) -> tuple[int, int]:
     return int(item["balance"]["N"]), int(item["moves"]["N"])
 
 
-# A copy that is killed after so many calls of its progress.
+# A copy that is killed after a given number of calls of its progress.
 _KILLED = """
 import os, signal, sys
 from hashrange.cli import copying, main
@@ -246,7 +247,7 @@ def test_a_server_over_another_store_is_noticed(directory: Directory, tmp_path: 
         stack.callback(held.close)
         refused = run(*arguments(directory, Directory(tmp_path / "copied")), "--admin-url", url)
     assert refused.exit_code == 1
-    assert "is over another store" in refused.stderr
+    assert "has another store" in refused.stderr
     assert not (tmp_path / "copied").exists()
     assert not list(other.path.glob("checkpoint*"))
 
@@ -266,7 +267,7 @@ def test_a_held_directory_without_a_server_is_explained(directory: Directory, tm
     refused = run(*given)
     held.close()
     assert refused.exit_code == 1
-    assert "is in use, so the server over it has to make a checkpoint" in refused.stderr
+    assert "is in use, so its server has to make a checkpoint" in refused.stderr
     assert "--admin-url" in refused.stderr
 
 
@@ -276,7 +277,7 @@ def test_a_held_directory_without_a_server_is_explained(directory: Directory, tm
         ("missing", "copied", 1, "There is no directory missing"),
         ("origin", "origin", 2, "TO is FROM"),
         ("origin", "origin/in", 2, "TO is FROM, or a folder in it"),
-        ("origin", "mysql://host/database", 1, "is no URL of PostgreSQL"),
+        ("origin", "mysql://host/database", 1, "is not a URL of PostgreSQL"),
         ("origin", "postgresql://nobody:secret@127.0.0.1:9/none", 1, "PostgreSQL does not answer"),
         ("postgresql://nobody:secret@127.0.0.1:9/none", "copied", 1, "PostgreSQL does not answer"),
     ],

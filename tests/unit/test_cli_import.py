@@ -1,4 +1,5 @@
-"""`hashrange import`: the items of files go into a table of a running server; what is none is told."""
+"""`hashrange import`: the items of files go into a table of a running server; lines that are no items are
+reported."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_files_of_all_formats(database: Database, endpoint: str, tmp_path: Path)
     assert sorted(scan(database), key=str) == sorted(wanted, key=str)
 
 
-def test_rows_that_are_no_items_are_told_and_the_others_are_imported(
+def test_rows_that_are_no_items_are_reported_and_the_others_imported(
     database: Database, endpoint: str, tmp_path: Path
 ) -> None:
     rows = [
@@ -108,7 +109,7 @@ def test_csv_with_options(database: Database, endpoint: str, tmp_path: Path) -> 
     assert {"pk": {"S": "y"}, "value": {"S": "2"}} in scan(database)
 
 
-def test_what_cannot_be_done_is_told_before_anything_is_sent(
+def test_impossible_imports_are_refused_before_anything_is_sent(
     database: Database, endpoint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.json").write_bytes(encoded([item_of(1)], "DYNAMODB_JSON"))
@@ -118,6 +119,16 @@ def test_what_cannot_be_done_is_told_before_anything_is_sent(
     assert "Requested resource not found" in run(endpoint, "absent", tmp_path / "a.json").output
     assert run(endpoint, "music", tmp_path / "a.json", "--delimiter", "ab").exit_code == 2
     assert scan(database) == []
+
+
+def test_without_the_extra_a_file_of_zstd_is_refused_and_the_extra_named(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hashrange.interchange.compression._DAMAGED_ZSTD", ())
+    (tmp_path / "a.json.zst").write_bytes(b"")
+    result = run(endpoint, "music", tmp_path / "a.json.zst")
+    assert result.exit_code == 2
+    assert "pip install backports.zstd" in result.output
 
 
 def test_a_list_of_items(database: Database, endpoint: str, tmp_path: Path) -> None:
@@ -170,7 +181,7 @@ def test_json_as_programs_write_it(
     assert sorted(scan(database), key=str) == sorted(wanted, key=str)
 
 
-def test_wrong_lines_of_plain_json_are_told(database: Database, endpoint: str, tmp_path: Path) -> None:
+def test_wrong_lines_of_plain_json_are_reported(database: Database, endpoint: str, tmp_path: Path) -> None:
     file = tmp_path / "songs.jsonl"
     file.write_text('{"pk": "a"}\n{"pk":\n\n[1]\n{"Item": {"pk": {"S": "b"}}}\n')
     result = run(endpoint, "music", file)

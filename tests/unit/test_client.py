@@ -14,10 +14,11 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ParamValidationError
 
 from hashrange import client as in_process
+from hashrange.client import connecting
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.storage.api import StoreClosed
+from hashrange.storage.failures import StoreClosed
 from hashrange.storage.memory import MemoryEngine
 
 KEY_SCHEMA = {
@@ -181,7 +182,7 @@ def test_threads_share_a_client(database: Database) -> None:
 def test_without_boto3_the_error_names_the_remedy(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_process._session.cache_clear()  # as in a program that has not asked before
+    connecting._session.cache_clear()  # as in a program that has not asked before
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "boto3", None)
         with pytest.raises(ImportError, match="pip install boto3"):
@@ -248,7 +249,9 @@ def test_after_close_a_request_raises_one_error_that_names_the_remedy(
         table = in_process.resource(database).create_table(TableName="things", **KEY_SCHEMA)
         streams = in_process.connect(database, service="dynamodbstreams")
     attempts: list[str] = []
-    client.meta.events.register("request-created", lambda **told: attempts.append(told["operation_name"]))
+    client.meta.events.register(
+        "request-created", lambda **details: attempts.append(details["operation_name"])
+    )
     item = {"pk": {"S": "a"}, "sk": {"N": "1"}}
     with pytest.raises(StoreClosed, match=r"hashrange\.Database\.open"):
         client.put_item(TableName="things", Item=item)

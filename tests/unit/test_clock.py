@@ -100,7 +100,7 @@ def test_a_frozen_clock_stands_until_it_is_resumed() -> None:
     assert (clock.now(), clock.frozen) == (1_011.0, False)
 
 
-def test_a_virtual_clock_starts_where_it_is_told() -> None:
+def test_a_virtual_clock_starts_at_the_time_given() -> None:
     real = ManualClock(1_000.0)
     running, frozen = VirtualClock(7.0, real=real), VirtualClock(7.0, frozen=True, real=real)
     real.advance(1)

@@ -52,7 +52,7 @@ def test_the_clock_is_changed(url: str) -> None:
     assert clock("resume", url=f"{url}/").stdout.endswith("Z  running\n")
 
 
-def test_what_is_wrong_is_told(url: str) -> None:
+def test_wrong_times_are_explained(url: str) -> None:
     result = clock("set", "yesterday", url=url)
     assert result.exit_code == 1
     assert result.stderr == (

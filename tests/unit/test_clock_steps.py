@@ -312,9 +312,9 @@ class Stepping(RuleBasedStateMachine):
         shards: list[dict[str, Any]] = []
         while True:
             more = {"ExclusiveStartShardId": shards[-1]["ShardId"]} if shards else {}
-            told = self.ask("DescribeStream", StreamArn=self.arn, **more)["StreamDescription"]
-            shards += told["Shards"]
-            if "LastEvaluatedShardId" not in told:
+            answer = self.ask("DescribeStream", StreamArn=self.arn, **more)["StreamDescription"]
+            shards += answer["Shards"]
+            if "LastEvaluatedShardId" not in answer:
                 return shards
 
     def latest(self) -> list[str]:
@@ -326,8 +326,8 @@ class Stepping(RuleBasedStateMachine):
         ]
 
     def iterator(self, shard: str, **kind: Any) -> str:
-        told = self.ask("GetShardIterator", StreamArn=self.arn, ShardId=shard, **kind)
-        return str(told["ShardIterator"])
+        answer = self.ask("GetShardIterator", StreamArn=self.arn, ShardId=shard, **kind)
+        return str(answer["ShardIterator"])
 
     def records(self, iterator: str, shard: str | None = None) -> Iterator[str]:
         for record in self.ask("GetRecords", ShardIterator=iterator)["Records"]:

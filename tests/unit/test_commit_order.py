@@ -15,9 +15,10 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitError, Engine
+from hashrange.storage.api import Engine
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
+from hashrange.storage.failures import CommitError
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.streams import logs
 

@@ -19,10 +19,11 @@ from hashrange.database import Background, Database, Settings
 from hashrange.errors import InternalServerError
 from hashrange.server import running
 from hashrange.storage import drafts
-from hashrange.storage.api import CommitFailed, CommitUnknown, Engine, Moment, Transaction
+from hashrange.storage.api import Engine, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 

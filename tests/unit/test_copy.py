@@ -29,16 +29,10 @@ from copies import (
     no_logs,
 )
 from hashrange.storage import moving
-from hashrange.storage.api import (
-    OutdatedFormat,
-    Reader,
-    StorageError,
-    StoreDamaged,
-    Transaction,
-    UnfinishedCopy,
-)
+from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.directory import COPYING
+from hashrange.storage.embedded.files.directory import COPYING
+from hashrange.storage.failures import OutdatedFormat, StorageError, StoreDamaged, UnfinishedCopy
 from hashrange.storage.moving import Logs, Record, Sums
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.numbering import find_logs
@@ -422,7 +416,7 @@ def test_the_size_of_batches_is_bounded(places: Places, monkeypatch: pytest.Monk
     engine.write(partial(fill, value=b"x" * 1000, count=50))
     engine.close()
     copied(stores[0], stores[1], no_logs)
-    for target in ("embedded.moving", "postgres.snapshot"):
+    for target in ("embedded.offline.moving", "postgres.snapshot"):
         monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_BYTES_MAX", 5_000)
         monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_RECORDS_MAX", 3)
     for store in stores:
@@ -431,7 +425,7 @@ def test_the_size_of_batches_is_bounded(places: Places, monkeypatch: pytest.Monk
         source.close()
         assert sum(sizes) == 50
         assert max(sizes) == 3
-    for target in ("embedded.moving", "postgres.snapshot"):
+    for target in ("embedded.offline.moving", "postgres.snapshot"):
         monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_BYTES_MAX", 1_500)
     for store in stores:
         source = store.source(no_logs)

@@ -18,10 +18,12 @@ import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
-from hashrange.storage.api import Done, Engine, Stopped, StoreClosed
+from hashrange.storage.api import Engine
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import Stopped, StoreClosed
+from hashrange.storage.loops import Done
 from hashrange.storage.memory import MemoryEngine
 
 CALLER = Caller(region="eu-west-1", account_id="123456789012")
@@ -176,7 +178,7 @@ def test_sweeps_remove_tables_when_their_time_has_come() -> None:
     assert execute(database, "Scan", {"TableName": "table"})["Count"] == 0
 
 
-def test_the_name_of_a_deleted_table_is_taken_until_its_records_are_gone() -> None:
+def test_the_name_of_a_deleted_table_is_taken_until_its_records_are_deleted() -> None:
     clock = ManualClock()
     database = Database(MemoryEngine(), clock=clock, settings=Settings(delete_seconds=5))
     execute(database, "CreateTable", copy.deepcopy(CREATE))
@@ -297,7 +299,7 @@ def test_a_body_that_is_stopped_after_the_database_was_closed_ends_with_an_error
     assert isinstance(error, InternalServerError)
 
 
-def test_importing_the_package_loads_no_more_than_is_asked_for() -> None:
+def test_importing_the_package_loads_only_what_is_used() -> None:
     """`import hashrange` loads the package alone; a database in process needs no part of the server."""
     script = """
 import sys

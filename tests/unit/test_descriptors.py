@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange import descriptors
+from hashrange.files import descriptors
 
 resource = pytest.importorskip("resource", reason="POSIX's limits")
 

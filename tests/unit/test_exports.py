@@ -26,7 +26,7 @@ from hashrange.interchange import ion
 from hashrange.interchange.rows import Bad
 from hashrange.operations.targets import targets
 from hashrange.tables.definitions import catalog
-from hashrange.tables.exports import work
+from hashrange.tables.exports import export_runner
 from hashrange.values import admit_item
 from importing import BUCKET, DAY, NOW, World, item_of
 
@@ -265,7 +265,7 @@ def test_an_export_goes_on_after_a_restart_and_beside_writes(
         world.put_item(item_of(number))
     before = world.present()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "OBJECT_BYTES", 1)  # an object for each bite
+        patch.setattr(export_runner, "OBJECT_BYTES", 1)  # an object for each bite
         arn = world.export()
         for number, count in enumerate(steps):
             for _ in range(count):
@@ -452,7 +452,7 @@ def test_a_filter_and_a_projection(world: Exports) -> None:
 def test_items_are_split_into_objects_of_bounded_size(
     world: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "OBJECT_BYTES", 1)
+    monkeypatch.setattr(export_runner, "OBJECT_BYTES", 1)
     for number in range(900):
         world.put_item(item_of(number))
     shown = world.exported()

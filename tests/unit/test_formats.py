@@ -24,11 +24,12 @@ from hashrange.cli import main
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.settings import Settings
-from hashrange.storage.api import OutdatedFormat, StorageError, StoreDamaged
-from hashrange.storage.embedded import EmbeddedEngine, migration
+from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.keys import BATCH_KEY, pack, pack_batch, unpack, unpack_batch
-from hashrange.storage.embedded.migration import migrate
-from hashrange.storage.embedded.reading import StoredRecords
+from hashrange.storage.embedded.offline import migration
+from hashrange.storage.embedded.offline.migration import migrate
+from hashrange.storage.embedded.offline.salvage import StoredRecords
+from hashrange.storage.failures import OutdatedFormat, StorageError, StoreDamaged
 from hashrange.tables import formats
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions import table as tables
@@ -208,7 +209,7 @@ def test_open_shards_that_share_the_items_are_parents_of_new_ones(old: Old) -> N
 _STEP = """
 import os, sys
 from pathlib import Path
-from hashrange.storage.embedded import migration
+from hashrange.storage.embedded.offline import migration
 from hashrange.tables import formats
 
 migration._BATCH_RECORDS_MAX = int(sys.argv[2])
@@ -401,7 +402,7 @@ def test_a_migration_needs_room_and_says_so(second: Old, monkeypatch: pytest.Mon
 
 
 def test_one_migration_at_a_time_and_of_data_directories_only(second: Old, tmp_path: Path) -> None:
-    from hashrange.storage.embedded.directory import lock
+    from hashrange.storage.embedded.files.directory import lock
 
     held = lock(second.data)
     assert held is not None

@@ -115,7 +115,7 @@ def grown(before: Counter[str]) -> dict[str, int]:
     return {name: count for name, count in (counted() - before).items() if count > SLACK}
 
 
-def test_nothing_stays_of_what_is_gone(world: World) -> None:
+def test_deleted_things_leave_nothing_behind(world: World) -> None:
     for _ in range(2):
         world.round()
         before = counted()  # the first count itself fills caches of Python's

@@ -21,8 +21,9 @@ from hashrange.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
+from hashrange.interchange import compression as compressions
 from hashrange.limits import IMPORTS_MAX
-from hashrange.tables.imports import jobs, work
+from hashrange.tables.imports import import_records, import_runner
 from hashrange.tables.inspection.check import check
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of, request
 
@@ -320,7 +321,7 @@ def test_lists(world: World) -> None:
     assert world.database.engine.read(lambda reader: list(reader.scan_space(5))) == []
 
 
-def test_no_more_imports_than_the_service_allows_at_once(world: World) -> None:
+def test_the_service_limits_imports_at_once(world: World) -> None:
     for number in range(IMPORTS_MAX):
         world.begin(f"table-{number}")
     with pytest.raises(LimitExceededException):
@@ -330,7 +331,7 @@ def test_no_more_imports_than_the_service_allows_at_once(world: World) -> None:
 
 
 def test_errors_are_kept_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "ERRORS_KEPT_MAX", 20)
+    monkeypatch.setattr(import_runner, "ERRORS_KEPT_MAX", 20)
     world.put("a.json", b'{"Item":{"x":{"S":"y"}}}\n' * 500)
     shown = world.done()
     assert shown["ErrorCount"] == 500
@@ -359,6 +360,16 @@ def test_a_folder_that_may_not_be_read(world: World) -> None:
 def test_a_job_is_stored_and_found(world: World) -> None:
     arn = world.begin(ClientToken="t")
     id_ = arn.rpartition("/")[2]
-    job = world.database.engine.read(lambda reader: jobs.find(reader, "", id_))
+    job = world.database.engine.read(lambda reader: import_records.find(reader, "", id_))
     assert job is not None
     assert orjson.loads(orjson.dumps(job.request)) == request("music")
+
+
+def test_without_the_extra_an_import_of_zstd_fails_and_names_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressions, "_DAMAGED_ZSTD", ())
+    world.put("a.json.zst", b'{"Item":{"pk":{"S":"a"}}}\n')
+    shown = world.done(InputCompressionType="ZSTD")
+    assert shown["ImportStatus"] == "FAILED"
+    assert "pip install backports.zstd" in shown["FailureMessage"]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from hashrange.buckets import ACCESS_DENIED, BucketError, Object, Source
 from hashrange.buckets.folders import Folders
-from hashrange.tables.imports.importer import JOB
 from hashrange.tables.inspection.check import check
-from hashrange.tables.spaces import IMPORT_SPACE
+from hashrange.tables.spaces import IMPORT_JOBS, IMPORT_SPACE
 from importing import COMPRESS, World, encoded, item_of
 
 
@@ -82,7 +81,7 @@ def test_an_object_that_changes_meanwhile_is_an_error(world: World, change: str)
 
 
 class Failing(Folders):
-    """Buckets that fail when they are told to."""
+    """Buckets that fail on demand."""
 
     error: Exception | None = None
 
@@ -170,7 +169,7 @@ def test_a_damaged_record_of_an_import_stops_nothing_else(world: World) -> None:
     world.put("a.json", encoded([item_of(1)], "DYNAMODB_JSON"))
     spoiled, sound = world.begin("spoiled"), world.begin("sound")
     sort = f"/{spoiled.rpartition('/')[2]}".encode()
-    world.database.engine.write(lambda txn: txn.put(IMPORT_SPACE, JOB, sort, b"{"))
+    world.database.engine.write(lambda txn: txn.put(IMPORT_SPACE, IMPORT_JOBS, sort, b"{"))
     world.database.settle()
     assert world.shown(sound)["ImportStatus"] == "COMPLETED"
     assert list(world.database.background.failing) == [f"import {sort.decode()}"]

@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hashrange.interchange import compression, csv_files, dynamodb_json, ion, ion_text
 from hashrange.interchange.csv_files import Columns
 from hashrange.interchange.lines import LINE_BYTES_MAX, lines
-from hashrange.interchange.reading import Format, Rows
+from hashrange.interchange.object_rows import Format, Rows
 from hashrange.interchange.rows import Bad
 from hashrange.values import Item, admit_item
 from model.strategies import values
@@ -380,11 +380,11 @@ def shared():
             decimal.getcontext().prec, [signal.getsignal(one) for one in signal.valid_signals()])
 before = shared()
 import hashrange, hashrange.client, hashrange.database
-from hashrange.interchange import compression, csv_files, dynamodb_json, exports, ion, reading
-from hashrange.tables.backups import work
-from hashrange.tables.bulk import work
-from hashrange.tables.exports import work
-from hashrange.tables.imports import work
+from hashrange.interchange import compression, csv_files, dynamodb_json, exports, ion, object_rows
+from hashrange.tables.backups import backup_runner
+from hashrange.tables.bulk import bulk_runner
+from hashrange.tables.exports import export_runner
+from hashrange.tables.imports import import_runner
 hashrange.Database.in_memory().settle()
 assert shared() == before
 """

@@ -18,13 +18,14 @@ from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
 from hashrange.operations.writes import batch_write_item, transact_write_items
+from hashrange.pace import turns
+from hashrange.pace.workers import Workers
 from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.values import Item
-from hashrange.workers import Workers
 
 P, Q = b"p" * 24, b"q" * 24
 
@@ -47,7 +48,7 @@ def no_time() -> Iterator[pace.Turn]:
 
 def look() -> None:
     """Look at the turn now, however short ago it was looked at."""
-    pace._watch.due = 0.0
+    turns._watch.due = 0.0
     pace.point()
 
 
@@ -260,7 +261,7 @@ MANY: Item = {f"a{number}": {"S": "x"} for number in range(1_000)}
 def test_a_walk_over_the_attributes_of_an_item_can_be_stopped(
     walk: Callable[[Item], Any], no_time: pace.Turn
 ) -> None:
-    pace._watch.due = 0.0
+    turns._watch.due = 0.0
     with pytest.raises(pace.TurnOver):
         walk(MANY)
 
@@ -316,7 +317,7 @@ def test_others_run_between_the_items_of_a_batch(
         task = pace.turn().task
         assert task is not None
         task.abandon()
-        pace._watch.due, pace._watch.steps = 0.0, pace.STEPS
+        turns._watch.due, turns._watch.steps = 0.0, turns.STEPS
         try:
             prepare(request_, Context(CALLER, 0.0, Settings(), str))
         except pace.Abandoned:
@@ -395,7 +396,7 @@ def test_requests_whose_turn_is_over_are_answered_all_the_same(engine: Engine) -
             outcomes.append((answer, error))
             answered.set()
 
-        pace._watch.due = 0.0
+        turns._watch.due = 0.0
         try:
             task = hurried.submit(operation, deepcopy(request), CALLER, done, shown)
         except pace.TurnOver:
@@ -439,7 +440,7 @@ def test_a_batch_can_be_stopped_between_its_items(
     body = entry.prepare(request_, Context(CALLER, 0.0, Settings(), str))
     run = engine.write if entry.is_write(request_) else engine.read
     no_time.begin(-1.0)
-    pace._watch.due = 0.0
+    turns._watch.due = 0.0
     with pytest.raises(pace.TurnOver):
         run(body)
 

@@ -1,4 +1,4 @@
-"""Threads that work beside the event loop: they let others run, and give way to commits."""
+"""Threads that work beside the event loop let it run, and the event loop gives way to commits."""
 
 from __future__ import annotations
 
@@ -9,74 +9,64 @@ from time import perf_counter
 import pytest
 
 from hashrange import pace
-from hashrange.storage.api import CommitFailed
+from hashrange.pace import turns
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import CommitFailed
 
 P = b"p" * 24
 
 
-def look() -> None:
-    """Look at the turn now, however short ago it was looked at."""
-    pace._watch.due = 0.0
+@pytest.mark.skipif(not turns.__file__.endswith(".py"), reason="compiled code calls no other sleep")
+def test_a_worker_sleeps_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would take the interpreter's lock back before the event loop is awake."""
+    sleeps: list[float] = []
+    monkeypatch.setattr(turns, "sleep", sleeps.append)
+    turn = pace.turn()
+    turn.task = pace.Task()
+    try:
+        for expected in (1, 1, 2):
+            turns._watch.due = 0.0 if len(sleeps) < expected else perf_counter() + 3600.0
+            pace.point()
+            assert len(sleeps) == expected
+    finally:
+        turn.task, turns._watch.due = None, 0.0
     pace.point()
-
-
-@pytest.mark.skipif(not pace.__file__.endswith(".py"), reason="compiled code calls no other sleep")
-@pytest.mark.parametrize("waited_seconds", [0.0, 0.0003])
-def test_a_worker_stays_away_while_others_keep_the_lock(
-    waited_seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It gets the lock back late if others keep it."""
-    now, pauses = 1.0, list[float]()
-
-    def pause(seconds: float) -> None:
-        nonlocal now
-        pauses.append(seconds)
-        now += seconds or waited_seconds
-
-    monkeypatch.setattr(pace, "sleep", pause)
-    monkeypatch.setattr(pace, "perf_counter", lambda: now)
-    pace._let_others_run()
-    assert now - 1.0 <= pace.YIELD_SECONDS_MAX + 0.001
-    if waited_seconds:
-        assert now - 1.0 >= pace.YIELD_SECONDS_MAX
-        assert pauses.count(0) == len(pauses) // 2 + 1
-    else:
-        assert pauses == [0]
+    assert len(sleeps) == 2
+    assert min(sleeps) > 0
 
 
 def test_the_event_loop_gives_way_to_a_commit_that_takes_long() -> None:
     """Otherwise the thread that commits hardly gets the interpreter's lock while the loop is never idle."""
-    pace.end_way()
+    pace.end_commit()
     now = perf_counter() + 3600.0
     pace.give_way(now)
-    assert pace._watch.way_due < now  # no commit is due
-    pace.ask_for_way()
-    began = pace._watch.way_since
-    pace.give_way(began + pace.WAY_SECONDS / 2)
-    assert pace._watch.way_due < now
+    assert turns._watch.way_due < now  # no commit is under way
+    pace.begin_commit()
+    began = turns._watch.commit_since
+    pace.give_way(began + 0.001)
+    assert turns._watch.way_due < now
     try:
         pace.give_way(now)
-        due = pace._watch.way_due
+        due = turns._watch.way_due
         assert due > now
         pace.give_way((now + due) / 2)  # not at every request
-        assert pace._watch.way_due == due
+        assert turns._watch.way_due == due
         pace.give_way(due)
-        assert pace._watch.way_due > due
-        pace.end_way()
+        assert turns._watch.way_due > due
+        pace.end_commit()
         pace.give_way(now * 2)
-        assert pace._watch.way_due < now * 2
+        assert turns._watch.way_due < now * 2
     finally:
-        pace.end_way()
-        pace._watch.way_due = 0.0
+        pace.end_commit()
+        turns._watch.way_due = 0.0
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_commit_asks_for_way_until_it_ends(fails: bool, tmp_path: Path) -> None:
+def test_a_commit_says_that_it_is_under_way_until_it_ends(fails: bool, tmp_path: Path) -> None:
     seen: list[bool] = []
 
     def fault(moment: str) -> None:
-        seen.append(pace._watch.way_since > 0)
+        seen.append(turns._watch.commit_since > 0)
         if fails:
             raise OSError("no")
 
@@ -88,4 +78,4 @@ def test_a_commit_asks_for_way_until_it_ends(fails: bool, tmp_path: Path) -> Non
     engine.close()
     assert seen
     assert all(seen)
-    assert pace._watch.way_since == 0.0
+    assert turns._watch.commit_since == 0.0

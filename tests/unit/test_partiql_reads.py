@@ -272,7 +272,8 @@ def test_keys_of_several_attributes_are_not_read(matches: Database, where: str) 
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("sorted_by", [None, "sk"])
 def test_many_keys_are_read_page_by_page(limit: int | None, descends: bool, sorted_by: str | None) -> None:
-    """A page ends after so many partitions, found or not, and the next one goes on behind them [assumed]."""
+    """A page ends after a number of partitions, found or not, and the next page continues after them
+    [assumed]."""
     database = Database(MemoryEngine(), clock=ManualClock())
     key = [{"AttributeName": "pk", "KeyType": "HASH"}]
     types = [{"AttributeName": "pk", "AttributeType": "N"}]

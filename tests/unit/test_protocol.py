@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from typing import Any
@@ -402,6 +403,22 @@ def test_every_answer_carries_an_id_and_its_checksum() -> None:
     assert headers[b"x-amz-crc32"] == b"%d" % zlib.crc32(b"{}")
     assert headers[b"Content-Type"] == b"application/x-amz-json-1.0"
     assert re.fullmatch(rb"[0-9A-V]{52}", headers[b"x-amzn-RequestId"])
+
+
+def test_request_ids_do_not_repeat_if_two_threads_draw_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are framed on worker threads, too."""
+    ids: list[bytes] = []
+    urandom = os.urandom
+
+    def drawn(count: int) -> bytes:
+        monkeypatch.setattr(os, "urandom", urandom)
+        ids.append(protocol.request_id())  # as another thread does
+        monkeypatch.setattr(os, "urandom", drawn)
+        return urandom(count)
+
+    monkeypatch.setattr(os, "urandom", drawn)
+    ids += [protocol.request_id() for _ in range(5_000)]
+    assert len(set(ids)) == len(ids)
 
 
 def test_request_ids_do_not_repeat() -> None:

@@ -342,7 +342,7 @@ def test_a_restore_whose_source_is_lost_fails_and_can_be_deleted(world: Recovera
     name = world.restore(UseLatestRestorableTime=True)
     world.database.engine.write(lambda txn: txn.delete(0, catalog.TABLE, b"/table"))
     world.database.sweep()
-    assert "is gone" in world.database.background.failing[f"restore of {name}"]
+    assert "is missing" in world.database.background.failing[f"restore of {name}"]
     assert world.definition(name).status == "CREATING"
     world("DeleteTable", TableName=name)
     assert world.database.engine.read(lambda reader: catalog.find_full(reader, name)) is None

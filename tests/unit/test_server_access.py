@@ -86,7 +86,7 @@ def test_allowed_names_pass_with_any_port() -> None:
     assert status(rules, b"x.db.internal") == 403
 
 
-def test_the_name_that_the_server_was_told_to_listen_on_is_its_own() -> None:
+def test_the_name_that_the_server_listens_on_is_its_own() -> None:
     assert status(access(host="db.test"), b"db.test:8000") == 200
 
 
@@ -141,9 +141,9 @@ def test_a_refusal_says_what_to_do() -> None:
     ):
         refusal = access().refusal(headers)
         assert refusal is not None
-        told = orjson.loads(refusal.body)
-        assert told["__type"] == "com.amazon.coral.service#AccessDeniedException"
-        assert told["Message"].endswith(remedy)
+        answer = orjson.loads(refusal.body)
+        assert answer["__type"] == "com.amazon.coral.service#AccessDeniedException"
+        assert answer["Message"].endswith(remedy)
         assert not any(name.lower().startswith(b"access-control") for name, _ in refusal.headers)
 
 

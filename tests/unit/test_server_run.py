@@ -18,8 +18,9 @@ import orjson
 import pytest
 
 from hashrange.database import Database
+from hashrange.pace import garbage
 from hashrange.protocol import Wire
-from hashrange.server import ServerSettings, garbage, run, running
+from hashrange.server import ServerSettings, run, running
 from hashrange.storage.memory import MemoryEngine
 
 HEADERS = {
@@ -237,8 +238,36 @@ def test_a_signal_ends_the_process_in_good_order(number: signal.Signals) -> None
         assert child.stderr.read() == b""
 
 
+_BROKEN_CHILD = """
+import sys, threading
+from hashrange.database import Database
+from hashrange.server import Broken, serve
+from hashrange.storage.memory import MemoryEngine
+def fail():
+    raise MemoryError("no luck")
+def started(url):
+    for name in ("a stranger", "hashrange-commit"):
+        thread = threading.Thread(target=fail, name=name)
+        thread.start()
+        thread.join()
+        print(name, flush=True)
+try:
+    serve(Database(MemoryEngine()), port=0, started=started)
+except Broken as error:
+    print(error)
+"""
+
+
+def test_a_server_ends_when_a_thread_of_its_own_has_ended_by_an_error() -> None:
+    done = subprocess.run([sys.executable, "-c", _BROKEN_CHILD], capture_output=True, timeout=30, check=True)
+    stranger, ours, why = done.stdout.decode().splitlines()
+    assert (stranger, ours) == ("a stranger", "hashrange-commit")
+    assert why.startswith("The server has stopped, because its thread hashrange-commit has ended by Mem")
+    assert done.stderr.count(b"MemoryError: no luck") == 2
+
+
 class Collector:
-    """Stands for the module `gc`, and notes what it is told to do."""
+    """Replaces the module `gc`, and records the calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

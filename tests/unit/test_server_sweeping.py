@@ -106,7 +106,7 @@ def test_a_silent_bucket_holds_up_neither_other_work_nor_the_end(
         assert health["status"] == "degraded"
         assert health["waiting"][0]["unit"].endswith(f" {begun[DESCRIBE[operation][1]].rpartition('/')[2]}")
         assert "failing" not in health
-        assert "background work that still waits is left" in caplog.messages
+        assert "background work that still waits is abandoned" in caplog.messages
         silent.released.set()
         waiting.join(SECONDS_MAX)
         assert not waiting.is_alive()

@@ -18,9 +18,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 def row(option: click.Option) -> str:
     """The page's row of an option."""
     assert option.help
-    text, _, told = option.help.partition("  [default: ")
-    default = told.rstrip("]") or ("off" if option.is_flag else f"`{option.default}`")
-    if option.default is None and not told:
+    text, _, shown_default = option.help.partition("  [default: ")
+    default = shown_default.rstrip("]") or ("off" if option.is_flag else f"`{option.default}`")
+    if option.default is None and not shown_default:
         default = ""
     names = ", ".join(f"`{name}`" for name in option.opts)
     return f"| {names} | `{option.envvar}` | {default.replace('|', '')} | {text} |"

@@ -19,19 +19,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage.api import (
-    CommitFailed,
-    CommitUnknown,
-    OutdatedFormat,
-    StorageError,
-    StoreDamaged,
-    Transaction,
-)
+from hashrange.storage.api import Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
-from hashrange.storage.embedded.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
-from hashrange.storage.embedded.manifest import read_manifest
-from hashrange.storage.embedded.mark import Mark, OpenMark, read_mark, write_mark
+from hashrange.storage.embedded.files.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
+from hashrange.storage.embedded.files.manifest import read_manifest
+from hashrange.storage.embedded.files.mark import Mark, OpenMark, read_mark, write_mark
+from hashrange.storage.failures import CommitFailed, CommitUnknown, OutdatedFormat, StorageError, StoreDamaged
 
 P = b"partition"
 ITEMS = 60
@@ -229,8 +223,8 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(Path, "chmod", counted(Path.chmod))
         patch.setattr(os, "fsync", counted(os.fsync))
         patch.setattr(disk, "open_rocks", counted(disk.open_rocks))
-        patch.setattr("hashrange.storage.embedded.directory.read_manifest", counted(read_manifest))
-        patch.setattr("hashrange.storage.embedded.directory.OpenMark", counted(OpenMark))
+        patch.setattr("hashrange.storage.embedded.files.directory.read_manifest", counted(read_manifest))
+        patch.setattr("hashrange.storage.embedded.files.directory.OpenMark", counted(OpenMark))
         yield
 
 
@@ -326,7 +320,7 @@ def test_the_log_is_cut_between_two_records(data: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b"", bytes(5000), os.urandom(5000)])
 def test_a_torn_tail_is_normal(data: Path, tail: bytes) -> None:
-    """The write that was under way: nobody was told of it, and the mark does not say so."""
+    """The write that was under way: it was not acknowledged, and the mark does not include it."""
     log = log_of(data)
     records = [found.payload for found in records_of(log)]
     begun = write_log([*records, records[-1] + bytes(3000)])

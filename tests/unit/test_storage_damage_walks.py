@@ -24,10 +24,11 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.serve import command as serve
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.storage.api import StorageError, StoreDamaged
-from hashrange.storage.embedded import EmbeddedEngine, damage
-from hashrange.storage.embedded.reading import BadRange, StoredRecords, walk
-from hashrange.storage.embedded.repair import repair
+from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.embedded.files import damage
+from hashrange.storage.embedded.offline.repair import repair
+from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, walk
+from hashrange.storage.failures import StorageError, StoreDamaged
 
 P = b"partition"
 ITEMS = 40
@@ -154,9 +155,9 @@ def test_a_long_start_says_what_it_does(
     monkeypatch.setattr(damage, "_TELL_SECONDS", 0.0)
     with caplog.at_level("INFO", logger="hashrange.storage.embedded"):
         EmbeddedEngine(data).close()
-    told = [record.message for record in caplog.records]
-    assert "reading the log of the store" in told
-    assert told[-1] == "opening the store: RocksDB plays back its log"
+    messages = [record.message for record in caplog.records]
+    assert "reading the log of the store" in messages
+    assert messages[-1] == "opening the store: RocksDB plays back its log"
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*", "*.sst", "*.log", "../STORE", ".", ". replaced"])
@@ -176,9 +177,9 @@ def test_files_that_are_removed_from_an_open_store_are_noticed(
     else:
         for path in (data / "rocks").glob(name):
             path.unlink()
-    told = engine.missing_files()
-    assert told is not None
-    assert str(data) in told
+    message = engine.missing_files()
+    assert message is not None
+    assert str(data) in message
     with suppress(StorageError):  # RocksDB misses the files as well
         engine.close()
 
@@ -194,8 +195,8 @@ def test_health_tells_of_files_that_were_removed(small_store: Path, tmp_path: Pa
             log.unlink()
         with pytest.raises(HTTPError) as refused:
             urlopen(f"{listening.url}/health")
-        with refused.value as told:
-            shown = orjson.loads(told.read())
+        with refused.value as refusal:
+            shown = orjson.loads(refusal.read())
         assert (refused.value.code, shown["status"]) == (503, "files missing")
         assert f"the log in {data / 'rocks'} was removed" in shown["cause"]
     database.close()

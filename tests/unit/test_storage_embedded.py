@@ -18,18 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
-from hashrange.storage.api import (
-    CommitFailed,
-    DataDirectoryLocked,
-    Reader,
-    StorageError,
-    Totals,
-    Transaction,
-    UnknownFormat,
-)
+from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, keys
 from hashrange.storage.embedded.view import KEPT_SPACE
+from hashrange.storage.failures import CommitFailed, DataDirectoryLocked, StorageError, UnknownFormat
 
 pytestmark = pytest.mark.once
 
@@ -98,7 +91,7 @@ def test_a_directory_is_locked(tmp_path: Path) -> None:
         EmbeddedEngine(tmp_path / "data")
     script = """
         import sys
-        from hashrange.storage.api import DataDirectoryLocked
+        from hashrange.storage.failures import DataDirectoryLocked
         from hashrange.storage.embedded import EmbeddedEngine
         try:
             EmbeddedEngine(sys.argv[1])
@@ -348,7 +341,7 @@ class Loop:
     def __init__(self, engine: EmbeddedEngine) -> None:
         self.soon: list[Callable[[], None]] = []
         self.delivered: Queue[Callable[[], None]] = Queue()
-        engine.deliver_on(self.delivered.put, self.soon.append)
+        engine.loop.use(self.delivered.put, self.soon.append)
 
     def turn(self) -> None:
         """Run what was put off to this turn."""
@@ -404,7 +397,7 @@ def test_a_batch_is_committed_when_the_loop_releases_it(tmp_path: Path) -> None:
 
 
 def test_a_thread_does_not_depend_on_the_loop(tmp_path: Path) -> None:
-    """What it writes while a commit is under way is committed although the loop takes no more turns."""
+    """A write submitted while a commit is under way is committed, although the loop no longer runs."""
     engine = EmbeddedEngine(tmp_path / "data")
     held, go_on = Event(), Event()
 
@@ -454,11 +447,11 @@ def test_writes_that_outrun_the_disk_wait(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
-def test_a_disk_that_takes_no_more_and_recovers(tmp_path: Path) -> None:
+def test_a_full_disk_that_recovers(tmp_path: Path) -> None:
     """A real I/O error, in RocksDB's log: files may not grow beyond a limit, and then may again."""
     script = """
         import resource, signal, sys
-        from hashrange.storage.api import CommitError
+        from hashrange.storage.failures import CommitError
         from hashrange.storage.embedded import EmbeddedEngine
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -26,10 +26,11 @@ from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import InternalServerError
 from hashrange.server import running
-from hashrange.storage.api import CommitError, CommitFailed, CommitUnknown, Reader, Totals, Transaction
+from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.room import Room
+from hashrange.storage.failures import CommitError, CommitFailed, CommitUnknown
 
 pytestmark = pytest.mark.once
 
@@ -189,11 +190,11 @@ def test_a_read_that_began_before_keeps_its_moment(engine: EmbeddedEngine, opena
     assert began.wait(30)
     openable.clear()
     outcomes: list[Exception | None] = []
-    told = Event()
+    warned = Event()
 
     def done(result: Any, error: Exception | None) -> None:
         outcomes.append(error)
-        told.set()
+        warned.set()
 
     with faults.failing(engine):
         engine.submit(change, done)
@@ -203,7 +204,7 @@ def test_a_read_that_began_before_keeps_its_moment(engine: EmbeddedEngine, opena
     assert engine.read(look) == BEFORE
     go_on.set()
     thread.join()
-    assert told.wait(30)
+    assert warned.wait(30)
     mended(engine)
     assert seen == [BEFORE[0], BEFORE]
     assert engine.read(look) == BEFORE
@@ -284,9 +285,9 @@ def test_a_server_serves_reads_and_says_that_it_refuses_writes(
         assert ask(url, "/health")[0] == 200
         assert call("PutItem", {"TableName": "events", "Item": {"pk": {"S": "new"}}})[0] == 200
     database.close()
-    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [record.levelname for record in told] == ["ERROR", "WARNING"]
-    assert all(record.exc_info is None for record in told)
+    records = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.levelname for record in records] == ["ERROR", "WARNING"]
+    assert all(record.exc_info is None for record in records)
 
 
 def test_a_database_in_process_says_so_in_the_services_words(engine: EmbeddedEngine, full: Event) -> None:

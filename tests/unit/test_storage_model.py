@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange.storage.api import CommitFailed, CommitUnknown, Moment, Reader, Totals, Transaction
+from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
 
 pytestmark = pytest.mark.once

@@ -18,16 +18,10 @@ import pytest
 import postgres
 from hashrange import pace
 from hashrange.database import Database
-from hashrange.storage.api import (
-    CommitFailed,
-    Reader,
-    Stopped,
-    StorageError,
-    Totals,
-    Transaction,
-)
+from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.contract.loops import Interrupted, Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
+from hashrange.storage.failures import CommitFailed, Stopped, StorageError
 from hashrange.storage.postgres import PostgresEngine
 from list_append import SPACE, Run
 
@@ -250,7 +244,7 @@ def test_bodies_that_come_while_others_wait_for_locks_share_their_commit(
 ) -> None:
     engine = open_engine()
     put(engine, 7, P, b"n", b"0")
-    engine._commits._contention.keys[7, P, b"n"] = math.inf
+    engine._turns.contention.keys[7, P, b"n"] = math.inf
 
     def add(txn: Transaction) -> int:
         value = int(txn.get(7, P, b"n") or b"0") + 1
@@ -423,12 +417,14 @@ def test_long_reads_are_of_one_moment(open_engine: Opener) -> None:
 
 
 def test_an_unknown_database_is_refused(postgres_url: str, name: str) -> None:
-    with pytest.raises(StorageError, match=r"does not answer.*nothing-there"):
+    with pytest.raises(StorageError, match=r"no database 'nothing-there'. Make it, by CREATE DATABASE"):
         PostgresEngine(postgres_url.replace("dbname=postgres", "dbname=nothing-there"), schema=name)
     with pytest.raises(StorageError, match="does not answer"):
         PostgresEngine("host=/nowhere/at/all user=postgres", schema=name)
-    with pytest.raises(StorageError, match="does not answer"):
+    with pytest.raises(StorageError, match=r"not a URL of PostgreSQL.*postgresql://user@host"):
         PostgresEngine("this is no url", schema=name)
+    with pytest.raises(StorageError, match="does not let nobody_at_all in"):
+        PostgresEngine(postgres_url.replace("user=postgres", "user=nobody_at_all"), schema=name)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +438,7 @@ def test_an_unknown_database_is_refused(postgres_url: str, name: str) -> None:
     ],
 )
 def test_no_password_is_shown(url: str) -> None:
-    with pytest.raises(StorageError, match="does not answer") as raised:
+    with pytest.raises(StorageError, match=r"does not answer|not a URL") as raised:
         PostgresEngine(url)
     assert "secret" not in str(raised.value)
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
 
 import postgres
-from hashrange.storage.api import CommitUnknown, Totals, Transaction
+from hashrange.storage.api import Totals, Transaction
 from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import P, get, put, rows
-from hashrange.storage.postgres import PostgresEngine, connections, writer
+from hashrange.storage.contract.records import Outcomes, P, get, put, rows
+from hashrange.storage.failures import CommitFailed, CommitUnknown
+from hashrange.storage.postgres import PostgresEngine, writer
+from hashrange.storage.postgres.wire import connections, lines
 from list_append import SPACE, Run
 
 
@@ -126,20 +127,12 @@ def test_a_connection_cut_around_a_commit(
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
 
 
-def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit came to pass, and nobody heard of it: it is found out, and not done again."""
+def test_a_commit_whose_acknowledgement_is_lost(
+    open_engine: Opener, postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit took effect, but its answer was lost: the engine finds that out, and does not repeat it."""
     engine = open_engine()
-    losses: list[str] = []
-
-    def call(connection: Any, statement: str, values: Any = ()) -> Any:
-        found = connections.call(connection, statement, values)
-        if len(losses) < 2 and ("commit_group" in statement if not losses else statement == "COMMIT"):
-            losses.append(statement)
-            connection.close()
-            raise connections.Lost("the test cut the connection")
-        return found
-
-    monkeypatch.setattr(writer, "call", call)
+    cut = Cut(engine, monkeypatch, postgres_url, name)
 
     def add(txn: Transaction) -> int:
         value = int(txn.get(7, P, b"n") or b"0") + 1
@@ -151,12 +144,49 @@ def test_a_commit_whose_acknowledgement_is_lost(open_engine: Opener, monkeypatch
         assert len(list(txn.scan(8, P))) == 1
         return add(txn)
 
-    assert engine.write(add) == 1
-    assert engine.write(add_alone) == 2
-    assert len(losses) == 2
-    assert engine.counts()["reconnections"] == 2
+    for number, body in enumerate((add, add_alone), 1):
+        cut.arm(committed=True, forgotten=False)
+        assert engine.write(body) == number
+        assert engine.counts()["reconnections"] == number
     assert engine.write(add) == 3
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+@pytest.mark.parametrize(
+    "error",
+    [psycopg.OperationalError(), psycopg.errors.LockNotAvailable(), psycopg.errors.DiskFull(), OSError()],
+    ids=repr,
+)
+def test_a_body_whose_own_statement_fails_has_its_outcome(
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    submitted: bool,
+) -> None:
+    """It runs under the store's lock, and asks PostgreSQL: its connection is cut, say. Its caller hears."""
+    caplog.set_level(logging.CRITICAL)
+    engine, execute, failures = open_engine(), psycopg.Cursor.execute, count(1)
+
+    def fail(cursor: Any, statement: Any, *values: Any, **named: Any) -> Any:
+        if f"{engine._writer._statements.schema}.scan(" in statement and next(failures) == 1:
+            raise error
+        return execute(cursor, statement, *values, **named)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", fail)
+    body, outcomes = alone(adding(8)), Outcomes(1)
+    if submitted:
+        engine.submit(body, outcomes)
+        outcomes.wait()
+    else:
+        try:
+            outcomes(engine.write(body), None)
+        except CommitFailed as raised:
+            outcomes(None, raised)
+    refused = isinstance(error, psycopg.errors.DiskFull)
+    assert (outcomes.results, len(outcomes.errors)) == (([], 1) if refused else ([1], 0))
+    assert engine.write(body) == (1 if refused else 2)
 
 
 def servers(url: str, name: str) -> list[int]:
@@ -206,7 +236,7 @@ def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_u
 def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
     open_engine: Opener, postgres_url: str, name: str, is_alone: bool
 ) -> None:
-    """A commit's connection was cut, and the machine of its engine then stood still for days."""
+    """A commit's connection was cut, and the machine of its engine was then suspended for days."""
     engine = open_engine()
     body = alone(adding(8)) if is_alone else adding(8)
     cuts: list[None] = []
@@ -256,25 +286,35 @@ class Failing:
 
 
 class Cut:
-    """Cuts the writer's connection at its next commit, which comes to pass before or not, and has PostgreSQL
-    forget the engine's row or not."""
+    """Cuts the writer's connection at its next commit, before or after the commit takes effect, and may
+    delete the engine's row in PostgreSQL."""
 
     def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, url: str, name: str) -> None:
         self._engine = engine
         self._forget = f"DELETE FROM {name}.server"
         self._url = url
         self._next: tuple[bool, bool] | None = None
-        monkeypatch.setattr(writer, "call", partial(self._call, connections.call))
+        self._is_cut = False
         monkeypatch.setattr(writer, "call_all", partial(self._call_all, connections.call_all))
+        send = lines.Line.send
+        monkeypatch.setattr(lines.Line, "send", lambda line, *values: self._send(send, line, *values))
 
     def arm(self, committed: bool, forgotten: bool) -> None:
         self._next = (committed, forgotten)
 
-    def _call(self, call: Any, connection: Any, statement: str, values: Any = ()) -> Any:
-        # The statement of a group is a transaction of its own; that of a body that runs alone is not.
-        in_transaction = connection.info.transaction_status != TransactionStatus.IDLE
-        ends = statement == "COMMIT" or ("commit_group" in statement and not in_transaction)
-        return self._cut_if(ends, connection, partial(call, connection, statement, values))
+    def _send(self, send: Any, line: Any, statement: bytes, *values: Any) -> Any:
+        def do() -> Any:
+            sent = send(line, statement, *values)
+            if self._is_cut:
+                line.wait()
+            return sent
+
+        connection = self._engine._writer._connection
+        ends = line is self._engine._writer._line and b"commit_group" in statement
+        try:
+            return self._cut_if(ends, connection, do)
+        except connections.Lost:
+            return send(line, statement, *values)  # it notices that the connection is closed
 
     def _call_all(self, call_all: Any, connection: Any, statements: Any) -> Any:
         ends = any(statement == "COMMIT" for statement, _ in statements)
@@ -285,7 +325,9 @@ class Cut:
             return do()
         (committed, forgotten), self._next = self._next, None
         if committed:
+            self._is_cut = True
             do()
+            self._is_cut = False
         connection.close()
         if forgotten:
             with psycopg.connect(self._url) as administrator:
@@ -310,7 +352,7 @@ def test_no_commit_is_applied_twice_whatever_fails_afterwards(
     body = alone(adding(8)) if way == "alone" else adding(8)
     engine.write(body)
     if way == "locked":
-        engine._commits._contention.keys[7, P, b"n"] = math.inf
+        engine._turns.contention.keys[7, P, b"n"] = math.inf
     cut = Cut(engine, monkeypatch, postgres_url, name)
     failing = Failing(engine, monkeypatch, error)
     for committed, forgotten in product([False, True], repeat=2):
@@ -319,14 +361,14 @@ def test_no_commit_is_applied_twice_whatever_fails_afterwards(
             cut.arm(committed, forgotten)
             failing.at = at
             try:
-                told: int | None = engine.write(body)
+                returned: int | None = engine.write(body)
             except CommitUnknown:
-                told = None
+                returned = None
             added = int(get(engine, 7, P, b"n") or b"") - before
             if forgotten:
-                assert (told, added) == (None, committed), at
+                assert (returned, added) == (None, committed), at
             else:
-                assert (told, added) == (before + 1, 1), at
+                assert (returned, added) == (before + 1, 1), at
             if failing.at > 0:
                 assert at > 8, "each step has failed"
                 break

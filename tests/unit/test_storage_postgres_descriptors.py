@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import select
 from collections.abc import Callable, Iterator
 from functools import partial
 from queue import SimpleQueue
@@ -13,9 +14,11 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.api import CommitFailed, StorageError, Transaction
+from hashrange.storage.api import Transaction
 from hashrange.storage.contract.records import P, put, rows
+from hashrange.storage.failures import CommitFailed, StorageError
 from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres.wire import connections
 
 
 @pytest.fixture
@@ -46,14 +49,22 @@ class NoDescriptors:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.connects = False
         self.commits = 0
-        connect, execute = psycopg.connect, psycopg.Cursor.execute
-        monkeypatch.setattr(psycopg, "connect", partial(self._connect, connect))
+        connect = connections.Connection.connect
+        monkeypatch.setattr(connections.Connection, "connect", partial(self._connect, connect))
+        monkeypatch.setattr(select, "poll", partial(self._poll, select.poll))
+        execute = psycopg.Cursor.execute
         monkeypatch.setattr(psycopg.Cursor, "execute", lambda *given: self._execute(execute, *given))
 
     def _connect(self, connect: Any, *given: Any, **named: Any) -> Any:
         if self.connects:
             raise OSError(errno.EMFILE, "Too many open files")
         return connect(*given, **named)
+
+    def _poll(self, poll: Any) -> Any:
+        if self.commits:
+            self.commits -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return poll()
 
     def _execute(self, execute: Any, cursor: Any, statement: str, values: Any = ()) -> Any:
         found = execute(cursor, statement, values)
@@ -102,7 +113,7 @@ def cut_off(engine: PostgresEngine) -> None:
 def test_an_error_of_the_driver_after_a_commit_was_sent_leaves_no_doubt(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, is_alone: bool
 ) -> None:
-    """The commit may have come to pass: this is found out, as if the connection had been cut."""
+    """The commit may have taken effect: the engine finds out, as if the connection had been cut."""
     body = adding_alone if is_alone else adding
     engine.write(body)
     lacking = NoDescriptors(monkeypatch)

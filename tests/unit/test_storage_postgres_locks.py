@@ -56,8 +56,8 @@ class Store:
         stack.callback(self._administrator.execute, f"DROP DATABASE {self._name} WITH (FORCE)")
         # A circle is noticed soon. Nothing is waited for that long if there is none.
         options = "options='-c deadlock_timeout=10ms'"
-        self._url = f"{url.replace('dbname=postgres', f'dbname={self._name}')} {options}"
-        self.engines = [PostgresEngine(self._url, schema="store") for _ in range(2)]
+        self.url = f"{url.replace('dbname=postgres', f'dbname={self._name}')} {options}"
+        self.engines = [PostgresEngine(self.url, schema="store") for _ in range(2)]
         for engine in self.engines:
             stack.callback(engine.close)
 
@@ -74,8 +74,8 @@ class Store:
         self.engines[0].write(body)
         for engine in self.engines:
             engine.write(lambda txn: [txn.get(SPACE, P, sort) for sort in records])
-            engine._commits._contention.keys.clear()
-            engine._commits._contention._lost.clear()
+            engine._turns.contention.keys.clear()
+            engine._turns.contention.lost.clear()
 
     def run(self, bodies: list[Callable[[Any], None]], held: list[bytes]) -> None:
         """Have each engine commit one of the bodies while others have locked some records, or make them where
@@ -85,7 +85,7 @@ class Store:
             "SELECT count(*) FROM pg_stat_activity "
             "WHERE datname = %s AND cardinality(pg_blocking_pids(pid)) > 0"
         )
-        with psycopg.connect(self._url) as holder:
+        with psycopg.connect(self.url) as holder:
             holder.execute("SELECT FROM store.records WHERE sort = ANY(%s) FOR UPDATE", (held,))
             holder.execute(
                 "INSERT INTO store.records SELECT %s, %s, sort, 1, '' FROM unnest(%s) sort "
@@ -144,3 +144,36 @@ def test_groups_that_cross_do_not_wait_in_a_circle(
             store.prepare({FIRST: first_is_there, SECOND: second_is_there, **dict.fromkeys(owned, is_there)})
             store.run([partial(acting, *one) for one in zip(acts, owned, strict=True)], owned)
     assert store.circles() == 0
+
+
+def scan(txn: Any) -> None:
+    assert list(txn.scan(SPACE + 1, P)) == []
+
+
+def miss(txn: Any) -> None:
+    assert txn.get(SPACE, P, b"never there") is None
+    txn.put(SPACE, P, SECOND, b"made")
+
+
+@pytest.mark.parametrize("waits", [scan, miss])
+def test_whoever_waits_for_the_stores_lock_does_not_stop_the_others(
+    store: Store, waits: Callable[[Any], None]
+) -> None:
+    """A slow commit holds the lock that all commits share, and two bodies need it exclusively."""
+    store.prepare({FIRST: True})
+    one, other = store.engines
+    waiting = Outcomes(2)
+    with psycopg.connect(store.url) as slow:
+        slow.execute("SELECT store.take_lock(0)")
+        for _ in range(2):
+            one.submit(waits, waiting)
+        for _ in range(10):
+            for engine in (one, other):
+                written = Outcomes(1)
+                engine.submit(partial(update, sort=FIRST), written)
+                written.wait()
+                assert written.errors == []
+        assert waiting.results == waiting.errors == []
+    waiting.wait()
+    assert waiting.errors == []
+    assert other.read(lambda reader: reader.get(SPACE, P, FIRST)) == b"1" * 21

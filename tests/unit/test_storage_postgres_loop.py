@@ -16,7 +16,8 @@ import postgres
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put
-from hashrange.storage.postgres import PostgresEngine, connections
+from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres.wire import connections
 
 
 @pytest.fixture
@@ -104,10 +105,10 @@ def test_a_loop_that_runs_no_longer_keeps_nobody_waiting(open_engine: Opener) ->
 
 def test_a_loop_gets_what_does_not_fit_into_a_socket(open_engine: Opener) -> None:
     engine = open_engine()
-    put(engine, 7, P, b"%0500d" % 5, b"found")
+    put(engine, 7, P, b"%02000d" % 5, b"found")
 
     def look(reader: Reader) -> list[bytes | None]:
-        return reader.get_many([(7, P, b"%0500d" % n) for n in range(5_000)])
+        return reader.get_many([(7, P, b"%02000d" % n) for n in range(1_250)])
 
     def write(txn: Transaction) -> None:
         txn.put(7, P, b"large", bytes(2_000_000))

@@ -11,8 +11,8 @@ import pytest
 
 import postgres
 from hashrange.storage import contract
-from hashrange.storage.api import StorageError, UnknownFormat
 from hashrange.storage.contract.records import P, get, put
+from hashrange.storage.failures import StorageError, UnknownFormat
 from hashrange.storage.postgres import PostgresEngine, schema
 
 
@@ -83,8 +83,24 @@ def test_missing_rights_are_named(postgres_url: str, name: str) -> None:
             PostgresEngine(theirs, schema=name)
         connection.execute(f"ALTER ROLE {role} RESET default_transaction_isolation")
         connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only TO on")
-        with pytest.raises(StorageError, match="read-only"):
-            PostgresEngine(theirs, schema=name)
+        for url in (theirs, f"{theirs} target_session_attrs=any"):
+            with pytest.raises(StorageError, match=f'"{role}" SET default_transaction_read_only TO off'):
+                PostgresEngine(url, schema=name)
+
+
+def test_a_schema_that_belongs_to_another_user_is_refused(postgres_url: str, name: str) -> None:
+    PostgresEngine(postgres_url, schema=name).close()
+    role = f"role_{name}"
+    theirs = postgres_url.replace("user=postgres", f"user={role}")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+        for rights in ("", f"GRANT USAGE ON SCHEMA {name} TO {role}"):
+            if rights:
+                connection.execute(rights)
+            with pytest.raises(StorageError, match=r"belongs to postgres.*Connect as postgres; or"):
+                PostgresEngine(theirs, schema=name)
+        connection.execute(f"GRANT postgres TO {role}")
+        PostgresEngine(theirs, schema=name).close()
 
 
 def test_tables_that_citus_has_spread_are_refused() -> None:

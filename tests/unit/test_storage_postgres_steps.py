@@ -1,8 +1,9 @@
 """The engine over PostgreSQL: one body's commit, and another body at each step in between.
 
-A step is where an engine gives its lock back, and where it begins or ends a statement. The other body comes
-at one step, from the same engine or from another one; each test goes through all steps. At the end every
-addition that was acknowledged has to be there, and the history to be serializable.
+A step is where an engine gives its lock back, and where it begins or ends a statement; the steps that every
+engine has are in the contract (`storage.contract.steps`). The other body comes at one step, from the same
+engine or from another one; each test goes through all steps. At the end every addition that was acknowledged
+has to be there, and the history to be serializable.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
-from threading import Event, Lock, Semaphore, Thread, get_ident
+from threading import Event, Semaphore, Thread, get_ident
 from time import monotonic
 from typing import Any, Final
 
@@ -24,7 +25,9 @@ from consistency import serializability
 from consistency.serializability import Append, Read
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import P, Q
-from hashrange.storage.postgres import PostgresEngine, lines, writer
+from hashrange.storage.contract.steps import Steps
+from hashrange.storage.postgres import PostgresEngine, writer
+from hashrange.storage.postgres.wire import lines
 
 SPACE: Final = 7
 LISTS: Final = (b"x", b"y")
@@ -33,34 +36,6 @@ CONTENDED: Final = (SPACE, P, b"x")
 WAYS: Final = ("plain", "discovered", "absent", "locked", "alone")
 """How an engine runs a body: over all that it knows; the same with records that it has to fetch, or with one
 that is not there and not made; under the locks of records, one of which is contended; or alone."""
-
-
-class Steps:
-    """Counts the steps of an engine, and has something done at one of them."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._left = 0
-        self._act: Callable[[], None] | None = None
-
-    def arm(self, at: int, act: Callable[[], None]) -> None:
-        """Have `act` done at this step from now on, counted from 1."""
-        with self._lock:
-            self._left, self._act = at, act
-
-    def disarm(self) -> Callable[[], None] | None:
-        """What was to be done, if it was not."""
-        with self._lock:
-            act, self._act = self._act, None
-        return act
-
-    def step(self) -> None:
-        with self._lock:
-            self._left -= 1
-            if self._left or self._act is None:
-                return
-            act, self._act = self._act, None
-        act()
 
 
 class SteppedLock:
@@ -198,8 +173,8 @@ class Stage:
             monkeypatch.setattr(writer, name, partial(self._call, getattr(writer, name)))
         send = lines.Line.send
         monkeypatch.setattr(lines.Line, "send", lambda *values: self._call(send, *values))
-        commits = self.one._commits
-        commits.lock = SteppedLock(commits.lock, self.steps.step)  # type: ignore[assignment]
+        turns = self.one._turns
+        turns.lock = SteppedLock(turns.lock, self.steps.step)  # type: ignore[assignment]
 
     def _call(self, what: Callable[..., Any], where: Any, *values: Any) -> Any:
         if where is not self.one._writer._connection and where is not self.one._writer._line:
@@ -243,12 +218,12 @@ class Stage:
 
     def run(self, first: str, second: str, by_other: bool, at: int) -> bool:
         """Have two bodies come in the first way while another one is committed, and one in the second way at
-        this step; whether there are so many steps."""
+        this step; returns whether there are that many steps."""
         additions = Additions(self._wake)
         self.one.write(empty)
         for engine in (self.one, self.other):
-            contention = engine._commits._contention
-            contention._lost.clear()
+            contention = engine._turns.contention
+            contention.lost.clear()
             contention.keys.clear()
             if "locked" in (first, second):
                 contention.keys[CONTENDED] = math.inf

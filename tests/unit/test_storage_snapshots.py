@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashrange.database import Database
-from hashrange.storage.api import Reader, StorageError, Totals, Transaction, Unsupported
+from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import StorageError, Unsupported
 from hashrange.storage.memory import MemoryEngine
 
 SPACES = (64, 65)

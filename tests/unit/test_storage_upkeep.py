@@ -69,7 +69,7 @@ def test_a_scan_does_not_walk_over_many_deletions_for_good(tmp_path: Path, skips
 
 
 def await_background(engine: EmbeddedEngine) -> None:
-    """Wait for what RocksDB does of its own accord: a manual compaction of nothing queues behind it."""
+    """Wait for the automatic work of RocksDB: a manual compaction of nothing queues behind it."""
     db = engine._store.db
     db.flush(True)
     while any(

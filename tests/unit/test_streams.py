@@ -260,8 +260,8 @@ def test_shards_roll_over_to_children(log: Log) -> None:
         assert log.page(iterator) == ([], None)
 
     for parent in parents:
-        told = log.describe(ShardFilter={"Type": "CHILD_SHARDS", "ShardId": parent["ShardId"]})
-        assert [shard["ParentShardId"] for shard in told["Shards"]] == [parent["ShardId"]]
+        description = log.describe(ShardFilter={"Type": "CHILD_SHARDS", "ShardId": parent["ShardId"]})
+        assert [shard["ParentShardId"] for shard in description["Shards"]] == [parent["ShardId"]]
     with pytest.raises(ValidationException):
         log.describe(ShardFilter={"Type": "CHILD_SHARDS"})
 
@@ -272,11 +272,11 @@ def test_shards_are_described_by_page() -> None:
     found: list[str] = []
     start: dict[str, Any] = {}
     while True:
-        told = log.describe(Limit=3, **start)
-        found += [shard["ShardId"] for shard in told["Shards"]]
-        if "LastEvaluatedShardId" not in told:
+        description = log.describe(Limit=3, **start)
+        found += [shard["ShardId"] for shard in description["Shards"]]
+        if "LastEvaluatedShardId" not in description:
             break
-        start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
+        start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
     assert found == everything
     assert len(found) == 7
 

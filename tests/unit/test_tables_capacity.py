@@ -71,6 +71,6 @@ def test_a_read_of_an_index_shows_the_table_too() -> None:
         ({"ReturnConsumedCapacity": "INDEXES"}, "INDEXES"),
     ],
 )
-def test_capacity_is_told_on_request(request_: dict[str, str], mode: str | None) -> None:
+def test_capacity_is_reported_on_request(request_: dict[str, str], mode: str | None) -> None:
     assert capacity.wanted(request_, billed=False) == mode
     assert capacity.wanted(request_, billed=True) == (mode or capacity.SILENT)

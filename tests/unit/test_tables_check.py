@@ -20,7 +20,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
 from hashrange.tables.inspection import check, mending
-from hashrange.tables.inspection.check import Problem
+from hashrange.tables.inspection.problems import Problem
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.values import Item, item_size
 
@@ -110,15 +110,17 @@ def test_a_whole_store_has_no_problems(engine: MemoryEngine) -> None:
     assert problems(MemoryEngine()) == []
 
 
-def test_progress_is_told_as_it_goes(engine: MemoryEngine) -> None:
-    told: list[tuple[str, int]] = []
-    assert list(check.check(engine, progress=lambda what, looked_at: told.append((what, looked_at)))) == []
-    assert [(what, n) for what, n in told if what == "everything"][:3] == [
+def test_progress_is_reported_meanwhile(engine: MemoryEngine) -> None:
+    reported: list[tuple[str, int]] = []
+    assert (
+        list(check.check(engine, progress=lambda what, looked_at: reported.append((what, looked_at)))) == []
+    )
+    assert [(what, n) for what, n in reported if what == "everything"][:3] == [
         ("everything", 3),
         ("everything", 6),
         ("everything", 8),
     ]
-    assert {"everything/local", "everything/global"} <= {what for what, _ in told}
+    assert {"everything/local", "everything/global"} <= {what for what, _ in reported}
 
 
 @pytest.mark.parametrize(
@@ -369,7 +371,7 @@ def test_a_table_whose_index_is_half_filled_has_no_problems() -> None:
     assert problems(engine) == []
 
 
-def test_a_problem_is_told_in_one_line() -> None:
+def test_a_problem_is_described_in_one_line() -> None:
     problem = Problem("orders", "it is broken", "by-date", b"\x01\xff", b"")
     assert str(problem) == "orders, index by-date, record 01ff/: it is broken"
     assert str(Problem("", "it is broken")) == "store: it is broken"

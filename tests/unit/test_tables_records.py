@@ -10,9 +10,10 @@ import orjson
 import pytest
 
 from hashrange import pace
+from hashrange.pace import turns
+from hashrange.pace.workers import Workers
 from hashrange.tables.data import records
 from hashrange.values import Item
-from hashrange.workers import Workers
 
 MANY: Item = {"p": {"S": "x"}, "l": {"L": [{"N": str(number)} for number in range(20_000)]}}
 LONG: Item = {"p": {"S": "x"}, "s": {"S": "y" * 300_000}}
@@ -46,7 +47,7 @@ def test_work_can_be_stopped_between_the_large_items_of_an_answer() -> None:
     record = records.pack(LONG, 1)
     turn = pace.turn()
     turn.begin(-1.0)
-    pace._watch.due = 0.0
+    turns._watch.due = 0.0
     try:
         with pytest.raises(pace.TurnOver):
             records.fragment_of(record)

@@ -23,7 +23,7 @@ from botocore.stub import Stubber
 import hashrange
 import hashrange.testing
 from hashrange.settings import Settings
-from hashrange.storage.api import StoreClosed
+from hashrange.storage.failures import StoreClosed
 from hashrange.testing import RequestStopped, scopes
 
 TABLE: dict[str, Any] = {

@@ -100,7 +100,7 @@ def test_one():
     assert "@pytest.mark.dynamodb(" in run_pytest(folder, "--markers")
 
 
-def test_marks_that_name_no_files_are_told(folder: Path) -> None:
+def test_marks_that_name_no_files_are_reported(folder: Path) -> None:
     (folder / "test_wrong.py").write_text(
         """
 import pytest
@@ -118,10 +118,10 @@ def test_number():
     pass
 """
     )
-    told = run_pytest(folder, status=1)
-    assert "3 errors" in told
+    output = run_pytest(folder, status=1)
+    assert "3 errors" in output
     for given in ("[{'name': 'orders', 'key': 'pk'}]", "{'orders': 'pk'}", "1"):
-        assert f"DeclarationError: {given} is no file, and no list of files; write" in told
+        assert f"DeclarationError: {given} is no file, and no list of files; write" in output
 
 
 def test_a_seed_is_called_once_and_every_test_starts_from_it(folder: Path) -> None:

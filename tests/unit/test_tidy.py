@@ -20,6 +20,8 @@ PACKAGE = ROOT / "src" / "hashrange"
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+MODULES_MAX = 20
+TOP_MODULES_MAX = 12
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "manager", "base", "common", "misc"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|raise NotImplementedError)\b")
@@ -32,7 +34,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "random": {"clock", "database", "server", "cli", "protocol", "patterns", "faults"},
     "secrets": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
-    "asyncio": {"server", "patterns", "transport"},
+    "asyncio": {"server", "patterns", "client"},
     "uvloop": {"server"},
     "httptools": {"server"},
     "starlette": {"server"},
@@ -90,6 +92,12 @@ class SourceFile:
     @property
     def name(self) -> str:
         return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def module(self) -> str:
+        """The dotted name of the module or the package."""
+        parts = self.path.relative_to(ROOT / "src").with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
     def layer(self) -> str:
@@ -190,8 +198,81 @@ def lazy_expressions(file: SourceFile) -> Iterator[str]:
             yield f"{node.lineno}: generator expression: a list when compiled; write a list, or a generator"
 
 
+def imported_files(file: SourceFile, modules: set[str]) -> set[str]:
+    """Which of the modules a file imports when it is loaded or type-checked; not those that a function
+    imports when it is called."""
+    found: set[str] = set()
+    nodes: list[ast.AST] = [file.tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.add(submodule if submodule in modules else node.module)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+    return (found & modules) - {file.module}
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, directly or by way of others."""
+    reached = {module: _reached(imports, module) for module in imports}
+    groups = {
+        frozenset(one for one in reached[module] if module in reached[one])
+        for module in imports
+        if module in reached[module]
+    }
+    return sorted(map(sorted, groups))
+
+
+def _reached(imports: dict[str, set[str]], module: str) -> set[str]:
+    reached: set[str] = set()
+    nodes = [module]
+    while nodes:
+        new = imports[nodes.pop()] - reached
+        reached |= new
+        nodes += new
+    return reached
+
+
+def modules_of(package: SourceFile) -> dict[str, Path]:
+    """The files of the modules and packages right in the folder of a package, by their names."""
+    folder = package.path.parent
+    modules = {path.stem: path for path in folder.glob("*.py")}
+    packages = {path.parent.name: path for path in folder.glob("*/__init__.py")}
+    return {name: path for name, path in (modules | packages).items() if not name.startswith("__")}
+
+
+def crowded_folders(package: SourceFile) -> Iterator[str]:
+    folder = package.path.parent
+    modules = len(list(folder.glob("*.py")))
+    modules_max = TOP_MODULES_MAX if folder.name == "hashrange" else MODULES_MAX
+    if modules > modules_max:
+        yield f"{modules} modules, more than {modules_max}: make a folder of those that belong together"
+
+
+def incomplete_contents(package: SourceFile) -> Iterator[str]:
+    """A table of contents names all modules of its folder, and nothing else. It may leave out the modules of
+    operations, whose names are those of the API."""
+    lines = re.findall(
+        r"^    ((?:\w+, )*\w+)(?:  +\S|$)", ast.get_docstring(package.tree, clean=False) or "", re.M
+    )
+    named = {name for line in lines for name in line.split(", ")}
+    modules = modules_of(package)
+    if not named & modules.keys():
+        return
+    for name in sorted(named - modules.keys()):
+        yield f"its table of contents names {name}, which is not there"
+    for name in sorted(modules.keys() - named):
+        if not re.search(r"^def prepare", modules[name].read_text(encoding="utf-8"), re.M):
+            yield f"its table of contents does not name {name}"
+
+
 RULES_FOR_ALL = [long_files, long_functions, vague_names, missing_docstring, unfinished_work]
 RULES_FOR_THE_PACKAGE = [forbidden_imports, forbidden_names]
+RULES_FOR_FOLDERS = [crowded_folders, incomplete_contents]
 
 
 @pytest.mark.parametrize("rule", RULES_FOR_ALL, ids=lambda rule: rule.__name__)
@@ -204,6 +285,19 @@ def test_every_file(rule: object) -> None:
 def test_every_module_of_the_package(rule: object) -> None:
     assert callable(rule)
     assert [f"{file.name}: {finding}" for file in PACKAGE_FILES for finding in rule(file)] == []
+
+
+@pytest.mark.parametrize("rule", RULES_FOR_FOLDERS, ids=lambda rule: rule.__name__)
+def test_every_folder_of_the_package(rule: object) -> None:
+    assert callable(rule)
+    packages = [file for file in PACKAGE_FILES if file.path.name == "__init__.py"]
+    assert [f"{file.name}: {finding}" for file in packages for finding in rule(file)] == []
+
+
+def test_no_files_import_each_other() -> None:
+    modules = {file.module for file in PACKAGE_FILES}
+    found = circles({file.module: imported_files(file, modules) for file in PACKAGE_FILES})
+    assert found == [], "put what several need into a module below them"
 
 
 def test_every_compiled_module() -> None:
@@ -240,3 +334,52 @@ def test_the_rules_find_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(list(forbidden_imports(file))) == 1
     assert len(list(lazy_expressions(file))) == 1
     assert len(list(forbidden_names(file))) == 2
+
+
+def test_circles_are_found() -> None:
+    imports = {
+        "a": {"b"},
+        "b": {"c"},
+        "c": {"b", "d"},
+        "d": {"e"},
+        "e": set[str](),
+        "f": {"g", "a"},
+        "g": {"h"},
+        "h": {"f"},
+    }
+    assert circles(imports) == [["b", "c"], ["f", "g", "h"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_imports_of_a_file_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "src" / "package" / "one.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "import sys, package.two\nfrom package import three, name\n"
+        "if sys:\n    from package.four import name\n"
+        "def late():\n    import package.five\n"
+    )
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    modules = {f"package.{name}" for name in ("one", "two", "three", "four", "five")} | {"package"}
+    file = SourceFile(path)
+    assert file.module == "package.one"
+    assert imported_files(file, modules) == {"package.two", "package.three", "package.four", "package"}
+
+
+def test_folders_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    for name in ("one", "two", "three", "four"):
+        (tmp_path / f"{name}.py").write_text("def prepare(): ...\n" if name == "four" else "")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "__init__.py").write_text("")
+    package = tmp_path / "__init__.py"
+    package.write_text('"""Contents.\n\n    one, two   numbers\n    five\n    above      is not there\n"""')
+    assert [finding.split()[-1] for finding in incomplete_contents(SourceFile(package))] == [
+        *("there", "there", "below", "three"),
+    ]
+    package.write_text('"""No contents.\n\n    five   is not there\n"""')
+    assert list(incomplete_contents(SourceFile(package))) == []
+    assert list(crowded_folders(SourceFile(package))) == []
+    for number in range(MODULES_MAX):
+        (tmp_path / f"n{number}.py").write_text("")
+    assert len(list(crowded_folders(SourceFile(package)))) == 1

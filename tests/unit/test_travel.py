@@ -22,12 +22,12 @@ from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock, show_moment
 from hashrange.database import Database
 from hashrange.errors import ResourceNotFoundException, ValidationException
+from hashrange.operations.travel import NoPast, Travel
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history.past import Past, PastLost
 from hashrange.tables.inspection import check
-from hashrange.travel import NoPast, Travel
 from histories import DAY, NOW, World, key_of, opener_of, put, steps, take
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}
@@ -345,7 +345,7 @@ def test_undoing_all_asks_before(
     assert refused.exit_code == 1
     assert "table orders" in refused.stderr
     assert "give --yes" in refused.stderr
-    monkeypatch.setattr("hashrange.cli.asking.has_terminal", lambda: True)
+    monkeypatch.setattr("hashrange.cli.remote.asking.has_terminal", lambda: True)
     denied = CliRunner().invoke(main, ["as-of", *undo, "--all", "--admin-url", url], input="n\n")
     assert denied.exit_code == 1
     assert f"Write all items of table orders of {url} back" in denied.stderr
@@ -354,7 +354,7 @@ def test_undoing_all_asks_before(
     assert orjson.loads(agreed.stdout) == {"restored": 2, "deleted": 0, "unchanged": 0}
 
 
-def test_what_is_wrong_is_told(served: tuple[str, Database, VirtualClock]) -> None:
+def test_wrong_requests_are_explained(served: tuple[str, Database, VirtualClock]) -> None:
     url, _, _ = served
     for arguments, text in (
         (["scan", "orders", "2001-01-01"], "The past of table orders is kept from"),
@@ -379,7 +379,7 @@ def test_what_is_wrong_is_told(served: tuple[str, Database, VirtualClock]) -> No
 
 
 def test_the_past_is_not_loaded_with_the_database() -> None:
-    code = "import sys, hashrange.database; print('hashrange.travel' in sys.modules)"
+    code = "import sys, hashrange.database; print('hashrange.operations.travel' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "False\n"
 

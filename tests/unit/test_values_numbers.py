@@ -92,7 +92,7 @@ def test_what_is_no_number_is_refused(text: str) -> None:
         ("1" * 39, numbers.TOO_PRECISE),
         ("0." + "1" * 39, numbers.TOO_PRECISE),
         ("1" + "0" * 37 + ".1", numbers.TOO_PRECISE),
-        # [report] scylladb issue 26079: once allowed, and no more; the words are [assumed]
+        # [report] scylladb issue 26079: once allowed, no longer; the words are [assumed]
         ("0e1000", numbers.TOO_LARGE),
     ],
 )

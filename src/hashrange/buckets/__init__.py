@@ -1,11 +1,11 @@
 """Buckets of objects: where imports read from, and exports write to.
 
-    folders   a bucket is a folder, its objects are the files beneath
-    s3        the buckets of S3, or of a store that speaks its protocol, through boto3
+    folders  a bucket is a folder, its objects are the files beneath
+    s3       the buckets of S3, or of a store that speaks its protocol, through boto3
 
-Both list, read and write the objects of a bucket as streams, in constant memory. An error that will come
-again is a `BucketError`, with the code that the service shows as FailureCode. Any other error, such as a lost
-connection, may pass: whoever meets one tries again.
+Both list, read and write the objects of a bucket as streams, in constant memory. A permanent error is a
+`BucketError`, with the code that the service shows as FailureCode. Any other error, such as a lost
+connection, may be temporary: the caller tries again.
 
 Refuses to know what the objects hold.
 """
@@ -36,7 +36,7 @@ class BucketError(Exception):
 
 
 class Object(NamedTuple):
-    """An object of a bucket. `etag` is another one when the object was replaced."""
+    """An object of a bucket. `etag` changes when the object is replaced."""
 
     key: str
     bytes: int
@@ -54,10 +54,10 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """An object that is being written. It appears when its context ends without an error, whole."""
+    """An object that is being written. The whole object appears when its context ends without an error."""
 
     etag: str
-    """The ETag of the object; known when it was written."""
+    """The ETag of the object; known once it is written."""
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -66,7 +66,7 @@ class Buckets(Protocol):
     """The buckets of a database."""
 
     def check(self, bucket: str) -> None:
-        """Raise `BucketError` if there is no such bucket, or if it may not be listed."""
+        """Raise `BucketError` if there is no such bucket, or if listing it is not allowed."""
         ...
 
     def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
@@ -74,12 +74,12 @@ class Buckets(Protocol):
         ...
 
     def open(self, bucket: str, found: Object, offset: int = 0) -> Source:
-        """Read an object that was listed, from the byte `offset` on. Raises `BucketError` if it is gone or
-        changed."""
+        """Read an object that was listed, from the byte `offset` on. Raises `BucketError` if it was deleted
+        or changed since."""
         ...
 
     def create(self, bucket: str, key: str) -> AbstractContextManager[Sink]:
-        """Write an object, and replace one that is there."""
+        """Write an object; an existing object with this key is replaced."""
         ...
 
 

@@ -1,11 +1,11 @@
 """Buckets as folders of a directory: `<directory>/<bucket>/<key>`.
 
 An object is written to a temporary file in `<bucket>/.hashrange`, which no listing shows, made durable, and
-renamed: so a reader finds the whole object, or what was there before. Two that write the same object at once
-would disturb each other; exports have keys of their own.
+renamed, so that a reader finds either the whole new object or the old one. Two writers of the same object
+would disturb each other; exports avoid this with unique keys.
 
-Errors of the file system that may pass, such as a full disk, are `_MAY_PASS`. Any other one, such as a name
-that is too long, is a `BucketError`: it would come again for ever.
+`_MAY_PASS` lists the errors of the file system that may be temporary, such as a full disk. Any other error,
+such as a name that is too long, is permanent, and becomes a `BucketError`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from hashrange.buckets import (
     BucketError,
     Object,
 )
-from hashrange.durable_files import make_directory, sync_directory
-from hashrange.regular_files import open_to_read, open_to_write
+from hashrange.files.durable import make_directory, sync_directory
+from hashrange.files.regular import open_to_read, open_to_write
 
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
@@ -37,9 +37,9 @@ _NAME_BYTES: Final = 16
 _MAY_PASS: Final = frozenset(
     getattr(errno, name)
     for name in (
-        *("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE"),  # more room may be made
+        *("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE"),  # somebody may free space, memory or files
         *("EAGAIN", "EINTR", "EBUSY", "ETXTBSY", "ENOLCK"),
-        # A disk or a server of files may come back.
+        # A disk or a file server may come back.
         *("EIO", "ENODEV", "ENXIO", "ESTALE", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"),
         *("EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH", "ENOTCONN", "EREMOTEIO", "ESHUTDOWN"),
     )
@@ -61,13 +61,13 @@ class Folders:
     def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
         """As `Buckets.list`."""
         folder = self._folder(bucket)
-        with _told(folder):
+        with _translated(folder):
             yield from _walk(folder, "", prefix, after)
 
     def open(self, bucket: str, found: Object, offset: int = 0) -> _Opened:
         """As `Buckets.open`."""
         path = self._path(bucket, found.key)
-        with _told(path):
+        with _translated(path):
             try:
                 file = open_to_read(path)
             except FileNotFoundError:
@@ -83,27 +83,27 @@ class Folders:
         """As `Buckets.create`."""
         path = self._path(bucket, key)
         unfinished = self._folder(bucket) / _UNFINISHED
-        # Its name follows from the key, so that what a killed process left is written over.
-        made = unfinished / hashlib.blake2b(key.encode(), digest_size=_NAME_BYTES).hexdigest()
+        # The name is derived from the key, so that the file that a killed process left is overwritten.
+        temporary = unfinished / hashlib.blake2b(key.encode(), digest_size=_NAME_BYTES).hexdigest()
         try:
-            with _told(path):
+            with _translated(path):
                 unfinished.mkdir(exist_ok=True)
-                with open_to_write(made) as file:
+                with open_to_write(temporary) as file:
                     sink = _File(file)
                     yield sink
                     file.flush()
                     os.fsync(file.fileno())
                 make_directory(path.parent)
-                made.replace(path)
+                temporary.replace(path)
                 sync_directory(path.parent)
             sink.finish()
         finally:
             with suppress(OSError):
-                made.unlink()
+                temporary.unlink()
 
     def _folder(self, bucket: str) -> Path:
         folder = self._directory / bucket
-        with _told(folder):
+        with _translated(folder):
             is_there = bucket not in _NO_PARTS and Path(bucket).name == bucket and folder.is_dir()
         if not is_there:
             raise BucketError(
@@ -128,7 +128,7 @@ class _Opened:
         self._path = path
 
     def read(self, size: int, /) -> bytes:
-        with _told(self._path):
+        with _translated(self._path):
             return self._file.read(size)
 
     def close(self) -> None:
@@ -136,7 +136,8 @@ class _Opened:
 
 
 class _File:
-    """An object that is being written. Its ETag is that of an object of S3 in one part, as exports have."""
+    """An object that is being written. Its ETag is the one that S3 gives an object in one part, as exports
+    are."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -159,7 +160,7 @@ def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]
         return
     # "a.b" comes before "a/b", which the folder "a" holds.
     named = [(f"{start}{entry.name}{'/' if entry.is_dir() else ''}", entry) for entry in entries]
-    for key, entry in sorted(named, key=lambda one: os.fsencode(one[0])):
+    for key, entry in sorted(named, key=lambda pair: os.fsencode(pair[0])):
         if key == f"{_UNFINISHED}/":
             continue
         if key.endswith("/"):
@@ -173,8 +174,8 @@ def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn errors of the file system that will come again into `BucketError`. `path` is what is used."""
+def _translated(path: Path) -> Iterator[None]:
+    """Turn permanent errors of the file system into `BucketError`. `path` is the file or folder in use."""
     try:
         yield
     except OSError as error:

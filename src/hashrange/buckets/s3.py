@@ -1,8 +1,7 @@
 """Buckets of S3, or of a store that speaks its protocol, through boto3.
 
-Credentials and the region come from where boto3 finds them: the environment, the files of the AWS CLI, a
-role. boto3 repeats requests that fail; what fails then is an error that may pass, unless it is among
-`_FINAL`.
+boto3 finds credentials and the region: in the environment, the files of the AWS CLI, or a role. boto3 repeats
+requests that fail; if they still fail, the error may be temporary, unless it is among `_FINAL`.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     from types_boto3_s3.type_defs import CompletedPartTypeDef
 
 AWS: Final = "aws"
-"""The endpoint that stands for AWS itself."""
+"""The value of the endpoint that means AWS itself."""
 
 _PART_BYTES: Final = 8 * 1024 * 1024
-# S3 takes 10,000 parts: later ones are larger, so that an object may have 580 GB.
+# S3 takes 10,000 parts: later parts are larger, so that an object may have 580 GB.
 _PARTS_OF_ONE_SIZE: Final = 1_000
 _PART_BYTES_LATER: Final = 64 * 1024 * 1024
 
-# A store that accepts connections and sends nothing holds up the other jobs for about a minute, then the job
-# is put off.
+# A store that accepts connections but sends nothing delays the other jobs for about a minute; then the job is
+# postponed.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 20
 _ATTEMPTS_MAX: Final = 3
@@ -53,14 +52,14 @@ _FINAL: Final = {
 
 
 class S3Buckets:
-    """The buckets at `endpoint`, a URL, or `AWS`."""
+    """The buckets at `endpoint`: a URL, or `AWS`."""
 
     def __init__(self, endpoint: str) -> None:
         self._client = _connect(endpoint)
 
     def check(self, bucket: str) -> None:
         """As `Buckets.check`."""
-        with _told():
+        with _translated():
             self._client.list_objects_v2(Bucket=bucket, MaxKeys=1)
 
     def list(self, bucket: str, prefix: str, after: str = "") -> Iterator[Object]:
@@ -68,7 +67,7 @@ class S3Buckets:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, StartAfter=after
         )
-        with _told():
+        with _translated():
             for page in pages:
                 for one in page.get("Contents", ()):
                     yield Object(one["Key"], one["Size"], one["ETag"])
@@ -77,7 +76,7 @@ class S3Buckets:
         """As `Buckets.open`."""
         if offset >= found.bytes:
             return _Nothing()
-        with _told():
+        with _translated():
             answer = self._client.get_object(
                 Bucket=bucket, Key=found.key, IfMatch=found.etag, Range=f"bytes={offset}-"
             )
@@ -86,7 +85,7 @@ class S3Buckets:
     @contextmanager
     def create(self, bucket: str, key: str) -> Iterator[_Upload]:
         """As `Buckets.create`."""
-        with _told():
+        with _translated():
             upload = _Upload(self._client, bucket, key)
             try:
                 yield upload
@@ -102,7 +101,7 @@ def _connect(endpoint: str) -> S3Client:
         from botocore.config import Config
     except ImportError as error:
         raise BucketError(ACCESS_DENIED, "Buckets of S3 need boto3: pip install boto3") from error
-    # Stores other than AWS know neither buckets as host names nor the newer checksums.
+    # Stores other than AWS support neither buckets as host names nor the newer checksums.
     other: dict[str, Any] = {} if endpoint == AWS else {"s3": {"addressing_style": "path"}}
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
@@ -119,8 +118,8 @@ def _connect(endpoint: str) -> S3Client:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn the answers of S3 that will come again into `BucketError`."""
+def _translated() -> Iterator[None]:
+    """Turn permanent errors of S3 into `BucketError`."""
     from botocore.exceptions import ClientError, NoCredentialsError
 
     try:
@@ -151,7 +150,7 @@ class _Body:
 
 
 class _Nothing:
-    """The end of an object, of which S3 refuses to send a range."""
+    """The empty rest at the end of an object; S3 refuses to send such a range."""
 
     def read(self, size: int, /) -> bytes:
         return b""
@@ -161,7 +160,7 @@ class _Nothing:
 
 
 class _Upload:
-    """An object that is being written: in one request if it is small, else in parts."""
+    """An object that is being written: in one request if it is small, otherwise in parts."""
 
     def __init__(self, client: S3Client, bucket: str, key: str) -> None:
         self._client, self._bucket, self._key = client, bucket, key

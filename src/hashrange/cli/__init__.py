@@ -1,27 +1,28 @@
 """The `hashrange` command: the only reader of argv and the environment; it wires everything.
 
-    serve       the server                     cli/serve.py
-    backup      back tables up                 cli/backup.py
-    check       verify a store                 cli/check.py
-    copy        a store to another engine      cli/copying.py
-    import      items of files into a table    cli/importing.py
-    migrate     bring an older directory over  cli/migrate.py
-    restore     tables of backups              cli/restore.py
-    as-of       the past of a server's tables  cli/as_of.py
-    clock       a running server's clock       cli/clock.py
-    faults      a running server's faults      cli/faults.py
-    stream      follow a table's changes       cli/stream.py
-    trigger     functions on a table's changes cli/trigger.py
-    completion  shell completion               cli/completion.py
-    logs        the form of log lines          cli/logs.py
-    admin       the parts of the admin plane   cli/admin.py
-    stores      how stores are named           cli/stores.py
-    progress    how far a command is           cli/progress.py
-    asking      the server of a command        cli/asking.py
+    serve       the server
+    backup      back tables up
+    check       verify a store
+    copying     `copy`: a store to another engine
+    importing   `import`: items of files into a table
+    migrate     bring an older directory over
+    restore     tables of backups
+    as_of       `as-of`: the past of a server's tables
+    clock       a running server's clock
+    faults      a running server's faults
+    stream      follow a table's changes
+    trigger     functions on a table's changes
+    completion  shell completion
+
+    logs        the form of log lines
+    admin       the parts of the admin plane
+    stores      how stores are named
+    owners      warns of tables that no caller finds
+    remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
-wait for the database. Exit codes: 0 success, 1 failure (one line on stderr gives the cause and the remedy),
-2 wrong command line; `check` has its own.
+wait for the database. Exit codes: 0 success, 1 failure (a line on stderr gives the cause and the remedy), 2
+wrong command line; `check` has its own.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ _COMMANDS: Final = {
     "copy": "Copy a store between directories and PostgreSQL.",
     "faults": "List, add and remove a running server's fault rules.",
     "import": "Put the items of files into a table.",
-    "migrate": "Bring a data directory of an older version over.",
-    "restore": "Make tables of backups.",
+    "migrate": "Upgrade a data directory of an older version.",
+    "restore": "Make tables from backups.",
     "serve": "Run the server.",
-    "stream": "Look at the changes of a table.",
+    "stream": "Watch the changes of a table.",
     "trigger": "Run functions on the changes of a table.",
 }
 
 
-# Modules that cannot have the name of their command.
+# Modules whose names differ from their commands.
 _MODULES: Final = {"as-of": "as_of", "copy": "copying", "import": "importing"}
 
 
 class _Commands(click.Group):
-    """Finds a command in the module of its name."""
+    """Loads a command from its module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -81,7 +82,7 @@ class _Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in sorted(_COMMANDS) if name.startswith(incomplete)]
-        # Group's own method would import every command for its help.
+        # Group's own method would import every command to get its help.
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=_COMMANDS[name]) for name in names), *options]
 
@@ -93,7 +94,7 @@ class _Commands(click.Group):
 @click.command(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `hashrange serve`; `hashrange COMMAND --help` tells more.",
+    epilog="Start with `hashrange serve`; `hashrange COMMAND --help` describes a command.",
 )
 @click.version_option(__version__, message=f"hashrange %(version)s (hot path {form()})")
 def main() -> None:

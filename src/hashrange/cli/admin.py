@@ -1,6 +1,6 @@
 """The admin plane of a server: the list of its parts.
 
-Further parts, such as a console, are mounted here; the server itself knows none of them.
+All parts are mounted here; the server itself knows none of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 
 def bind_admin(at: int, host: str = HOST, token: str = "") -> Admin:
-    """The admin plane, which listens on a port of `host` (0: any free port).
+    """The admin plane, listening on a port of `host` (0: any free port).
 
-    Raises OSError; and ValueError if other machines would reach it without a token.
+    Raises OSError, and ValueError if other machines could reach it without a token.
     """
     listening, door = port.bind(at, host, token)
     return Admin(listening, load, door)
 
 
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
-    """The admin plane of a server, with all mounted parts. It imports many modules: see
-    `server.admin.port`."""
+    """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
     from hashrange.server.admin import application, backups, checkpoints, clock, faults, status, travel
 
     parts = (status, clock, faults, travel, backups, checkpoints)

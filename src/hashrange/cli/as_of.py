@@ -1,5 +1,5 @@
-"""`hashrange as-of …`: read the past of a running server's tables, and bring old states back, through its
-admin plane."""
+"""`hashrange as-of …`: read the past of a running server's tables, and restore old states of items, through
+its admin plane."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 import orjson
 
-from hashrange.cli.asking import Plane, ask, confirm, plane_options
+from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
 from hashrange.clock import parse_moment
 
 _EPILOG: Final = """\b
@@ -22,11 +22,11 @@ Examples, for a table whose point-in-time recovery is on:
   hashrange as-of diff orders 2026-11-22T12:00:00Z 2026-11-22T13:00:00Z
   hashrange as-of diff orders 10m now
   hashrange as-of undo orders 2026-11-22T12:00:00Z '{"pk": {"S": "order#1"}}'
-  hashrange as-of undo orders 10m --all --dry-run         shows what would be brought back
+  hashrange as-of undo orders 10m --all --dry-run         shows what would be restored
   hashrange as-of undo orders 10m --all
 
-A moment is ISO 8601 (UTC where it names no zone), epoch seconds, a time span ago (10m, 2h, 1d12h), or now;
-a key is DynamoDB's JSON. Each item, version or difference is a line of JSON. docs/history.md tells more."""
+A moment is ISO 8601 (UTC if it names no zone), epoch seconds, a time span ago (10m, 2h, 1d12h), or now;
+a key is DynamoDB's JSON. Each item, version or difference is a line of JSON. See docs/history.md."""
 
 _START: Final = "hashrange serve"
 
@@ -40,24 +40,24 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
         if isinstance(value, dict):
             return value
         try:
-            found = orjson.loads(value)
+            parsed = orjson.loads(value)
         except orjson.JSONDecodeError as error:
             self.fail(f"{value!r} is not JSON: {error}", param, ctx)
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             self.fail(f'{value!r} is no JSON object, as {{"pk": {{"S": "a"}}}} is', param, ctx)
-        return found
+        return parsed
 
 
 _JSON: Final = _Json()
 
 
-def _max_option(what: str) -> Callable[[Any], Any]:
-    return click.option("--max", "most", type=click.IntRange(min=1), help=f"The most {what} to show.")
+def _max_option(noun: str) -> Callable[[Any], Any]:
+    return click.option("--max", "most", type=click.IntRange(min=1), help=f"The most {noun} to show.")
 
 
 @click.group("as-of", epilog=_EPILOG)
 def command() -> None:
-    """Read the past of a running server's tables, and bring old states of items back."""
+    """Read the past of a running server's tables, and restore old states of items."""
 
 
 @command.command("get")
@@ -104,7 +104,7 @@ def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], most: i
 def versions(plane: Plane, table: str, key: dict[str, Any], most: int | None) -> None:
     """Show the versions of the item with KEY.
 
-    The newest version comes first, and each says who made it.
+    The newest version comes first; each version shows who made it.
     """
     _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, most)
 
@@ -128,7 +128,7 @@ def diff(plane: Plane, table: str, since: str, until: str | None, most: int | No
 @click.argument("table")
 @click.argument("moment")
 @click.argument("keys", type=_JSON, nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Bring all items of the table back.")
+@click.option("--all", "everything", is_flag=True, help="Restore all items of the table.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--yes", is_flag=True, help="With --all: do not ask.")
 @plane_options
@@ -141,12 +141,12 @@ def undo(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Bring the items with KEYS back as they were at MOMENT.
+    """Restore the items with KEYS as they were at MOMENT.
 
-    They are ordinary writes, and all of them are made, or none.
+    These are ordinary writes, in one transaction.
 
-    With --all, all items that differ are written back, a few at a time, while others go on writing; the
-    command asks before.
+    With --all, all items that differ are restored, a few at a time, while other programs may write; the
+    command asks first.
     """
     if everything == bool(keys):
         raise click.UsageError("Name the keys of the items, or say --all.")
@@ -160,23 +160,23 @@ def undo(
     answer = ask(plane, "/past/undo", "Counts" if everything else "Undone", _START, sent)
     if everything:
         _line(answer["Counts"])
-    for one in answer.get("Undone", ()):
-        _line(one)
+    for entry in answer.get("Undone", ()):
+        _line(entry)
 
 
 def _show_undo(plane: Plane, table: str, at: str, keys: tuple[dict[str, Any], ...]) -> None:
-    """Show what the items with `keys`, or all that differ, would become: the item, or null for none."""
+    """Show what the items with `keys`, or all items that differ, would become: the item, or null for none."""
     if keys:
         for key in keys:
             answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, at)
             _line({"Key": key, "Item": answer.get("Item")})
     else:
-        for one in _paged(plane, "/past/differences", "Differences", {"table": table, "since": at}):
-            _line({"Key": one["Key"], "Item": one["Before"]})
+        for entry in _paged(plane, "/past/differences", "Differences", {"table": table, "since": at}):
+            _line({"Key": entry["Key"], "Item": entry["Before"]})
 
 
 def _fixed(plane: Plane, moment: str) -> str:
-    """A moment that stays the same over several requests: "now" and "10m" are those of the server's clock."""
+    """A fixed moment for several requests: "now" and "10m" are resolved by the server's clock."""
     try:
         parse_moment(moment)
     except ValueError:
@@ -208,10 +208,10 @@ def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, m
 
 
 def _pages(plane: Plane, path: str, member: str, sent: dict[str, Any], most: int | None) -> None:
-    for shown, one in enumerate(_paged(plane, path, member, sent)):
+    for shown, entry in enumerate(_paged(plane, path, member, sent)):
         if shown == most:
             return
-        _line(one)
+        _line(entry)
 
 
 def _paged(plane: Plane, path: str, member: str, sent: dict[str, Any]) -> Iterator[Any]:

@@ -6,48 +6,48 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import Plane, ask, plane_options
-from hashrange.cli.waiting import wait
+from hashrange.cli.remote.asking import Plane, ask, plane_options
+from hashrange.cli.remote.waiting import wait
 from hashrange.clock import SystemClock, show_moment
 
 START: Final = "hashrange serve"
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange backup orders                  one table; tells the folder of the backup
+  hashrange backup orders                  one table; prints the folder of the backup
   hashrange backup orders users --name before-migration
   hashrange backup --all                   every table of the server
-  hashrange backup --list                  the backups that there are
+  hashrange backup --list                  the existing backups
   aws dynamodb delete-backup --backup-arn ARN --endpoint-url http://localhost:8000
 
-A backup is fixed when the command begins: what is written later is not in it. With several tables each has a
-moment of its own. The server writes the files, to `--backup-dir` of `hashrange serve`, and goes on with them
-if this command or the server is stopped. A backup is a folder: copy it to another machine, and restore it
-there with `hashrange restore FOLDER`. docs/backups.md tells more."""
+A backup has the state when the command begins, without later writes. Each of several tables has its own
+moment. The server writes the files, to `--backup-dir` of `hashrange serve`, and finishes them even if this
+command or the server is stopped meanwhile. A backup is a folder: copy it to another machine, and restore it
+there with `hashrange restore FOLDER`. See docs/backups.md."""
 
 
 @click.command("backup", epilog=_EPILOG)
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option("--all", "every", is_flag=True, help="Back up all tables.")
-@click.option("--name", help="The name of the backups; without it the present time.")
+@click.option("--name", help="The name of the backups; by default the current time.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the files are complete.")
-@click.option("--list", "listing", is_flag=True, help="Show the backups, and begin none.")
+@click.option("--list", "listing", is_flag=True, help="Show the existing backups, and make none.")
 @plane_options
 def command(
     plane: Plane, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool, listing: bool
 ) -> None:
     """Back up tables of a running server into folders of files."""
     if listing:
-        for one in listed(plane):
-            _show(one)
+        for backup in listed(plane):
+            _show(backup)
         return
     if every == bool(tables):
         raise click.UsageError("Name the tables to back up, or give --all.")
     if every:
-        found = ask(plane, "/tables", "tables", START)["tables"]
-        tables = tuple(one["name"] for one in found if one["status"] in ("ACTIVE", "UPDATING"))
+        all_tables = ask(plane, "/tables", "tables", START)["tables"]
+        tables = tuple(table["name"] for table in all_tables if table["status"] in ("ACTIVE", "UPDATING"))
     name = name or show_moment(SystemClock().now()).replace(":", ".")
-    # All of them are begun before the first is waited for, so that their moments are close together.
+    # All backups are started before the first is waited for, so that their moments are close together.
     begun = [_begin(plane, table, name) for table in tables]
     for table, id_ in zip(tables, begun, strict=True):
         if no_wait:
@@ -59,15 +59,15 @@ def command(
 
 def listed(plane: Plane) -> list[dict[str, Any]]:
     """The backups of a server, as its admin plane shows them."""
-    found: list[dict[str, Any]] = ask(plane, "/backups", "backups", START)["backups"]
-    return found
+    backups: list[dict[str, Any]] = ask(plane, "/backups", "backups", START)["backups"]
+    return backups
 
 
 def find(plane: Plane, id_: str) -> dict[str, Any]:
     """The backup with this id. Raises click.ClickException."""
-    for one in listed(plane):
-        if one["id"] == id_:
-            return one
+    for backup in listed(plane):
+        if backup["id"] == id_:
+            return backup
     raise click.ClickException(f"The server has no backup {id_}; `hashrange backup --list` shows all.")
 
 
@@ -77,17 +77,25 @@ def _begin(plane: Plane, table: str, name: str) -> str:
 
 
 def _progress(plane: Plane, id_: str) -> float | None:
-    found = find(plane, id_)
+    backup = find(plane, id_)
     failing = ask(plane, "/health", "status", START).get("failing", ())
-    for one in failing:
-        if one["unit"] == f"backup {id_}":
+    for failure in failing:
+        if failure["unit"] == f"backup {id_}":
             raise click.ClickException(
-                f"The backup {id_} of {found['table']} cannot be written now: {one['error']}. The server "
-                "tries again; delete-backup gives it up."
+                f"The backup {id_} of {backup['table']} cannot be written now: {failure['error']}. "
+                "The server tries again; delete-backup gives it up."
             )
-    return float(found["progress"]) if found["status"] == "CREATING" else None
+    return float(backup["progress"]) if backup["status"] == "CREATING" else None
 
 
-def _show(one: dict[str, Any]) -> None:
-    state = one["status"] if one["problem"] is None else f"damaged: {one['problem']}"
-    click.echo(f"{one['table']}  {one['id']}  {one['name']}  {state}  {one['items']} items  {one['folder']}")
+def _show(backup: dict[str, Any]) -> None:
+    state = backup["status"] if backup["problem"] is None else f"damaged: {backup['problem']}"
+    columns = [
+        backup["table"],
+        backup["id"],
+        backup["name"],
+        state,
+        f"{backup['items']} items",
+        backup["folder"],
+    ]
+    click.echo("  ".join(columns))

@@ -12,15 +12,16 @@ import click
 import orjson
 
 from hashrange.cli.stores import is_url, needs_driver
-from hashrange.storage.api import StorageError, StoreDamaged
+from hashrange.storage.failures import StorageError, StoreDamaged
 from hashrange.storage.moving import Logs, Numbers
 from hashrange.tables import formats
-from hashrange.tables.inspection.check import Problem, check
+from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.mending import mend
 from hashrange.tables.inspection.owners import owners
+from hashrange.tables.inspection.problems import Problem
 
 if TYPE_CHECKING:
-    from hashrange.storage.embedded.reading import StoredRecords
+    from hashrange.storage.embedded.offline.salvage import StoredRecords
 
 _SOUND: Final = 0
 _DAMAGED: Final = 1
@@ -62,18 +63,18 @@ Examples:
     "repairs",
     is_flag=True,
     help="Accept the loss: make a sound store of the readable records, keep changed files in DIR/damaged-N, "
-    "put right index entries, totals, sizes and expiry queues, then check again.",
+    "correct index entries, totals, sizes and expiry queues, then check again.",
 )
 def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> None:
-    """Verify STORE, a data directory or a URL as postgresql://user@host/database, and print one line for
+    """Verify STORE, a data directory or a URL such as postgresql://user@host/database, and print a line for
     each problem.
 
     It verifies that no file of a directory is missing or damaged, that every record can be read and decoded,
     that every index entry has its item and every item its entries, that streams have no gap between shards,
-    and that sizes and totals are right.
+    and that sizes and totals are correct.
 
-    No server may have the directory open. Without --repair nothing is changed, so a copy or a read-only disk
-    will do. A store in PostgreSQL is read in one snapshot, and its servers go on meanwhile.
+    No server may have the directory open. Without --repair nothing is changed, so it also works on a copy or
+    a read-only disk. A store in PostgreSQL is read in one snapshot, while its servers keep running.
     """
     on_postgres = is_url(store)
     if on_postgres and repairs:
@@ -117,7 +118,7 @@ def _check_directory(directory: Path) -> None:
 
 
 def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
-    """The problems of a store in PostgreSQL: of the engine's own tables, then of and between records."""
+    """The problems of a store in PostgreSQL: in the engine's own tables, then in and between records."""
     with needs_driver():
         from hashrange.storage.postgres.snapshot import Snapshot
 
@@ -136,9 +137,9 @@ def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
 
 def _problems(directory: Path) -> Iterator[Problem]:
     """The problems of the files, then of single records, then between records."""
-    from hashrange.storage.embedded.damage import Damage
-    from hashrange.storage.embedded.migration import untranslatable
-    from hashrange.storage.embedded.reading import StoredRecords
+    from hashrange.storage.embedded.files.damage import Damage
+    from hashrange.storage.embedded.offline.migration import untranslatable
+    from hashrange.storage.embedded.offline.salvage import StoredRecords
 
     store = StoredRecords(directory)
     try:
@@ -164,7 +165,7 @@ def _problems(directory: Path) -> Iterator[Problem]:
 
 
 def _numbers_of(store: StoredRecords, logs: Logs) -> Numbers:
-    from hashrange.storage.embedded.moving import Content
+    from hashrange.storage.embedded.offline.moving import Content
 
     try:
         return Content(store.directory, store.db, store.cleared).numbers(logs)
@@ -173,15 +174,15 @@ def _numbers_of(store: StoredRecords, logs: Logs) -> Numbers:
 
 
 def _lost(store: StoredRecords, first: int, last: int) -> str:
-    """Words for the records in some spaces: the tables and indexes that they belong to."""
+    """A description of the records in some spaces: the tables and indexes that they belong to."""
     names = [text for space, text in store.read(owners) if first <= space <= last]
     return "some records of " + (", ".join(names) if names else f"the spaces {first} to {last}")
 
 
 def _repair(directory: Path) -> None:
     from hashrange.storage.embedded import EmbeddedEngine
-    from hashrange.storage.embedded.reading import StoredRecords
-    from hashrange.storage.embedded.repair import repair
+    from hashrange.storage.embedded.offline.repair import repair
+    from hashrange.storage.embedded.offline.salvage import StoredRecords
 
     for done in repair(directory):
         click.echo(done, err=True)
@@ -208,7 +209,7 @@ def _fields(problem: Problem) -> dict[str, str | None]:
     }
 
 
-def _progress(what: str, records: int) -> None:
+def _progress(noun: str, records: int) -> None:
     """Show the progress, if stderr is a terminal: a log file need not have it."""
     if sys.stderr.isatty():
-        click.echo(f"\r{what}: {records} records\x1b[K", nl=False, err=True)
+        click.echo(f"\r{noun}: {records} records\x1b[K", nl=False, err=True)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import Plane, ask, plane_options
+from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.clock import REAL_CLOCKS
 
 _EPILOG: Final = """\b
@@ -17,8 +17,8 @@ Examples, with a server that was started with --virtual-clock:
   hashrange clock advance 7d
   hashrange clock resume
 
-A change is answered when all work that it made due is done: expired items are deleted, stream records past
-their retention are trimmed, indexes are up to date."""
+A change returns when all work that it made due is done: expired items are deleted, stream records past their
+retention are trimmed, indexes are up to date."""
 
 
 @click.group("clock", epilog=_EPILOG)
@@ -51,7 +51,7 @@ def freeze(plane: Plane, at: str | None) -> None:
 def set_(plane: Plane, time: str) -> None:
     """Set the clock to TIME.
 
-    TIME is ISO 8601 (UTC where it names no zone), or epoch seconds.
+    TIME is ISO 8601 (UTC if it names no zone), or epoch seconds.
     """
     _tell(_ask(plane, set=time))
 
@@ -60,7 +60,7 @@ def set_(plane: Plane, time: str) -> None:
 @click.argument("duration")
 @plane_options
 def advance(plane: Plane, duration: str) -> None:
-    """Move the clock on by DURATION.
+    """Advance the clock by DURATION.
 
     DURATION is a number of seconds, or a text such as 15m, 24h, 7d or 1d12h.
     """
@@ -70,7 +70,7 @@ def advance(plane: Plane, duration: str) -> None:
 @command.command("resume")
 @plane_options
 def resume(plane: Plane) -> None:
-    """Make a frozen clock run on from the time that it shows."""
+    """Make a frozen clock run again from the time that it shows."""
     _tell(_ask(plane, frozen=False))
 
 

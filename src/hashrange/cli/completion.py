@@ -16,7 +16,7 @@ Examples:
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script of SHELL, to be read by it when it starts."""
+    """Print the completion script for SHELL, which should read it when it starts."""
     completion = get_completion_class(shell)
     assert completion is not None
     root = click.get_current_context().find_root().command

@@ -1,4 +1,4 @@
-"""`hashrange copy FROM TO`: take a store from a directory or PostgreSQL to another one."""
+"""`hashrange copy FROM TO`: copy a store from a directory or PostgreSQL to another."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from hashrange.cli.asking import Plane, ask, plane_options
-from hashrange.cli.progress import Progress
+from hashrange.cli.remote.asking import Plane, ask, plane_options
+from hashrange.cli.remote.progress import Progress
 from hashrange.cli.stores import is_url, needs_driver
 from hashrange.clock import SystemClock, show_moment
-from hashrange.storage.api import DataDirectoryLocked, StorageError
+from hashrange.storage.failures import DataDirectoryLocked, StorageError
 from hashrange.storage.moving import Source, Target, copy
 
 if TYPE_CHECKING:
-    from hashrange.storage.embedded.moving import DirectorySource
+    from hashrange.storage.embedded.offline.moving import DirectorySource
 
 START: Final = "hashrange serve"
 
@@ -27,7 +27,7 @@ START: Final = "hashrange serve"
 @click.command(
     "copy",
     epilog="""\b
-Exit codes: 0 the copy is complete, 1 it is not, 2 wrong usage.
+Exit codes: 0 the copy is complete, 1 it is incomplete, 2 wrong usage.
 
 \b
 Examples:
@@ -36,13 +36,13 @@ Examples:
   hashrange copy ./hashrange-data /mnt/new-disk/hashrange-data
 
 \b
-To change over without losing a write: try the copy while the servers run, then
+To switch without losing a write: try the copy while the servers run, then
   1. stop all servers of FROM
   2. hashrange copy FROM TO, with TO as new as for the first copy
   3. start servers on TO
 
-The copy is of one moment: what is written to FROM later is not in it. Backups, and the buckets of imports and
-exports, are folders beside the store: move them yourself. docs/postgresql.md tells more.""",
+The copy has the state of one moment, without later writes to FROM. Backups, and the buckets of imports and
+exports, are folders beside the store: move them yourself. See docs/postgresql.md.""",
 )
 @click.argument("origin", type=click.Path(), metavar="FROM")
 @click.argument("target", type=click.Path(), metavar="TO")
@@ -58,19 +58,19 @@ exports, are folders beside the store: move them yourself. docs/postgresql.md te
     default="hashrange",
     show_default=True,
     metavar="NAME",
-    help="Schema of TO in PostgreSQL, made where missing.",
+    help="Schema of TO in PostgreSQL, created if it is missing.",
 )
 @plane_options
 def command(origin: str, target: str, from_schema: str, to_schema: str, plane: Plane) -> None:
     """Copy the store FROM to the new store TO.
 
-    Each of them is a data directory, or a URL as postgresql://user@host/database. Servers over FROM may go on
-    meanwhile: the copy is of one moment, with tables, indexes, streams, history and all else as they were
-    then. A server over a directory makes a checkpoint for it, through its admin plane. Everything is read
-    back and compared before TO becomes a store that servers open. If the command is stopped or killed,
-    servers refuse TO; run it again, and it begins anew.
+    Each of them is a data directory, or a URL such as postgresql://user@host/database. The servers of FROM
+    may keep running: the copy has the state of one moment, with tables, indexes, streams, history and
+    everything else. The server of a directory makes a checkpoint for this, through its admin plane.
+    Everything is read back and compared before servers can open TO. If the command is stopped or killed,
+    servers refuse TO; run it again, and it starts from the beginning.
     """
-    os.umask(0o077)  # what RocksDB writes is for its owner only
+    os.umask(0o077)  # only the owner may read the files that RocksDB writes
     _check_different(origin, target)
     progress = Progress("copying", "verifying")
     try:
@@ -78,9 +78,9 @@ def command(origin: str, target: str, from_schema: str, to_schema: str, plane: P
             source, name = stack.enter_context(_source(origin, from_schema, plane))
             stack.callback(source.close)
             moment = show_moment(SystemClock().now())
-            made = _target(target, to_schema, name)
-            stack.callback(made.close)
-            copied = copy(source, made, progress)
+            writer = _target(target, to_schema, name)
+            stack.callback(writer.close)
+            copied = copy(source, writer, progress)
     except StorageError as error:
         progress.end()
         raise click.ClickException(str(error)) from error
@@ -108,7 +108,9 @@ def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, st
         return
     directory = Path(origin)
     if not directory.is_dir():
-        raise click.ClickException(f"There is no directory {origin}, and it is no URL as postgresql://...")
+        raise click.ClickException(
+            f"There is no directory {origin}, and it is not a URL such as postgresql://..."
+        )
     try:
         source = _directory_source(directory)
     except DataDirectoryLocked:
@@ -119,7 +121,7 @@ def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, st
 
 
 def _directory_source(directory: Path) -> DirectorySource:
-    from hashrange.storage.embedded.moving import DirectorySource
+    from hashrange.storage.embedded.offline.moving import DirectorySource
     from hashrange.tables.inspection.numbering import find_logs
 
     return DirectorySource(directory, find_logs)
@@ -127,33 +129,33 @@ def _directory_source(directory: Path) -> DirectorySource:
 
 @contextmanager
 def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
-    """A checkpoint of a directory, made by the server that holds it."""
-    from hashrange.storage.embedded.mark import DamagedMark
-    from hashrange.storage.embedded.moving import is_same_store, remove_checkpoint
+    """A checkpoint of a directory, made by the server that has it open."""
+    from hashrange.storage.embedded.files.mark import DamagedMark
+    from hashrange.storage.embedded.offline.moving import is_same_store, remove_checkpoint
 
     try:
-        made = Path(ask(plane, "/checkpoints", "checkpoint", START, {})["checkpoint"])
+        checkpoint = Path(ask(plane, "/checkpoints", "checkpoint", START, {})["checkpoint"])
     except click.ClickException as error:
         raise click.ClickException(
-            f"{directory} is in use, so the server over it has to make a checkpoint. {error.message}"
+            f"{directory} is in use, so its server has to make a checkpoint. {error.message}"
         ) from None
     try:
         try:
-            same = is_same_store(directory, made)
+            same = is_same_store(directory, checkpoint)
         except (OSError, DamagedMark) as error:
             raise click.ClickException(
-                f"The checkpoint {made} of the server at {plane.server} cannot be read: {error}. Run this "
-                "command as the user of that server, and where it runs."
+                f"The checkpoint {checkpoint} of the server at {plane.server} cannot be read: {error}. Run "
+                "this command on that server's machine, and as its user."
             ) from None
         if not same:
             raise click.ClickException(
-                f"The server at {plane.server} is over another store: it made a checkpoint in {made}. Name "
-                f"the server over {directory} with --endpoint-url."
+                f"The server at {plane.server} has another store: it made a checkpoint in {checkpoint}. Name "
+                f"the server of {directory} with --endpoint-url."
             )
-        yield made
+        yield checkpoint
     finally:
         with suppress(OSError):
-            remove_checkpoint(made)
+            remove_checkpoint(checkpoint)
 
 
 def _target(target: str, schema: str, origin: str) -> Target:
@@ -163,7 +165,7 @@ def _target(target: str, schema: str, origin: str) -> Target:
 
         return SchemaTarget(target, schema)
     if re.match(r"[a-z]+://", target):
-        raise click.ClickException(f"{target} is no URL of PostgreSQL: it begins with postgresql://")
-    from hashrange.storage.embedded.moving import DirectoryTarget
+        raise click.ClickException(f"{target} is not a URL of PostgreSQL, which begins with postgresql://")
+    from hashrange.storage.embedded.offline.moving import DirectoryTarget
 
     return DirectoryTarget(Path(target), origin)

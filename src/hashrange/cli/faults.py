@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.asking import Plane, ask, plane_options
+from hashrange.cli.remote.asking import Plane, ask, plane_options
 
 _EPILOG: Final = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
   hashrange faults remove 1
   hashrange faults clear
 
-docs/faults.md lists what a rule can say."""
+docs/faults.md describes the rules."""
 
 
 @click.group("faults", epilog=_EPILOG)
@@ -30,7 +30,7 @@ def command() -> None:
 def list_(plane: Plane) -> None:
     """List the rules.
 
-    Each shows how many requests it matched, and on how many it fired.
+    Each rule shows how many requests it matched, and on how many it fired.
     """
     _tell(_ask(plane))
 
@@ -39,7 +39,7 @@ def list_(plane: Plane) -> None:
 @click.argument("rule", nargs=-1, required=True)
 @plane_options
 def add(plane: Plane, rule: tuple[str, ...]) -> None:
-    """Put RULE in force until it is removed, or the server stops."""
+    """Add RULE until it is removed or the server stops."""
     _tell(_ask(plane, sent={"rule": " ".join(rule)}))
 
 

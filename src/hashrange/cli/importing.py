@@ -1,6 +1,6 @@
 """`hashrange import`: put the items of files into a table, through its API, with the readers of ImportTable.
 
-For people without buckets, and for tables that exist. The server may be any that speaks DynamoDB's API.
+For users without buckets, and for existing tables. It works with any server that speaks DynamoDB's API.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 import click
 
-from hashrange.cli.progress import bar
+from hashrange.cli.remote.progress import bar
 from hashrange.cli.trigger import attempt, connect_loudly, connection
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
@@ -23,7 +23,7 @@ from hashrange.values import admit_item
 if TYPE_CHECKING:
     from hashrange.interchange.compression import Readable
     from hashrange.interchange.csv_files import Columns
-    from hashrange.interchange.reading import Format
+    from hashrange.interchange.object_rows import Format
     from hashrange.interchange.rows import Bad
     from hashrange.values import Item
 
@@ -36,7 +36,7 @@ _FORMATS: Final = {
 }
 _COMPRESSIONS: Final = {".gz": "GZIP", ".zst": "ZSTD"}
 _ERRORS_SHOWN_MAX: Final = 20
-# What shells say of a program that Ctrl-C has ended.
+# The exit status that shells give a program that Ctrl-C ended.
 _INTERRUPTED: Final = 130
 # A list, or an object over several lines, is decoded as a whole.
 _DOCUMENT_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -61,13 +61,15 @@ Examples:
     "--format",
     "format_",
     type=click.Choice(sorted(set(_FORMATS.values()))),
-    help="The format. Without it the names of the files say it: .csv, .json, .jsonl, .ndjson or .ion, with "
-    ".gz or .zst after it for what is compressed. JSON is lines of an export, an item a line, a list of "
+    help="The format; by default from the names of the files: .csv, .json, .jsonl, .ndjson or .ion, with "
+    ".gz or .zst after it for compressed files. JSON is lines of an export, an item per line, a list of "
     "items, or an answer of Scan; the items are plain or in DynamoDB's JSON.",
 )
-@click.option("--delimiter", default=",", show_default=True, help="What separates the fields of a CSV.")
-@click.option("--header", help="The names of a CSV's columns, separated likewise, if no line has them.")
-@click.option("--dry-run", is_flag=True, help="Read the files and tell what is wrong with them; put nothing.")
+@click.option("--delimiter", default=",", show_default=True, help="The separator of a CSV's fields.")
+@click.option("--header", help="The names of a CSV's columns, with the same separator, if no line has them.")
+@click.option(
+    "--dry-run", is_flag=True, help="Read the files and report what is wrong with them; put nothing."
+)
 def command(
     table: str,
     files: tuple[Path, ...],
@@ -78,14 +80,16 @@ def command(
     header: str | None,
     dry_run: bool,
 ) -> None:
-    """Put the items of FILES into TABLE, which exists already. Items with their keys are replaced.
+    """Put the items of FILES into TABLE, which must exist. Existing items with the same keys are replaced.
 
-    The files are those of ImportTable: CSV, DynamoDB JSON, Ion; or items in plain JSON. Rows that are no
-    items of the table are told, counted from 1, and left out; the exit status is 1 then.
+    The files are those of ImportTable (CSV, DynamoDB JSON, Ion), or items in plain JSON. Rows that are not
+    items of the table are reported, counted from 1, and left out; the exit status is then 1.
     """
     if len(delimiter) != 1:
         raise click.UsageError(f"--delimiter is one character, not {delimiter!r}.")
     formats = [_format_of(file, format_) for file in files]
+    for file in files:
+        _check_compression(file)
     sending = _Sending(connect_loudly(endpoint_url, region).dynamodb, table, dry_run)
     columns = sending.columns(delimiter, header)
     size = sum(file.stat().st_size for file in files)
@@ -97,8 +101,8 @@ def command(
     except KeyboardInterrupt:
         reached = f"up to {sending.reached}" if sending.reached else "none of the first batch"
         click.echo(
-            f"\nInterrupted: {sending.items} items are in table {table}, {reached}. To go on, run the same "
-            "command again: items that are there are replaced by themselves.",
+            f"\nInterrupted: {sending.items} items are in table {table}, {reached}. To continue, run the "
+            "same command again: items that are already there are replaced by themselves.",
             err=True,
         )
         raise click.exceptions.Exit(_INTERRUPTED) from None
@@ -112,19 +116,31 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _format_of(file: Path, given: str | None) -> Format:
+def _format_of(file: Path, option: str | None) -> Format:
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in _COMPRESSIONS]
-    found = given or (_FORMATS.get(suffixes[-1]) if suffixes else None)
-    if found is None:
+    format_ = option or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    if format_ is None:
         raise click.UsageError(f"The name of {file} does not say its format; give --format.")
-    return cast("Format", found)
+    return cast("Format", format_)
+
+
+def _check_compression(file: Path) -> None:
+    from hashrange.interchange.compression import unreadable
+
+    problem = unreadable(_compression_of(file))
+    if problem is not None:
+        raise click.UsageError(f"{file} cannot be read. {problem}")
+
+
+def _compression_of(file: Path) -> str:
+    return _COMPRESSIONS.get(file.suffix.lower(), "NONE")
 
 
 def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending, progress: Any) -> None:
-    from hashrange.interchange.reading import Rows
+    from hashrange.interchange.object_rows import Rows
     from hashrange.interchange.rows import Bad
 
-    compression = _COMPRESSIONS.get(file.suffix.lower(), "NONE")
+    compression = _compression_of(file)
     with file.open("rb") as opened:
         done = 0
         rows: Iterable[Item | Bad] | None = None
@@ -143,10 +159,10 @@ def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending,
 
 
 def _plain_rows(file: Path, opened: BinaryIO, compression: str) -> Iterator[Item | Bad] | None:
-    """The items of a file in JSON that is not in the form of ImportTable, or None for a file that is.
+    """The items of a file in JSON that is not in the form of ImportTable, or None for a file in this form.
 
     The first line decides: `[` begins a list of items, and `{` alone begins an object over several lines; an
-    answer of Scan or Query holds a list; and any other object that has no `Item` is an item.
+    answer of Scan or Query holds a list; and any other object without an `Item` is an item.
     """
     from hashrange.interchange.compression import DAMAGED, reader
     from hashrange.interchange.lines import lines
@@ -156,13 +172,13 @@ def _plain_rows(file: Path, opened: BinaryIO, compression: str) -> Iterator[Item
         opened.seek(0)
         read = (line.strip() for line, _ in lines(reader(opened, compression), 0) if line is not None)
         line = b"" if first == b"[" else next(filter(None, read), b"")
-    except DAMAGED:  # which is told where the rows are read
+    except DAMAGED:  # reported when the rows are read
         line = first = b""
     opened.seek(0)
-    found = _decoded(line)
-    if first == b"[" or line == b"{" or _is_answer(found):
+    first_value = _decoded(line)
+    if first == b"[" or line == b"{" or _is_answer(first_value):
         return _of_document(file, reader(opened, compression))
-    if isinstance(found, dict) and not isinstance(found.get("Item"), dict):
+    if isinstance(first_value, dict) and not isinstance(first_value.get("Item"), dict):
         return _of_lines(reader(opened, compression))
     return None
 
@@ -177,9 +193,9 @@ def _decoded(line: bytes) -> Any:
         return None
 
 
-def _is_answer(found: Any) -> bool:
-    """Whether an object is what Scan and Query answer."""
-    return isinstance(found, dict) and isinstance(found.get("Items"), list) and "Count" in found
+def _is_answer(value: Any) -> bool:
+    """Whether an object is an answer of Scan or Query."""
+    return isinstance(value, dict) and isinstance(value.get("Items"), list) and "Count" in value
 
 
 def _of_document(file: Path, opened: Readable) -> Iterator[Item | Bad]:
@@ -192,18 +208,18 @@ def _of_document(file: Path, opened: Readable) -> Iterator[Item | Bad]:
         left -= len(part)
     if left <= 0:
         raise click.ClickException(
-            f"{file} is one JSON document of more than {_DOCUMENT_BYTES_MAX} bytes; write an item a line, as "
-            '{"Item": {"id": {"S": "x"}}}.'
+            f"{file} is one JSON document of more than {_DOCUMENT_BYTES_MAX} bytes; write an item per line, "
+            'as {"Item": {"id": {"S": "x"}}}.'
         )
     try:
-        found = DECODER.decode(b"".join(parts))
+        document = DECODER.decode(b"".join(parts))
     except ValueError as error:
         raise click.ClickException(
             f"{file} begins as a list or an object over several lines, and is not JSON: {error}"
         ) from None
-    items = found["Items"] if _is_answer(found) else found
-    for one in items if isinstance(items, list) else [items]:
-        yield _row(one)
+    items = document["Items"] if _is_answer(document) else document
+    for row in items if isinstance(items, list) else [items]:
+        yield _row(row)
 
 
 def _of_lines(opened: Readable) -> Iterator[Item | Bad]:
@@ -215,29 +231,29 @@ def _of_lines(opened: Readable) -> Iterator[Item | Bad]:
         if line is None:
             yield Bad(f"The line has more than {LINE_BYTES_MAX} bytes")
         elif line.strip():
-            found = _decoded(line)
-            yield Bad("The line cannot be read as JSON") if found is None else _row(found)
+            value = _decoded(line)
+            yield Bad("The line cannot be read as JSON") if value is None else _row(value)
 
 
-def _row(found: Any) -> Item | Bad:
+def _row(value: Any) -> Item | Bad:
     from hashrange.interchange.plain_json import NoItem, item_of, unwrapped
     from hashrange.interchange.rows import Bad
 
     try:
-        return item_of(unwrapped(found))
+        return item_of(unwrapped(value))
     except NoItem as error:
         return Bad(str(error))
 
 
 class _Put(NamedTuple):
-    """An item to be sent, and where it is from."""
+    """An item to be sent, and its place in the files."""
 
     where: str
     item: dict[str, Any]
 
 
 class _Sending:
-    """Puts items in batches, which have a key once at most, as BatchWriteItem demands."""
+    """Puts items in batches with distinct keys, as BatchWriteItem demands."""
 
     def __init__(self, client: Any, table: str, dry_run: bool) -> None:
         self._client = client
@@ -256,10 +272,10 @@ class _Sending:
         self.items = 0
         self.errors = 0
         self.reached = ""
-        """The row up to which all were sent."""
+        """The row up to which all items were sent."""
 
     def columns(self, delimiter: str, header: str | None) -> Columns:
-        """How CSV files are read for the table."""
+        """How to read CSV files for the table."""
         from hashrange.interchange.csv_files import Columns
 
         key = {attribute.name for attribute in self._key.attributes()}
@@ -281,12 +297,12 @@ class _Sending:
         self._batch[key] = _Put(where, _of_boto3({"M": item})["M"])
 
     def flush(self) -> None:
-        """Send what was not sent yet. If the service refuses the batch, its items are sent one by one."""
+        """Send the waiting items. If the service refuses the batch, its items are sent one by one."""
         puts, self._batch = list(self._batch.values()), {}
-        wanted = [{"PutRequest": {"Item": put.item}} for put in puts]
+        writes = [{"PutRequest": {"Item": put.item}} for put in puts]
         try:
-            while wanted and not self._dry_run:
-                wanted = self._send(wanted)
+            while writes and not self._dry_run:
+                writes = self._send(writes)
             self.items += len(puts)
         except self._refusals():
             for put in puts:
@@ -294,9 +310,9 @@ class _Sending:
         if puts:
             self.reached = puts[-1].where
 
-    def _send(self, wanted: list[Any]) -> list[Any]:
-        """Send a batch; returns what the service left of it."""
-        answer = self._client.batch_write_item(RequestItems={self._table: wanted})
+    def _send(self, writes: list[Any]) -> list[Any]:
+        """Send a batch; returns the writes that the service left unprocessed."""
+        answer = self._client.batch_write_item(RequestItems={self._table: writes})
         left: list[Any] = next(iter(answer["UnprocessedItems"].values()), [])
         return left
 
@@ -313,21 +329,21 @@ class _Sending:
         return self._client.exceptions.ClientError
 
     def tell(self, where: str, message: str) -> None:
-        """Tell that a row is left out."""
+        """Report that a row is left out."""
         self.errors += 1
         if self.errors <= _ERRORS_SHOWN_MAX:
             click.echo(f"{where}: {message}", err=True)
 
 
 def _of_boto3(value: Any) -> Any:
-    """An attribute value as boto3 takes it: with bytes in the place of base64."""
+    """An attribute value as boto3 takes it: with bytes in place of base64."""
     ((kind, content),) = value.items()
     if kind == "B":
         return {kind: b64decode(content)}
     if kind == "BS":
-        return {kind: [b64decode(one) for one in content]}
+        return {kind: [b64decode(member) for member in content]}
     if kind == "L":
-        return {kind: [_of_boto3(one) for one in content]}
+        return {kind: [_of_boto3(member) for member in content]}
     if kind == "M":
-        return {kind: {name: _of_boto3(one) for name, one in content.items()}}
+        return {kind: {name: _of_boto3(member) for name, member in content.items()}}
     return value

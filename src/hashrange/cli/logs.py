@@ -39,8 +39,8 @@ def show(logger: str) -> None:
 class Bound(logging.Filter):
     """Passes `LINES_MAX` warnings and errors with the same message in a second, and counts the others.
 
-    Clients can provoke such lines, and the log must not fill the disk. The next line that passes says in
-    `not_logged` how many did not.
+    Clients can provoke such lines, and the log must not fill the disk. The next line that passes has in
+    `not_logged` the number of lines that did not.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""`hashrange migrate DIR`: bring a data directory of an older version over to the format of this one."""
+"""`hashrange migrate DIR`: upgrade a data directory of an older version to the current format."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from hashrange.cli.progress import Progress
+from hashrange.cli.remote.progress import Progress
 from hashrange.clock import SystemClock
-from hashrange.storage.api import StorageError
+from hashrange.storage.failures import StorageError
 
 
 @click.command(
     "migrate",
     epilog="""\b
-Exit codes: 0 the directory has today's format, 1 it could not be brought over, 2 wrong usage.
+Exit codes: 0 the directory has the current format, 1 it could not be upgraded, 2 wrong usage.
 
 \b
 Examples:
@@ -26,26 +26,26 @@ Examples:
 @click.option(
     "--keep-old",
     is_flag=True,
-    help="Keep the old store as a data directory of its own, DIR/format-N, for the older version.",
+    help="Keep the old store as a separate data directory, DIR/format-N, for the older version.",
 )
 @click.option(
     "--leave-out",
     "leaves_out",
     is_flag=True,
-    help="Leave out records that cannot be brought over because they are damaged, print a line for each, and "
-    "keep the old store. Without it the first one ends the migration.",
+    help="Leave out records that cannot be converted because they are damaged, print a line for each, and "
+    "keep the old store. Without this option the first such record ends the migration.",
 )
 def command(directory: Path, keep_old: bool, leaves_out: bool) -> None:
-    """Bring the data directory DIR of an older version over to the format of this one.
+    """Upgrade the data directory DIR of an older version to the current format.
 
-    A new store is made beside the old one, which is only read until the new one is complete and takes its
-    place; so the disk needs room for both. It may be stopped or killed at any moment: run it again, and it
-    goes on where it was. No server may have the directory open.
+    A new store is made beside the old one, which is only read until the new store is complete and replaces
+    it; so the disk needs room for both. The command may be stopped or killed at any moment: run it again, and
+    it continues where it was. No server may have the directory open.
     """
-    from hashrange.storage.embedded.migration import migrate
+    from hashrange.storage.embedded.offline.migration import migrate
     from hashrange.tables import formats
 
-    os.umask(0o077)  # what RocksDB writes is for its owner only
+    os.umask(0o077)  # only the owner may read the files that RocksDB writes
     progress = Progress("copying")
     try:
         migrated = migrate(

@@ -1,8 +1,8 @@
-"""Warns of tables that no caller finds.
+"""Warns of tables that no caller can see.
 
-A table belongs to all callers, or to an account, a region or both, as `--separate-accounts` and
-`--separate-regions` were set when it was made (docs/decisions/0009-accounts.md). A server with other settings
-leaves it where it is, and finds it under no caller.
+A table belongs to all callers, or to an account, a region or both, depending on `--separate-accounts` and
+`--separate-regions` when it was created (docs/decisions/0009-accounts.md). With other settings no caller can
+see it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 def warn_of_hidden_tables(database: Database) -> None:
-    """Log a warning for each other pair of settings under which tables of the store were made: how many there
-    are, whose they are, and the options that show them."""
+    """Log a warning for each other pair of settings under which tables of the store were created: their
+    number, their owners, and the options that show them."""
     settings = database.settings
     hidden: dict[tuple[bool, bool], dict[str, int]] = {}
     for scope, tables in database.engine.read(catalog.owners).items():
@@ -44,5 +44,5 @@ def _shown(owners: list[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _with(wanted: bool) -> str:
-    return "with" if wanted else "without"
+def _with(is_set: bool) -> str:
+    return "with" if is_set else "without"

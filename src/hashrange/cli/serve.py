@@ -1,7 +1,7 @@
 """`hashrange serve`: the server, from the command line and the environment.
 
 The options of limits and behaviour are made from the fields of `ServerSettings` and `Settings`, and their
-help texts from the docstrings of these classes, so that each option has one name, one default and one
+help texts from the docstrings of these classes, so that each option has a single name, default and
 description.
 """
 
@@ -15,26 +15,29 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange import __version__, compiled, descriptors, form
+from hashrange import __version__, compiled, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
-from hashrange.server import REQUESTS_LOGGER, Admin, ServerSettings, serve
+from hashrange.files import descriptors
+from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, serve
 from hashrange.server.access import is_loopback
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
-from hashrange.storage.api import Engine, Remote, StorageError, clock_of
+from hashrange.storage.api import Engine
+from hashrange.storage.capabilities import Remote, clock_of
+from hashrange.storage.failures import StorageError
 
 if TYPE_CHECKING:
     from hashrange.faults import Rule
@@ -47,32 +50,32 @@ _PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
 
-_OPEN: Final = "everybody who reaches the port can read and change all data"
+_OPEN: Final = "everybody who can reach the port can read and change all data"
 _ATTENTION: Final = """
-    !! Everybody who reaches this port can read and change all data, with any credentials: there is no
+    !! Everybody who can reach this port can read and change all data, with any credentials: there is no
     !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
 """
 
 _EPILOG: Final = """\b
 Examples:
   hashrange serve                                 durable, in ./hashrange-data, on port 8000
-  hashrange serve --memory --port 0               nothing kept, on any free port
+  hashrange serve --memory --port 0               in memory only, on any free port
   hashrange serve --data-dir /var/lib/hashrange --host 0.0.0.0 --log-format json
   hashrange serve --postgres postgresql://hashrange@db.example/hashrange
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   HASHRANGE_PORT=8001 hashrange serve
 
-Every option may come from the environment: --log-format from HASHRANGE_LOG_FORMAT. docs/settings.md tells all
-about each of them. Any credentials are accepted. After SIGTERM or Ctrl-C the server finishes the requests
-under way and stops; a second one cuts them off. --host opens the data to everybody who reaches that address:
-there is no access control yet. The admin port (health, metrics, tables, the clock) answers programs of this
-machine only, unless --admin-host says otherwise; GET / on it lists its endpoints."""
+Every option can be set in the environment: --log-format by HASHRANGE_LOG_FORMAT. docs/settings.md describes
+all options. Any credentials are accepted. After SIGTERM or Ctrl-C the server finishes the running requests
+and stops; a second signal cuts them off. --host opens the data to everybody who can reach that address: there
+is no access control yet. The admin port (health, metrics, tables, the clock) answers only programs on this
+machine, unless --admin-host says otherwise; GET / on it lists its endpoints."""
 
-# Shorter names of some options.
+# Shorter names for some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
-# What texts are where they are not given.
+# The descriptions of some defaults.
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
@@ -114,7 +117,7 @@ def _option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]
 
 
 def field_texts(settings: type) -> dict[str, str]:
-    """The description of each field, from docstring lines of the form ``one_field, another: what it is``."""
+    """The description of each field, from docstring lines of the form ``field, other_field: description``."""
     texts: dict[str, str] = {}
     names: list[str] = []
     for line in inspect.cleandoc(settings.__doc__ or "").splitlines()[1:]:
@@ -189,10 +192,10 @@ class _Fault(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
 
 class _Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """A number in a range, whose message names what may be given."""
+    """A number in a range; the error message names the range."""
 
-    def __init__(self, kind: type[int] | type[float], least: int, most: int | None = None) -> None:
-        self._kind, self._least, self._most = kind, least, most
+    def __init__(self, kind: type[int] | type[float], least: int, greatest: int | None = None) -> None:
+        self._kind, self._least, self._most = kind, least, greatest
         self.name = "integer" if kind is int else "float"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -207,25 +210,25 @@ class _Number(click.ParamType):  # type: ignore[type-arg]  # generic in new vers
         return number
 
 
-def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Parameter, str], str]:
+def _matching(pattern: str, noun: str) -> Callable[[click.Context, click.Parameter, str], str]:
     def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
         if not re.fullmatch(pattern, value):
-            raise click.BadParameter(f"{value!r} is not {what}.", ctx, parameter)
+            raise click.BadParameter(f"{value!r} is not {noun}.", ctx, parameter)
         return value
 
     return check
 
 
 class _Sectioned(click.Command):
-    """A command whose help shows the options in the sections of `SECTIONS`, with the beginning of their
-    texts: docs/settings.md has them whole."""
+    """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
+    text: docs/settings.md has the full texts."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, parameters in in_sections(self.get_params(ctx)).items():
             records = [
-                (record[0], _shortened(one))
-                for one in parameters
-                if isinstance(one, click.Option) and (record := one.get_help_record(ctx)) is not None
+                (record[0], _shortened(option))
+                for option in parameters
+                if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
             ]
             with formatter.section(section):
                 formatter.write_dl(records)
@@ -233,9 +236,9 @@ class _Sectioned(click.Command):
 
 def _shortened(option: click.Option) -> str:
     """The first clause of an option's text, and its default."""
-    text, _, told = (option.help or "").partition("  [default: ")
+    text, _, shown_default = (option.help or "").partition("  [default: ")
     clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
-    default = told.rstrip("]")
+    default = shown_default.rstrip("]")
     if not default and not option.is_flag and option.default not in (None, ()):
         default = str(option.default)
     return f"{clause}.  [{default}]" if default else f"{clause}."
@@ -243,7 +246,8 @@ def _shortened(option: click.Option) -> str:
 
 def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
     """Parameters by the section that shows them."""
-    place = {one.name: name for name, settings in SECTIONS.items() if settings for one in fields(settings)}
+    classes = [(name, settings) for name, settings in SECTIONS.items() if settings is not None]
+    place = {field_.name: name for name, settings in classes for field_ in fields(settings)}
     place |= dict.fromkeys(EVERYDAY, _EVERYDAY)
     shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
     for parameter in parameters:
@@ -263,7 +267,7 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 @_option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help=f"Directory of the data, made where missing.  [default: ./{DEFAULT_DATA_DIR}]",
+    help=f"Directory of the data, created if it is missing.  [default: ./{DEFAULT_DATA_DIR}]",
 )
 @_option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
 @_option(
@@ -276,13 +280,21 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--postgres-schema",
     default="hashrange",
     metavar="NAME",
-    help="Schema of that database which holds the tables, made where missing.",
+    help="Schema in that database for the tables, created if it is missing.",
+)
+@_option(
+    "--postgres-answer-seconds",
+    type=_Number(float, 1),
+    default=20.0,
+    metavar="SECONDS",
+    help="How long PostgreSQL may take to confirm a write or to answer a read. Then the request ends with "
+    "InternalServerError; the write was made once or not at all.",
 )
 @_option(
     "--cache-mib",
     type=_Number(int, 1),
     metavar="MIB",
-    help="The most memory that the cache of data on disk, or of records of PostgreSQL, takes.  "
+    help="The most memory that the cache of data on disk, or of PostgreSQL's records, may use.  "
     "[default: an eighth of the memory, at least 128; 256 with --postgres]",
 )
 @_option(
@@ -295,7 +307,7 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--account-id",
     default=Caller().account_id,
     callback=_matching(r"[0-9]{12}", "an account id: 12 digits"),
-    help="Account of callers whose access key is no account id.",
+    help="Account of callers whose access key is not an account id.",
 )
 @_option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @_option(
@@ -342,8 +354,8 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "--fault",
     type=_Fault(),
     multiple=True,
-    help="A fault that requests meet, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with "
-    "one a line. May be given several times; see docs/faults.md.  [default: none]",
+    help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
+    "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
 @_settings_options(ServerSettings)
 @_settings_options(Settings)
@@ -357,6 +369,7 @@ def command(
     memory: bool,
     postgres: str | None,
     postgres_schema: str,
+    postgres_answer_seconds: float,
     cache_mib: int | None,
     region: str,
     account_id: str,
@@ -370,16 +383,11 @@ def command(
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
-    logs.configure(log_format, log_level, sys.stderr)
-    if log_requests:
-        logs.show(REQUESTS_LOGGER)
-    try:
-        server_settings = _pick(ServerSettings, limits)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    _configure_logs(log_format, log_level, log_requests)
+    server_settings = _server_settings(limits)
     descriptors.raise_limit()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
-    engine = _open(data_dir, postgres, postgres_schema, cache_mib)
+    engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
@@ -402,7 +410,7 @@ def command(
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             _announce(fields, region, log_format, open_on=host if _is_open(host, port) else None)
 
-        try:
+        with _errors_of_serving(host, port):
             serve(
                 database,
                 host=host,
@@ -414,14 +422,35 @@ def command(
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
             )
-        except OSError as error:
-            raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
-def _check_stores(given: dict[str, bool]) -> None:
-    """At most one of these options says where the data is."""
-    options = [option for option, is_given in given.items() if is_given]
+@contextmanager
+def _errors_of_serving(host: str, port: int) -> Iterator[None]:
+    """Turn the errors that end a server into lines for its operator."""
+    try:
+        yield
+    except (OSError, Broken) as error:
+        raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
+
+
+def _server_settings(limits: dict[str, Any]) -> ServerSettings:
+    try:
+        settings: ServerSettings = _pick(ServerSettings, limits)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return settings
+
+
+def _configure_logs(log_format: str, level: str, requests: bool) -> None:
+    logs.configure(log_format, level, sys.stderr)
+    if requests:
+        logs.show(REQUESTS_LOGGER)
+
+
+def _check_stores(stores: dict[str, bool]) -> None:
+    """Refuse more than one of the options that say where the data is."""
+    options = [option for option, is_given in stores.items() if is_given]
     if len(options) > 1:
         raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
 
@@ -439,22 +468,22 @@ def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
 
 
 def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Admin | None:
-    """The admin plane, on the port that was asked for; else on the usual port, or on any free one."""
+    """The admin plane, on the requested port; without one, on the default port or any free port."""
     if admin_port == 0:
         return None
-    wanted = admin_port
-    if wanted is None:
+    requested = admin_port
+    if requested is None:
         usual = port + ADMIN_PORT_DISTANCE
-        wanted = usual if port and usual <= _PORT_MAX else 0
+        requested = usual if port and usual <= _PORT_MAX else 0
     try:
-        return bind_admin(wanted, host, token)
+        return bind_admin(requested, host, token)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         # The operator did not ask for this port, so the server must start even if another program has it.
-        if admin_port is None and wanted:
+        if admin_port is None and requested:
             return bind_admin(0, host, token)
-        why = _why_not_listening(host, wanted, error, "--admin-port", "--admin-host")
+        why = _why_not_listening(host, requested, error, "--admin-port", "--admin-host")
         raise click.ClickException(why) from error
 
 
@@ -462,20 +491,24 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
     return settings(**{field.name: values[field.name] for field in fields(settings)})
 
 
-def _connect(url: str, schema: str, cache_bytes: int | None) -> Engine:
+def _connect(url: str, schema: str, answer_seconds: float, cache_bytes: int | None) -> Engine:
     with needs_driver():
         from hashrange.storage.postgres import CACHE_BYTES, PostgresEngine
     try:
-        return PostgresEngine(url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES)
+        return PostgresEngine(
+            url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES, answer_seconds=answer_seconds
+        )
     except StorageError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _open(data_dir: Path | None, postgres: str | None, schema: str, cache_mib: int | None) -> Engine:
+def _open(
+    data_dir: Path | None, postgres: str | None, schema: str, answer_seconds: float, cache_mib: int | None
+) -> Engine:
     """The store in a directory, in PostgreSQL, or in memory where neither is given."""
     cache_bytes = None if cache_mib is None else cache_mib * 1024 * 1024
     if postgres is not None:
-        return _connect(postgres, schema, cache_bytes)
+        return _connect(postgres, schema, answer_seconds, cache_bytes)
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.
     if data_dir is None:
         from hashrange.storage.memory import MemoryEngine
@@ -503,8 +536,10 @@ def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | Non
 
 
 def _why_not_listening(
-    host: str, port: int, error: OSError, option: str, host_option: str = "--host"
+    host: str, port: int, error: OSError | Broken, option: str, host_option: str = "--host"
 ) -> str:
+    if isinstance(error, Broken):
+        return str(error)
     if isinstance(error, socket.gaierror):
         return (
             f"The host {host!r} is not known ({error.strerror}); give an address of this machine to "
@@ -521,7 +556,7 @@ def _why_not_listening(
 
 
 def _announce(fields: dict[str, Any], region: str, log_format: str, open_on: str | None) -> None:
-    """Tell that the server has started. `open_on` is its host if other machines reach it."""
+    """Announce that the server has started. `open_on` is its host if other machines can reach it."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
@@ -530,13 +565,14 @@ def _announce(fields: dict[str, Any], region: str, log_format: str, open_on: str
 
 
 def _is_open(host: str, port: int) -> bool:
-    """Whether other machines reach a server that listens on `host`."""
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return not all(is_loopback(str(info[4][0])) for info in found)
+    """Whether other machines can reach a server that listens on `host`."""
+    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return not all(is_loopback(str(info[4][0])) for info in addresses)
 
 
 def _welcome(fields: dict[str, Any], region: str, *, is_open: bool) -> str:
-    """The text for whoever starts a server: where it listens, where the data is, how programs reach it."""
+    """The text for the user who starts a server: where it listens, where the data is, how programs reach
+    it."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
@@ -550,7 +586,7 @@ Hashrange {fields["version"]}
     admin      {admin}
     hot path   {speed}
 {_ATTENTION if is_open else ""}
-Programs with an AWS SDK, and the AWS CLI, come here where this is set:
+Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
 
     export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
     export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}

@@ -24,6 +24,6 @@ def needs_driver() -> Iterator[None]:
         yield
     except ImportError as error:
         raise click.ClickException(
-            f"PostgreSQL takes a driver that is not installed ({error}). In a checkout of Hashrange: "
+            f"PostgreSQL needs a driver that is not installed ({error}). In a checkout of Hashrange: "
             "pip install '.[postgres]'"
         ) from error

@@ -22,7 +22,7 @@ _COLOURS: Final[dict[str, dict[str, Any]]] = {
 
 @click.group("stream")
 def command() -> None:
-    """Look at the changes of a table."""
+    """Watch the changes of a table."""
 
 
 def _since(ctx: click.Context, parameter: click.Parameter, value: str) -> str | float:
@@ -51,17 +51,17 @@ Examples:
     show_default=True,
     callback=_since,
     metavar="MOMENT|TRIM_HORIZON|LATEST",
-    help="Where to begin: a time span ago (30s, 10m, 2h, 1d12h), at a time, with the oldest change, or with "
+    help="Where to start: a time span ago (30s, 10m, 2h, 1d12h), at a time, with the oldest change, or with "
     "the next.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
-@click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colours, as into a file.")
+@click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colours.")
 @click.option(
     "--poll-interval",
     type=click.FloatRange(0.001),
     default=0.5,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between two reads.",
 )
 @click.option("--until-caught-up", is_flag=True, help="End when there are no more changes for now.")
 def tail(
@@ -76,7 +76,7 @@ def tail(
 ) -> None:
     """Follow the changes of TABLE.
 
-    What was added is green, what was removed is red, and what was changed is both.
+    Additions are green, removals are red, and changes are both.
     """
     clients = connect_loudly(endpoint_url, region)
     from hashrange.triggers.tail import Tail

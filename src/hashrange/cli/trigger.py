@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hashrange.cli import logs
-from hashrange.cli.asking import AWS, endpoint_option, tell_server
+from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
 
 if TYPE_CHECKING:
     from hashrange.triggers import Clients
@@ -35,9 +35,9 @@ In totals.py:
       for record in event["Records"]:
           ...
 
-The function sees a change at least once, and the changes of an item in order. It may be called by several
-threads at once, one for each shard and lane. Checkpoints are kept in a table, so the trigger goes on where
-it was. SIGTERM and Ctrl-C finish the batch under way; a second one does not wait for it."""
+The function gets each change at least once, and the changes of an item in order. Several threads may call it
+at once, one for each shard and lane. Checkpoints are stored in a table, so the trigger continues where it
+was. SIGTERM and Ctrl-C finish the current batch; a second signal does not wait for it."""
 
 
 def connection(function: Any) -> Any:
@@ -78,16 +78,16 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first SIGTERM or Ctrl-C; the second one ends the program at once."""
+    """Call `stop` at the first SIGTERM or Ctrl-C; the second signal ends the program at once."""
 
     def stopping(number: int, frame: FrameType | None) -> None:
         _log.info("stopping", extra={"fields": {"reason": signal.Signals(number).name}})
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, signal.SIG_DFL)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, signal.SIG_DFL)
         stop()
 
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, stopping)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, stopping)
 
 
 @click.group("trigger")
@@ -105,21 +105,21 @@ def command() -> None:
     type=click.Choice(["TRIM_HORIZON", "LATEST"]),
     default="TRIM_HORIZON",
     show_default=True,
-    help="Where to start the first time: with the oldest change that is there, or with the next.",
+    help="Where to start the first time: with the oldest available change, or with the next.",
 )
 @click.option(
     "--filter",
     "patterns",
     multiple=True,
     metavar="JSON",
-    help="A pattern that records have to match, as in Lambda's event filtering; of several, one.",
+    help="A pattern that records have to match, as in Lambda's event filtering; if several, any of them.",
 )
 @click.option(
     "--batch-size",
     type=click.IntRange(1, 10_000),
     default=100,
     show_default=True,
-    help="Most records of a call.",
+    help="The most records per call.",
 )
 @click.option(
     "--batch-window",
@@ -140,17 +140,17 @@ def command() -> None:
     type=click.FloatRange(0.001),
     default=0.25,
     show_default=True,
-    help="Seconds between two looks for new records.",
+    help="Seconds between two reads of new records.",
 )
 @click.option(
     "--retries",
     type=click.IntRange(-1),
     default=-1,
     show_default=True,
-    help="Calls after the first before a batch is given up; -1 for no end.",
+    help="Calls after the first before a batch is options_ up; -1 for no limit.",
 )
 @click.option(
-    "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record it fails for."
+    "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
 )
 @click.option(
     "--report-batch-item-failures", is_flag=True, help="The function's answer names the records that failed."
@@ -160,18 +160,18 @@ def command() -> None:
     type=click.FloatRange(-1),
     default=-1.0,
     show_default=True,
-    help="Seconds after which a record is given up; -1 for never.",
+    help="Seconds after which a record is options_ up; -1 for never.",
 )
 @click.option(
     "--on-failure",
     metavar="FILE|table:NAME",
-    help="Where records go that are given up: lines of a file, items of a table.",
+    help="Where to store records that are options_ up: as lines of a file, or items of a table.",
 )
 @click.option(
     "--checkpoint-table",
     default="hashrange-trigger-checkpoints",
     show_default=True,
-    help="Table of the checkpoints; created where missing.",
+    help="Table of the checkpoints; created if it is missing.",
 )
 @click.option(
     "--log-format",
@@ -181,7 +181,7 @@ def command() -> None:
     help="How log lines look.",
 )
 def run(
-    function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **given: Any
+    function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **options_: Any
 ) -> None:
     """Call MODULE:FUNCTION with the changes of a table.
 
@@ -194,7 +194,7 @@ def run(
     stop = threading.Event()
 
     def start() -> triggers.Worker:
-        options = _options(f"{function}@{table}", given)
+        options = _options(f"{function}@{table}", options_)
         return triggers.Worker(clients, table, triggers.load(function), options)
 
     worker = attempt(start)
@@ -206,28 +206,28 @@ def run(
     _log.info("stopped", extra={"fields": ended})
 
 
-def _options(name: str, given: dict[str, Any]) -> Any:
+def _options(name: str, options: dict[str, Any]) -> Any:
     from hashrange import triggers
     from hashrange.triggers import filters
 
     batching = triggers.Batching(
-        batch_size=given["batch_size"],
-        batch_window=given["batch_window"],
-        parallelization_factor=given["parallelization_factor"],
-        poll_interval=given["poll_interval"],
+        batch_size=options["batch_size"],
+        batch_window=options["batch_window"],
+        parallelization_factor=options["parallelization_factor"],
+        poll_interval=options["poll_interval"],
     )
     policy = triggers.Policy(
-        retries=given["retries"] if given["retries"] >= 0 else None,
-        bisect_on_error=given["bisect_on_error"],
-        max_record_age=given["max_record_age"] if given["max_record_age"] >= 0 else None,
-        report_batch_item_failures=given["report_batch_item_failures"],
+        retries=options["retries"] if options["retries"] >= 0 else None,
+        bisect_on_error=options["bisect_on_error"],
+        max_record_age=options["max_record_age"] if options["max_record_age"] >= 0 else None,
+        report_batch_item_failures=options["report_batch_item_failures"],
     )
     return triggers.Options(
-        name=given["name"] or name,
+        name=options["name"] or name,
         batching=batching,
         policy=policy,
-        starting_position=given["starting_position"],
-        matches=filters.parse(given["patterns"]),
-        on_failure=given["on_failure"],
-        checkpoint_table=given["checkpoint_table"],
+        starting_position=options["starting_position"],
+        matches=filters.parse(options["patterns"]),
+        on_failure=options["on_failure"],
+        checkpoint_table=options["checkpoint_table"],
     )

@@ -1,4 +1,4 @@
-"""What requests cost: a record of each request that a database answers, and assertions on it for tests.
+"""What requests cost: a record of each request that a database answers, and assertions on these for tests.
 
     with database.costs() as costs:
         ...
@@ -7,10 +7,10 @@
 
 docs/costs.md has all of it.
 
-    record    one request: its units, the items that it read and returned, its bytes
-    noting    makes the record of a request from its answer and its bill
-    ledger    the records of a block, and the assertions
-    table     records as a table for people
+    record  one request: its units, the items that it read and returned, its bytes
+    noting  makes the record of a request from its answer and its bill
+    ledger  the records of a block, and the assertions
+    table   records as a table for people
 """
 
 from __future__ import annotations

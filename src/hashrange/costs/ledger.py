@@ -16,9 +16,9 @@ _SHOWN_MAX: Final = 50
 class Costs:
     """The requests that a database answered while the block ran, in the order of their answers.
 
-    A context manager that can be entered once more, and goes on then. The assertions can be made within the
-    block and after it. They raise AssertionError with a table of the requests, and return the costs, so that
-    they can be chained. Thread-safe.
+    A context manager; entering it again continues the recording. The assertions work within the block and
+    after it. They raise AssertionError with a table of the requests, and return the costs, so they can be
+    chained. Thread-safe.
     """
 
     def __init__(self, watch: Callable[[Costs, bool], None]) -> None:
@@ -60,91 +60,95 @@ class Costs:
         return show(self.requests)
 
     def of(self, *operations: str, table: str = "", index: str = "") -> Costs:
-        """The costs of the requests of these operations (none: all), of one table or one index."""
+        """The costs of the requests of some operations (none: all), of a table or an index."""
         part = Costs(_watch_nothing)
-        for one in self.requests:
-            if operations and one.operation not in operations:
+        for request in self.requests:
+            if operations and request.operation not in operations:
                 continue
-            if (not table or table in one.tables) and (not index or index == one.index):
-                part.add(one)
+            if (not table or table in request.tables) and (not index or index == request.index):
+                part.add(request)
         return part
 
     @property
     def read_units(self) -> float:
         """The read units of all requests."""
-        return sum(one.read_units for one in self.requests)
+        return sum(request.read_units for request in self.requests)
 
     @property
     def write_units(self) -> float:
         """The write units of all requests."""
-        return sum(one.write_units for one in self.requests)
+        return sum(request.write_units for request in self.requests)
 
     @property
     def retries(self) -> int:
         """How many requests repeat an earlier one."""
-        return sum(one.attempt > 1 for one in self.requests)
+        return sum(request.attempt > 1 for request in self.requests)
 
     def no_scan(self) -> Self:
         """No request read a whole table or index."""
         __tracebackhide__ = True
-        return self._none([one for one in self.requests if one.is_scan], "a table or an index was scanned")
+        return self._none(
+            [request for request in self.requests if request.is_scan], "a table or an index was scanned"
+        )
 
     def no_waste(self, times: float = 10) -> Self:
-        """No request read `times` as many items as it returned, or as many without returning one."""
+        """No request read `times` as many items as it returned, or `times` items without returning any."""
         __tracebackhide__ = True
-        wasting = [one for one in self.requests if one.wastes(times)]
+        wasting = [request for request in self.requests if request.wastes(times)]
         return self._none(wasting, f"a request read {number(times)} times the items that it returned")
 
     def no_retry(self) -> Self:
         """No request was repeated."""
         __tracebackhide__ = True
-        return self._none([one for one in self.requests if one.attempt > 1], "a request was repeated")
+        return self._none(
+            [request for request in self.requests if request.attempt > 1], "a request was repeated"
+        )
 
     def no_error(self) -> Self:
         """No request was answered with an error."""
         __tracebackhide__ = True
-        return self._none([one for one in self.requests if one.error], "a request failed")
+        return self._none([request for request in self.requests if request.error], "a request failed")
 
     def read_units_at_most(self, units: float) -> Self:
-        """All requests together consumed at most so many read units."""
+        """All requests together consumed at most `units` read units."""
         __tracebackhide__ = True
-        return self._at_most("read units", self.read_units, units, lambda one: one.read_units)
+        return self._at_most("read units", self.read_units, units, lambda request: request.read_units)
 
     def write_units_at_most(self, units: float) -> Self:
-        """All requests together consumed at most so many write units."""
+        """All requests together consumed at most `units` write units."""
         __tracebackhide__ = True
-        return self._at_most("write units", self.write_units, units, lambda one: one.write_units)
+        return self._at_most("write units", self.write_units, units, lambda request: request.write_units)
 
     def requests_at_most(self, number: int) -> Self:
-        """There were at most so many requests, repeated ones included."""
+        """There were at most `number` requests, including repeated requests."""
         __tracebackhide__ = True
-        return self._at_most("requests", len(self), number, lambda one: 0)
+        return self._at_most("requests", len(self), number, lambda request: 0)
 
-    def _none(self, found: list[Record], told: str) -> Self:
+    def _none(self, offending: list[Record], complaint: str) -> Self:
         __tracebackhide__ = True
-        if found:
-            raise AssertionError(f"{told}:\n{self._shown(found)}")
+        if offending:
+            raise AssertionError(f"{complaint}:\n{self._shown(offending)}")
         return self
 
-    def _at_most(self, name: str, found: float, most: float, part: Callable[[Record], float]) -> Self:
+    def _at_most(self, name: str, total: float, limit: float, part: Callable[[Record], float]) -> Self:
         __tracebackhide__ = True
-        if found > most:
-            dearest = max(self.requests, key=part)
-            marked = [dearest] if part(dearest) else []
-            raise AssertionError(f"{number(found)} {name}, more than {number(most)}:\n{self._shown(marked)}")
+        if total > limit:
+            most_expensive = max(self.requests, key=part)
+            marked = [most_expensive] if part(most_expensive) else []
+            raise AssertionError(f"{number(total)} {name}, more than {number(limit)}:\n{self._shown(marked)}")
         return self
 
     def _shown(self, marked: list[Record]) -> str:
         records = self.requests
         if len(records) <= _SHOWN_MAX:
             return show(records, marked)
-        # The ones that matter, and the first of the others.
-        ids = {id(one) for one in marked[:_SHOWN_MAX]}
-        others = [one for one in records if id(one) not in ids][: _SHOWN_MAX - len(ids)]
-        ids |= {id(one) for one in others}
-        kept = [one for one in records if id(one) in ids]
-        return f"{show(kept, marked)}\n  and {len(records) - len(kept)} others"
+        # The marked requests, and the first of the others.
+        ids = {id(request) for request in marked[:_SHOWN_MAX]}
+        unmarked = [request for request in records if id(request) not in ids][: _SHOWN_MAX - len(ids)]
+        ids |= {id(request) for request in unmarked}
+        shown = [request for request in records if id(request) in ids]
+        return f"{show(shown, marked)}\n  and {len(records) - len(shown)} others"
 
 
 def _watch_nothing(costs: Costs, begins: bool) -> None:
-    """The requests of a part are those of the whole."""
+    """The `watch` of a part of other costs, which records nothing itself."""

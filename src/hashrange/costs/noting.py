@@ -1,6 +1,6 @@
 """Makes the record of a request, from its request, its answer and its bill.
 
-`places` looks at a request before it was checked, so it may have any form.
+`places` examines a request before it is checked, so the request may have any form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from hashrange.operations.context import Answer, Request, table_name
 from hashrange.operations.targets import name_in, targets
 from hashrange.partiql.access import plan
 from hashrange.partiql.statements import Select
-from hashrange.storage.api import Engine, StorageError
+from hashrange.storage.api import Engine
+from hashrange.storage.failures import StorageError
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.definitions import catalog
 
@@ -35,26 +36,26 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items that a request read, and those that its answer has."""
+    """How many items a request read, and how many its answer holds."""
 
     read: int | None = None
     returned: int | None = None
 
 
 def places(operation: str, request: Request) -> Places:
-    """Where a request goes."""
+    """The tables and the index that a request names, and its size."""
     size = 0
-    with suppress(TypeError):  # a number that no JSON encoder takes, or too deep a nesting
+    with suppress(TypeError):  # a number that no JSON encoder takes, or nesting that is too deep
         size = len(orjson.dumps(request))
     name, index = request.get("TableName"), request.get("IndexName")
     if isinstance(name, str):
         return Places((name_in(name),), index if isinstance(index, str) else "", size)
     try:
-        found = targets(operation, request)
-    except Exception:  # it has not been checked yet, and will be refused
+        named = targets(operation, request)
+    except Exception:  # the request has not been checked yet, and will be refused
         return Places((), "", size)
-    tables = dict.fromkeys([target.table for target in found if target.table])
-    return Places(tuple(tables), next((target.index for target in found if target.index), ""), size)
+    tables = dict.fromkeys([target.table for target in named if target.table])
+    return Places(tuple(tables), next((target.index for target in named if target.index), ""), size)
 
 
 def items(operation: str, request: Request, answer: Answer) -> Items:
@@ -64,11 +65,11 @@ def items(operation: str, request: Request, answer: Answer) -> Items:
     if operation == "GetItem":
         return Items(1, int("Item" in answer))
     if operation == "BatchGetItem":
-        asked = sum(len(one["Keys"]) for one in request["RequestItems"].values())
-        left = sum(len(one["Keys"]) for one in answer["UnprocessedKeys"].values())
-        return Items(asked - left, sum(map(len, answer["Responses"].values())))
+        requested = sum(len(part["Keys"]) for part in request["RequestItems"].values())
+        unread = sum(len(part["Keys"]) for part in answer["UnprocessedKeys"].values())
+        return Items(requested - unread, sum(map(len, answer["Responses"].values())))
     if operation == "TransactGetItems":
-        return Items(len(answer["Responses"]), sum("Item" in one for one in answer["Responses"]))
+        return Items(len(answer["Responses"]), sum("Item" in part for part in answer["Responses"]))
     return Items()
 
 
@@ -108,9 +109,9 @@ def record(
     for part in bill:
         units = part.table
         for of_indexes in (part.local, part.global_):
-            for name, more in of_indexes.items():
-                indexes[name] = indexes.get(name, 0.0) + more
-                units += more
+            for name, added in of_indexes.items():
+                indexes[name] = indexes.get(name, 0.0) + added
+                units += added
         if part.writes:
             write += units
         else:
@@ -134,5 +135,5 @@ def record(
 
 
 def size_of(answer: Any) -> int:
-    """The bytes of an answer: encoded ones, or one that is to be encoded."""
+    """The size of an answer in bytes, whether it is encoded already or not."""
     return len(orjson.dumps(answer)) if isinstance(answer, dict) else len(answer)

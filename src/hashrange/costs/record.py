@@ -19,11 +19,11 @@ class Record:
     """What one request did and cost.
 
     `tables` are the tables that it named, `index` the index that it read. `read_units` and `write_units` are
-    those of ConsumedCapacity, of tables and indexes together; `index_units` are those of each index.
-    `read_items` are the items that were read, `returned_items` those that the answer has; None for writes and
-    for requests about tables. `is_scan` tells of a Scan, and of a SELECT that reads a whole table or index.
-    The bytes are those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1 on, and
-    `error` is the code of an error answer.
+    the ConsumedCapacity of tables and indexes together; `index_units` are the units of each index.
+    `read_items` counts the items that were read, `returned_items` those in the answer; None for writes and
+    for requests about tables. `is_scan`: a Scan, or a SELECT that reads a whole table or index. The bytes are
+    those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1, and `error` is the code
+    of an error answer.
     """
 
     operation: str
@@ -46,14 +46,14 @@ class Record:
         return self.read_units + self.write_units
 
     def wastes(self, times: float) -> bool:
-        """Whether so many times more items were read than returned; nothing returned counts as one item."""
+        """Whether `times` as many items were read as returned; an empty answer counts as one item."""
         if self.read_items is None or self.returned_items is None:
             return False
         return self.read_items >= times * max(self.returned_items, 1)
 
 
 class Recorder(Protocol):
-    """Somebody who is told of each request. Implementations: `ledger.Costs`, the recorder of a pytest run."""
+    """Takes the record of each request. Implementations: `ledger.Costs`, the recorder of a pytest run."""
 
     def add(self, record: Record) -> None:
         """Note a request; called from any thread."""

@@ -8,37 +8,38 @@ from typing import Final
 from hashrange.costs.record import Record
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[Record], str]], ...]] = (
-    ("operation", lambda one: one.operation),
-    ("table", lambda one: ",".join(one.tables)),
-    ("index", lambda one: one.index),
-    ("read units", lambda one: number(one.read_units)),
-    ("write units", lambda one: number(one.write_units)),
-    ("read", lambda one: _count(one.read_items)),
-    ("returned", lambda one: _count(one.returned_items)),
-    ("bytes", lambda one: str(one.answer_bytes)),
-    ("attempt", lambda one: str(one.attempt) if one.attempt > 1 else ""),
-    ("error", lambda one: one.error),
+    ("operation", lambda record: record.operation),
+    ("table", lambda record: ",".join(record.tables)),
+    ("index", lambda record: record.index),
+    ("read units", lambda record: number(record.read_units)),
+    ("write units", lambda record: number(record.write_units)),
+    ("read", lambda record: _count(record.read_items)),
+    ("returned", lambda record: _count(record.returned_items)),
+    ("bytes", lambda record: str(record.answer_bytes)),
+    ("attempt", lambda record: str(record.attempt) if record.attempt > 1 else ""),
+    ("error", lambda record: record.error),
 )
 _TEXTS: Final = frozenset({"operation", "table", "index", "error"})
 
 
 def show(records: Sequence[Record], marked: Iterable[Record] = ()) -> str:
-    """The table of records; those that are `marked` begin with an arrow. Columns without content are left
-    out."""
-    marks = {id(one) for one in marked}
-    rows = [[column(one) for _, column in _COLUMNS] for one in records]
-    kept = [place for place in range(len(_COLUMNS)) if any(row[place] not in ("", "0") for row in rows)]
-    names = [_COLUMNS[place][0] for place in kept]
+    """The table of records; `marked` records begin with an arrow. Empty columns are left out."""
+    marks = {id(record) for record in marked}
+    rows = [[column(record) for _, column in _COLUMNS] for record in records]
+    shown_columns = [
+        place for place in range(len(_COLUMNS)) if any(row[place] not in ("", "0") for row in rows)
+    ]
+    names = [_COLUMNS[place][0] for place in shown_columns]
     lines = aligned(
-        [names, *([row[place] for place in kept] for row in rows)],
+        [names, *([row[place] for place in shown_columns] for row in rows)],
         {place for place, name in enumerate(names) if name in _TEXTS},
     )
-    arrows = ["  ", *("→ " if id(one) in marks else "  " for one in records)]
+    arrows = ["  ", *("→ " if id(record) in marks else "  " for record in records)]
     return "\n".join(arrow + line for arrow, line in zip(arrows, lines, strict=True)).rstrip()
 
 
 def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> list[str]:
-    """Rows as lines. The columns at the places `texts` stand at the left, the others at the right."""
+    """Rows as lines. The columns at the places `texts` are aligned left, the other columns right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -50,7 +51,7 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> list[str]:
 
 
 def number(units: float) -> str:
-    """A number without needless zeros."""
+    """A number without unnecessary zeros."""
     return f"{units:.10g}"
 
 

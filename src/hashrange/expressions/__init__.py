@@ -10,9 +10,10 @@
     operands       the rules for operands that can be checked without an item
     paths          document paths: read, sparse copy, overlap
     conditions     condition and filter expressions
-    key_conditions key conditions
+    key_conditions  key conditions
     projections    projections
     updates        updates
+    memo           processes no large value of a request twice
     legacy         the parameters that came before expressions, with the same results
 
 An operation makes one `Substitutions` of its request, prepares each expression with it, and then calls

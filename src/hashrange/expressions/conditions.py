@@ -122,8 +122,8 @@ def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
             return _once((operand, low, high), test)
         case In(operand, choices):
             constants = [choice.name for choice in choices if isinstance(choice, Value)]
-            others = [_operand(choice, names) for choice in choices if not isinstance(choice, Value)]
-            return _once((operand, *choices), _in(_operand(operand, names), constants, others))
+            computed = [_operand(choice, names) for choice in choices if not isinstance(choice, Value)]
+            return _once((operand, *choices), _in(_operand(operand, names), constants, computed))
         case Call(function, arguments):
             test = _FUNCTIONS[function](*[_operand(argument, names) for argument in arguments])
             return _once(arguments, test)
@@ -188,7 +188,7 @@ def _any(tests: list[Test]) -> Test:
 
 
 def _once(operands: Sequence[Operand], test: Test) -> Test:
-    """`test`; if its operands are all constants, its result is kept for the request."""
+    """`test`; if all its operands are constants, it runs once for each request."""
     if not all(map(_is_constant, operands)):
         return test
     node = object()
@@ -217,24 +217,26 @@ _ACCEPTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
 
 def _compare(operator: str, left: Read, right: Read) -> Test:
     if operator in ("=", "<>"):
-        wanted = operator == "="
+        is_equality = operator == "="
 
         def run_equal(item: Item, values: Values) -> bool:
-            one = left(item, values)
-            other = right(item, values)
-            if one is None or other is None:
-                return not wanted
-            if "S" in one or "N" in one:
-                return (one == other) is wanted
-            return _same(one, other, item, values) is wanted
+            left_value = left(item, values)
+            right_value = right(item, values)
+            if left_value is None or right_value is None:
+                return not is_equality
+            if "S" in left_value or "N" in left_value:
+                return (left_value == right_value) is is_equality
+            return _same(left_value, right_value, item, values) is is_equality
 
         return run_equal
     accepted = _ACCEPTED[operator]
 
     def run(item: Item, values: Values) -> bool:
-        one = left(item, values)
-        other = right(item, values)
-        return one is not None and other is not None and _order(one, other, item, values) in accepted
+        left_value = left(item, values)
+        right_value = right(item, values)
+        if left_value is None or right_value is None:
+            return False
+        return _order(left_value, right_value, item, values) in accepted
 
     return run
 
@@ -251,25 +253,25 @@ def _between(operand: Read, low: Read, high: Read) -> Test:
     return run
 
 
-def _order(one: AttributeValue, other: AttributeValue, item: Item, values: Values) -> int | None:
-    if "B" in one and "B" in other and len(one["B"]) + len(other["B"]) > LARGE:
+def _order(first: AttributeValue, second: AttributeValue, item: Item, values: Values) -> int | None:
+    if "B" in first and "B" in second and len(first["B"]) + len(second["B"]) > LARGE:
         memo = memo_of(values)
         if memo is not None:
-            left, right = memo.binary(one, item), memo.binary(other, item)
+            left, right = memo.binary(first, item), memo.binary(second, item)
             return int(left > right) - int(left < right)
-    return order(one, other)
+    return order(first, second)
 
 
-def _same(one: AttributeValue, other: AttributeValue, item: Item, values: Values) -> bool:
-    for name, content in one.items():
+def _same(first: AttributeValue, second: AttributeValue, item: Item, values: Values) -> bool:
+    for name, content in first.items():
         if name in ("L", "M", "SS", "NS", "BS") and len(content) > LARGE:
             memo = memo_of(values)
             if memo is not None:
-                return same(one, other, item, memo)
-    return one == other or equal(one, other)
+                return same(first, second, item, memo)
+    return first == second or equal(first, second)
 
 
-def _in(operand: Read, constants: list[str], others: list[Read]) -> Test:
+def _in(operand: Read, constants: list[str], computed_choices: list[Read]) -> Test:
     node = object()
 
     def run(item: Item, values: Values) -> bool:
@@ -277,19 +279,19 @@ def _in(operand: Read, constants: list[str], others: list[Read]) -> Test:
         if value is None:
             return False
         memo = memo_of(values)
-        wanted = memo.choices(node, constants, values) if memo is not None and len(constants) > 2 else None
-        if memo is not None and wanted is not None:
-            if memo.canonical(value, item) in wanted:
+        forms = memo.choices(node, constants, values) if memo is not None and len(constants) > 2 else None
+        if memo is not None and forms is not None:
+            if memo.canonical(value, item) in forms:
                 return True
         else:
             for name in constants:
                 pace.point()
                 if _same(value, values[name], item, values):
                     return True
-        for choice in others:
+        for choice in computed_choices:
             pace.point()
-            other = choice(item, values)
-            if other is not None and _same(value, other, item, values):
+            computed = choice(item, values)
+            if computed is not None and _same(value, computed, item, values):
                 return True
         return False
 
@@ -307,8 +309,8 @@ def _not_exists(operand: Read) -> Test:
 def _type(operand: Read, type_name: Read) -> Test:
     def run(item: Item, values: Values) -> bool:
         value = operand(item, values)
-        wanted = type_name(item, values)
-        return value is not None and wanted is not None and wanted.get("S") in value
+        type_value = type_name(item, values)
+        return value is not None and type_value is not None and type_value.get("S") in value
 
     return run
 
@@ -335,9 +337,9 @@ def _contains(operand: Read, member: Read) -> Test:
                     if name == "B":
                         return "B" in part and memo.binary(part, item) in memo.binary(value, item)
                     if name in ("L", "SS", "NS", "BS") and len(content) > LARGE:
-                        found = memo.has(value, part, item)
-                        if found is not None:
-                            return found
+                        is_member = memo.has(value, part, item)
+                        if is_member is not None:
+                            return is_member
         return contains(value, part)
 
     return run

@@ -61,7 +61,7 @@ _Term: TypeAlias = tuple[str, str, tuple[str, ...]]
 """Attribute, operator and the placeholders of the operands."""
 
 class _Misfit(NamedTuple):
-    """What is wrong with a condition that is not one of keys."""
+    """Why a valid condition is not a key condition."""
 
     message: str
 
@@ -72,9 +72,8 @@ _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class KeyCondition:
-    """A key condition, which is a good condition; whether it is one of keys, `comparisons` tells.
-
-    The service looks for placeholders that are not used in between ([report] paritysuite; so does Local).
+    """A valid condition. Only `comparisons` checks that it is a key condition, because the service looks for
+    unused placeholders before that ([report] paritysuite; so does Local).
     """
 
     __slots__ = ("_terms", "_values")
@@ -104,8 +103,8 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[_Terms]:
     names = dict(names_key)
     tree = parse_condition(text)
     check_words(tree, CONDITION)
-    # Check the rules of conditions first, and those of key conditions then: DynamoDB Local reports wrong
-    # operands before it reports things that a key condition may not contain.
+    # Check the rules of conditions before those of key conditions: DynamoDB Local reports wrong operands
+    # first.
     steps, sound = judge(condition_steps(tree, names))
     terms: _Terms = ()
     if sound:
@@ -157,8 +156,8 @@ def _invalid_operator(operator: str) -> ExpressionError:
 
 
 def _simple_term(operator: str, operands: Sequence[Operand], names: dict[str, str]) -> _Term:
-    """The term of one comparison. How many attributes it has and where is judged before what else its
-    operands are: [report] dynalite's recordings."""
+    """The term of one comparison. The number and places of its attributes are checked before its other
+    operands: [report] dynalite's recordings."""
     places = [place for place, operand in enumerate(operands) if isinstance(operand, Path)]
     if len(places) > 1:
         raise _misplaced("Multiple attribute names used in one condition", prefixed=True)

@@ -103,7 +103,7 @@ def key_conditions(members: Mapping[str, Mapping[str, Any]]) -> list[KeyComparis
         operator = entry["ComparisonOperator"]
         arguments = entry.get("AttributeValueList") or []
         _check_arguments(operator, arguments)
-        # Others are refused where the table and its index are known.
+        # Other operators are refused where the table and its index are known.
         result.append(KeyComparison(attribute, _KEY_OPERATORS.get(operator, operator), tuple(arguments)))
     return result
 
@@ -236,23 +236,23 @@ def _between(attribute: str, low: AttributeValue, high: AttributeValue) -> Test:
 
 
 def _any_of(attribute: str, choices: list[AttributeValue]) -> Test:
-    wanted = frozenset([canonical(choice) for choice in choices])
+    forms = frozenset([canonical(choice) for choice in choices])
 
     def run(item: Item, values: Values) -> bool:
         value = item.get(attribute)
-        return value is not None and canonical(value) in wanted
+        return value is not None and canonical(value) in forms
 
     return run
 
 
 def _check_arguments(operator: str, arguments: list[AttributeValue]) -> None:
     """Refuse a wrong number of arguments, arguments of a wrong type, and a lower bound above the upper
-    one."""
+    bound."""
     for argument in arguments:
         admit_value(argument)
-    wanted = _ARGUMENT_COUNTS.get(operator, 1)
+    expected_count = _ARGUMENT_COUNTS.get(operator, 1)
     count = len(arguments)
-    if count != wanted and not (operator == "IN" and count > 1):
+    if count != expected_count and not (operator == "IN" and count > 1):
         raise _invalid(f"Invalid number of argument(s) for the {operator} ComparisonOperator")
     allowed = _ARGUMENT_TYPES.get(operator)
     if allowed is None:
@@ -295,7 +295,7 @@ def _update_change(entry: Mapping[str, Any]) -> Change:
 
 
 def _add(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
-    """ADD: as in an update expression, and for lists too."""
+    """ADD: as in an update expression, but also appends lists."""
     if old is not None and kind(old) != kind(value):
         raise ValidationException(_TYPE_MISMATCH)
     if old is not None and "L" in old:

@@ -44,8 +44,8 @@ class Token(NamedTuple):
 class ExpressionError(Exception):
     """An expression breaks a rule; translated to a ValidationException where the parameter is known.
 
-    `prefixed` tells whether the message is led by "Invalid <parameter>: "; `detail` is what the
-    message ends with in addition for some parameters (`preparing.prepare`).
+    If `prefixed`, the message begins with "Invalid <parameter>: ". For some parameters `detail` is appended
+    to it (`preparing.prepare`).
     """
 
     def __init__(self, message: str, *, prefixed: bool = True, detail: str = "") -> None:
@@ -70,14 +70,14 @@ def each_token(text: str, lexicon: re.Pattern[str]) -> Iterator[Token]:
         position = space.end() if space else position
         if position >= len(text):
             break
-        found = match(text, position)
-        if found is None or found.lastgroup is None:
+        matched = match(text, position)
+        if matched is None or matched.lastgroup is None:
             yield Token("other", text[position], position, position + 1)
             position += 1
         else:
-            if found.lastgroup != "comment":
-                yield Token(found.lastgroup, found.group(), position, found.end())
-            position = found.end()
+            if matched.lastgroup != "comment":
+                yield Token(matched.lastgroup, matched.group(), position, matched.end())
+            position = matched.end()
     yield Token("end", END, len(text), len(text))
 
 
@@ -107,7 +107,7 @@ class Cursor:
         return token
 
     def peek(self, ahead: int = 1) -> Token:
-        """The token after the current one, or one that is further `ahead`."""
+        """The token after the current one, or the one `ahead` tokens further on."""
         return self._tokens[min(self._index + ahead, len(self._tokens) - 1)]
 
     def at(self, symbol: str) -> bool:

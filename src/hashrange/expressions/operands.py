@@ -82,9 +82,8 @@ def condition_steps(tree: Node, names: Mapping[str, str]) -> Iterator[Check]:
 
 
 def update_steps(tree: UpdateTree, names: Mapping[str, str]) -> Iterator[Check]:
-    """The checks of an update's placeholders and operands: of its paths first, and of its actions then.
-
-    They run from the last action to the first, as in DynamoDB Local.
+    """The checks of an update's placeholders and operands: first of its paths, then of its actions from the
+    last to the first, as in DynamoDB Local.
     """
     actions = tree.actions[::-1]
     check_apart(checked_paths([action.path for action in actions], names))
@@ -136,7 +135,7 @@ def condition_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck
 
 
 def _check_operands_are_no_conditions(*operands: Operand) -> None:
-    """Statements too must not give to a function what a condition function gives; they may compare it."""
+    """A statement may compare the result of a condition function, but not pass it to another function."""
     for operand in operands:
         if isinstance(operand, Call) and operand.function in CONDITION_FUNCTIONS - {"size"}:
             raise misplaced(operand.function)
@@ -236,10 +235,10 @@ def _check_distinct(operator: str, first: Operand, rest: Iterable[Operand], name
         )
 
 
-def _wrong_type(operator: str, found: str) -> ExpressionError:
+def _wrong_type(operator: str, operand_type: str) -> ExpressionError:
     return ExpressionError(
         "Incorrect operand type for operator or function; "
-        f"operator or function: {operator}, operand type: {found}"
+        f"operator or function: {operator}, operand type: {operand_type}"
     )
 
 
@@ -249,9 +248,9 @@ def _type_checks(operator: str, operands: Iterable[Operand], allowed: frozenset[
         if isinstance(operand, Value):
             yield _type_check(operator, operand.name, allowed)
         else:
-            found = _result_type(operand)
-            if found is not None and found not in allowed:
-                raise _wrong_type(operator, found)
+            result_type = _result_type(operand)
+            if result_type is not None and result_type not in allowed:
+                raise _wrong_type(operator, result_type)
 
 
 def _result_type(operand: Operand) -> str | None:

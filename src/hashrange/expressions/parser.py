@@ -1,9 +1,9 @@
 """Parses texts to trees: the four grammars, by recursive descent; conditions by operator precedence.
 
 Rules: the case of keywords does not matter, the case of function names does. A redundant pair of
-parentheses, too many operators, and a repeated clause are refused only after the whole text was parsed,
+parentheses, too many operators, and a repeated clause are refused only after the whole text is parsed,
 because DynamoDB reports a syntax error first. Nesting is bounded, so that no text can exhaust the stack.
-Knows neither the meaning of placeholders nor functions: `words` and `operands` do.
+The meaning of placeholders and functions is left to `words` and `operands`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Parser:
         self._depth = 0
         self._operators = 0
         self._redundant = False
-        self._group: object = None  # what the parentheses closed last held
+        self._group: object = None  # the node in the parentheses that were closed last
 
     def finish(self) -> None:
         if self.cursor.token.kind != "end":
@@ -271,7 +271,7 @@ class _Parser:
         self.cursor.take()
         self._depth += 1
         if self._depth > EXPRESSION_OPERATORS_MAX:
-            # So many parentheses are open that the text will have too many operators or redundant
+            # With this many open parentheses, the text must break the limit of operators or have redundant
             # parentheses.
             self._redundant = self._operators <= EXPRESSION_OPERATORS_MAX
             self._check_totals()

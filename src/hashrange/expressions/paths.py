@@ -77,7 +77,8 @@ def check_apart(paths: Iterable[ResolvedPath]) -> None:
     """Raise ExpressionError if one path equals another or leads through it, or if two paths need the same
     value to be a map and a list.
 
-    The paths are given from the last one of the text to the first; the error names the later one second.
+    The paths come in the reverse order of the text; the error names the path that is later in the text
+    second.
     """
     root: Trie = {}
     placed: list[ResolvedPath] = []
@@ -87,10 +88,10 @@ def check_apart(paths: Iterable[ResolvedPath]) -> None:
             if node and isinstance(next(iter(node)), int) != isinstance(element, int):
                 raise _clash("conflict", path, _owner(placed, path[:depth]))
             last = depth == len(path) - 1
-            found = node.get(element)
-            if found is None:
+            child = node.get(element)
+            if child is None:
                 node[element] = Leaf() if last else {}
-            elif last or isinstance(found, Leaf):
+            elif last or isinstance(child, Leaf):
                 raise _clash("overlap", path, _owner(placed, path[: depth + 1]))
             if not last:
                 below = node[element]
@@ -119,9 +120,9 @@ def pick(item: Item, trie: Trie) -> Item:
         pace.step()
         value = item.get(name)  # type: ignore[arg-type]
         if value is not None:
-            found = value if isinstance(node, Leaf) else _pick_value(value, node)
-            if found is not None:
-                result[name] = found  # type: ignore[index]
+            picked = value if isinstance(node, Leaf) else _pick_value(value, node)
+            if picked is not None:
+                result[name] = picked  # type: ignore[index]
     return result
 
 
@@ -137,7 +138,7 @@ def _pick_value(value: AttributeValue, trie: Trie) -> AttributeValue | None:
             assert isinstance(index, int)
             if index < len(value["L"]):
                 element = value["L"][index]
-                found = element if isinstance(node, Leaf) else _pick_value(element, node)
-                if found is not None:
-                    elements.append(found)
+                picked = element if isinstance(node, Leaf) else _pick_value(element, node)
+                if picked is not None:
+                    elements.append(picked)
     return {"L": elements} if elements else None

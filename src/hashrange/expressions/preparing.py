@@ -97,7 +97,7 @@ def checked_path(path: Path, names: Mapping[str, str]) -> ResolvedPath:
 
 
 def checked_paths(paths: Iterable[Path], names: Mapping[str, str]) -> Iterator[ResolvedPath]:
-    """The paths, each resolved when it is asked for, so that the faults of an earlier path come first."""
+    """The resolved paths. Each is resolved lazily, so that the faults of an earlier path are raised first."""
     for path in paths:
         yield checked_path(path, names)
 
@@ -126,7 +126,7 @@ def judge(steps: Iterable[Check]) -> tuple[tuple[Check, ...], bool]:
     judged: list[Check] = []
     try:
         for step in steps:
-            judged.append(step)  # noqa: PERF402 (what came before an error stays)
+            judged.append(step)  # noqa: PERF402 (the steps before an error are kept)
     except ExpressionError as error:
         return (*judged, always(error)), False
     return tuple(judged), True
@@ -150,9 +150,9 @@ def prepare(
     parameter: str,
     tells_size: bool = False,
 ) -> Compiled[Program]:
-    """The compiled form of `text`, checked with the request's values; its placeholders are noted as used.
+    """The compiled form of `text`, checked with the request's values. Its placeholders are marked as used.
 
-    With `tells_size` the error for a text that is too long names its length. [report] paritysuite, captures
+    If `tells_size`, the error for a text that is too long shows its length. [report] paritysuite, captures
     of 2026, and Alternator's authors for the condition of a write; floci pull request 3447 for a Scan's
     filter.
     """

@@ -26,7 +26,7 @@ from hashrange.values import Item
 
 
 class Projection(NamedTuple):
-    """The paths to keep. `attributes` are their top-level names; `is_top_level`: no path has further
+    """The paths to keep. `attributes` are their top-level names; if `is_top_level`, no path has more
     parts."""
 
     paths: Trie

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from hashrange import java
 from hashrange.errors import NAME_EMPTY, NAME_TOO_LONG, RequestViolation, ServiceError, ValidationException
 from hashrange.limits import (
     ATTRIBUTE_NAME_BYTES_MAX,
     EXPRESSION_SUBSTITUTION_BYTES_MAX,
     EXPRESSION_TOKEN_BYTES_MAX,
 )
-from hashrange.values import AttributeValue, admit_members, admit_value, levels
+from hashrange.values import AttributeValue, admit_members, admit_value, java_order, levels
 
 _NAME_KEY: Final = re.compile(r"#[A-Za-z0-9_]+").fullmatch
 _VALUE_KEY: Final = re.compile(r":[A-Za-z0-9_]+").fullmatch
@@ -28,16 +27,16 @@ _VALUES: Final = "ExpressionAttributeValues"
 
 
 class MapViolation(RequestViolation):
-    """A map of placeholders that is empty or has a wrong key; its values were not looked at."""
+    """A map of placeholders is empty or has a wrong key; its values have not been checked."""
 
 
 class Substitutions:
     """The placeholders of a request, and which of them its expressions use.
 
-    `names` maps `#x` to attribute names, `values` maps `:x` to attribute values; None where the request
-    has no such member, and `size` is what both have in bytes. `level` is that of the values, as in
-    `values.admit_value`. `nested` are the attributes that paths of the expressions go into, which may be no
-    keys. Raises RequestViolation for a map or member that breaks a rule.
+    `names` maps `#x` to attribute names, `values` maps `:x` to attribute values. `size` is the size of both
+    in bytes. `level` is the level of the values, as in `values.admit_value`. `nested` are the top-level
+    attributes of the paths with several parts; they cannot be key attributes. Raises RequestViolation for a
+    map or member that breaks a rule.
     """
 
     __slots__ = ("_used_names", "_used_values", "cache_key", "names", "nested", "size", "values")
@@ -73,17 +72,17 @@ class Substitutions:
         self.size = size
 
     def use(self, names: frozenset[str], values: frozenset[str], nested: frozenset[str]) -> None:
-        """Note that an expression uses these placeholders, and goes into these attributes."""
+        """Mark placeholders as used by an expression, and attributes as those of nested paths."""
         self._used_names |= names
         self._used_values |= values
         self.nested |= nested
 
     def uses_deeper(self, levels_max: int) -> bool:
-        """Whether a value that was used so far has more than so many levels."""
+        """Whether a value that was used so far has more than `levels_max` levels."""
         return any(levels(self.values[name]) > levels_max for name in self._used_values)
 
     def check_all_used(self) -> None:
-        """Raise ValidationException if no expression used a placeholder. To be called after the last one."""
+        """Raise ValidationException if a placeholder is unused. Call it after the last expression."""
         if len(self._used_names) < len(self.names):
             _refuse_unused(_NAMES, self.names, self._used_names)
         if len(self._used_values) < len(self.values):
@@ -94,23 +93,23 @@ _CACHED_NAMES_CHARS_MAX: Final = 16 * 1024
 """A larger map of names is not used as a key of the cache, because it would take too much memory."""
 
 
-def _refuse_unused(member: str, given: Iterable[str], used: frozenset[str]) -> None:
-    unused = ", ".join(key for key in _in_hash_order(list(given)) if key not in used)
+def _refuse_unused(member: str, defined: Iterable[str], used: frozenset[str]) -> None:
+    unused = ", ".join(key for key in _in_hash_order(list(defined)) if key not in used)
     raise RequestViolation(f"Value provided in {member} unused in expressions: keys: {{{unused}}}")
 
 
 def _in_hash_order(keys: list[str]) -> list[str]:
-    """The keys in the order of a hash set of Java (seen of DynamoDB Local)."""
+    """The keys in the order of a hash set of Java (observed on DynamoDB Local)."""
     buckets = 16
     while buckets <= len(keys) * 4 // 3:
         buckets *= 2
-    return java.in_hash_order(keys, buckets)
+    return java_order.in_hash_order(keys, buckets)
 
 
-def _check_keys(member: str, given: Mapping[str, Any]) -> None:
-    if not given:
+def _check_keys(member: str, members: Mapping[str, Any]) -> None:
+    if not members:
         raise MapViolation(f"{member} must not be empty")
-    for key in given:
+    for key in members:
         _check_key(member, key)
 
 
@@ -135,7 +134,7 @@ def _admit_values(values: Mapping[str, Any], level: int) -> int:
     try:
         size = admit_members(values, level=level)
     except ServiceError:
-        # One of them is wrong: the exact walk finds which one, and the error's text.
+        # A value is wrong: the exact walk finds it, and the error's text.
         size = 0
         for key, value in values.items():
             try:
@@ -160,7 +159,7 @@ _TOO_LONG: Final = "The expression attribute map contains a key that is too long
 
 @lru_cache(4096)
 def _check_key(member: str, key: str) -> None:
-    """Refuse a key that is no placeholder of its member. Cached, because programs use the same few keys."""
+    """Refuse a key that is not a placeholder. Cached, because programs use the same few keys."""
     size = len(key.encode("utf-8", "surrogatepass"))
     if size > EXPRESSION_TOKEN_BYTES_MAX:
         # DynamoDB Local names the size for one of the two members only.

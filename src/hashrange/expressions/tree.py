@@ -160,15 +160,15 @@ def walk(node: Node) -> Iterator[Node]:
 
 def post_order(node: Node) -> list[Node]:
     """`node` and all nodes below it from left to right, each after those below it, without recursion."""
-    found = []
+    nodes = []
     stack = [node]
     while stack:
         pace.step()
         current = stack.pop()
-        found.append(current)
+        nodes.append(current)
         stack.extend(children(current))
-    found.reverse()
-    return found
+    nodes.reverse()
+    return nodes
 
 
 def show_path(elements: tuple[str | int, ...]) -> str:

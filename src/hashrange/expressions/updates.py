@@ -57,14 +57,14 @@ _TOO_LARGE: Final[AttributeValue] = {"S": "x" * (ITEM_BYTES_MAX + 1)}
 
 Compute: TypeAlias = Callable[[Item, Values], "AttributeValue | None"]
 Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "AttributeValue | None"]
-"""Computes the value at a path after the update, from the value there before, the whole item before, and the
-request's values. None: no value."""
+"""Computes the value at a path after the update from the old value, the old item, and the request's values.
+None: no value."""
 
 
 class Update(msgspec.Struct, frozen=True):
     """An update with the values of its request; `attributes` are the top-level names that it changes.
 
-    `computed` are those of them whose new value depends on the item. `charges` is set if the charge of the
+    `computed` are the attributes whose new value depends on the item. `charges` is set if the charge of the
     expression may exceed the limit of an item's size.
     """
 
@@ -76,19 +76,19 @@ class Update(msgspec.Struct, frozen=True):
 
     def given(self) -> Item:
         """The attributes that the update sets to values of its request, whatever the item is."""
-        found: Item = {}
+        attributes: Item = {}
         for name, node in self.changes.items():
             if isinstance(node, Leaf) and name not in self.computed:
-                value = node.content(None, found, self.values)
+                value = node.content(None, attributes, self.values)
                 if value is not None:
-                    found[str(name)] = value
-        return found
+                    attributes[str(name)] = value
+        return attributes
 
     def apply(self, item: Item) -> Item:
         """The item after the update. Raises ValidationException if the update cannot be applied to the item.
 
-        Lists that are longer than an item can hold are not joined: a text of the same size takes their
-        place, so that the item is found too large all the same.
+        Lists that are longer than an item can hold are not joined: a text that is too large takes their
+        place, so that the item is still refused for its size.
         """
         memo = memo_of(self.values)
         if memo is not None:
@@ -96,9 +96,8 @@ class Update(msgspec.Struct, frozen=True):
         return _apply_map(item, self.changes, item, self.values)
 
     def create(self, key: Item) -> Item:
-        """The item that the update makes if there is none yet: as `apply`, on an item of only the key.
-
-        A removal does nothing then, also with a path of several parts ([report] Alternator's authors).
+        """The item that the update makes if there is none yet: `apply` to an item of only the key, except
+        that removals do nothing, even those with a path of several parts ([report] Alternator's authors).
         """
         changes = {name: node for name, node in self.changes.items() if not _only_removes(node)}
         return _apply_map(key, changes, key, self.values)
@@ -190,8 +189,8 @@ def _added_size(old: AttributeValue | None, value: AttributeValue) -> int:
     """The size that ADD adds to a value; for a set, the size of the new members."""
     for name in ("SS", "NS", "BS"):
         if old is not None and name in old and name in value:
-            there = frozenset(old[name])
-            return value_size({name: [member for member in value[name] if member not in there]})
+            old_members = frozenset(old[name])
+            return value_size({name: [member for member in value[name] if member not in old_members]})
     return value_size(value)
 
 
@@ -202,7 +201,7 @@ def update(text: str, substitutions: Substitutions) -> Update:
     if len(text) > BRIEF_CHARS_MAX:
         values = with_memo(values)
     changes, computed, charges = compiled.program
-    # One use of a value is at most as large as all values together.
+    # A value is at most as large as all values together.
     uses = len(charges.values) + len(charges.additions)
     may_be_large = charges.fixed + uses * substitutions.size > ITEM_BYTES_MAX
     return Update(changes, values, compiled.attributes, computed, charges if may_be_large else None)
@@ -320,10 +319,10 @@ def _arithmetic(operator: str, left: Compute, right: Compute) -> Compute:
     calculate = numbers.add if operator == "+" else numbers.subtract
 
     def run(item: Item, values: Values) -> AttributeValue | None:
-        one, other = left(item, values), right(item, values)
-        if one is None or other is None or "N" not in one or "N" not in other:
+        left_value, right_value = left(item, values), right(item, values)
+        if left_value is None or right_value is None or "N" not in left_value or "N" not in right_value:
             raise ValidationException(WRONG_TYPE)
-        return {"N": calculate(one["N"], other["N"])}
+        return {"N": calculate(left_value["N"], right_value["N"])}
 
     return run
 
@@ -332,8 +331,8 @@ def _if_not_exists(read: Compute, default: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         value = read(item, values)
         # Read both: a missing default fails the update even if it is not needed.
-        other = default(item, values)
-        return other if value is None else value
+        default_value = default(item, values)
+        return default_value if value is None else value
 
     return run
 
@@ -341,15 +340,15 @@ def _if_not_exists(read: Compute, default: Compute) -> Compute:
 def _list_append(first: Compute, second: Compute) -> Compute:
     def run(item: Item, values: Values) -> AttributeValue | None:
         pace.point()
-        one, other = first(item, values), second(item, values)
-        if one is None or other is None or "L" not in one or "L" not in other:
+        first_value, second_value = first(item, values), second(item, values)
+        if first_value is None or second_value is None or "L" not in first_value or "L" not in second_value:
             raise ValidationException(WRONG_TYPE)
         memo = memo_of(values)
         if memo is not None:
-            memo.appended += len(one["L"]) + len(other["L"])
+            memo.appended += len(first_value["L"]) + len(second_value["L"])
             if memo.appended > ITEM_BYTES_MAX:
                 return _TOO_LARGE
-        return {"L": one["L"] + other["L"]}
+        return {"L": first_value["L"] + second_value["L"]}
 
     return run
 
@@ -376,9 +375,9 @@ def delete(old: AttributeValue | None, value: AttributeValue) -> AttributeValue 
         return None
     for name in ("SS", "NS", "BS"):
         if name in old and name in value:
-            gone = set(value[name])
-            left = [member for member in old[name] if member not in gone]
-            return {name: left} if left else None
+            removed = set(value[name])
+            remaining = [member for member in old[name] if member not in removed]
+            return {name: remaining} if remaining else None
     raise ValidationException(WRONG_TYPE)
 
 

@@ -1,8 +1,7 @@
 """Checks the words of an expression: reserved words, list indexes, and the places of functions.
 
 Rules: the text alone decides, and the first wrong word of the text is reported, before any placeholder is
-checked (seen of DynamoDB Local, which has the same languages as the service). Knows no names, values or
-items.
+checked (observed on DynamoDB Local). Knows no names, values or items.
 """
 
 from __future__ import annotations

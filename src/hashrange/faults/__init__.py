@@ -1,4 +1,4 @@
-"""Faults by rules: what goes wrong between a program and DynamoDB, when a test wants it to.
+"""Faults by rules: errors and delays between a program and DynamoDB that a test asks for.
 
     from hashrange.faults import throttle
 
@@ -6,16 +6,16 @@
         ...
 
 A function of this module makes a rule; `table`, `index` and `key` say which requests it matches, and the
-methods of `Rule` which of these meet the fault. docs/faults.md has all of them.
+methods of `Rule` which of these get the fault. docs/faults.md describes all of them.
 
-    rules     which requests meet a fault
-    effects   what it does to them
-    text      rules as text
-    armed     the rules in force on a database; decides what happens to a request
-    fates     what that is
+    rules    which requests get a fault
+    effects  what the fault does to them
+    text     rules as text
+    armed    the rules in force on a database; decides what happens to a request
+    fates    what happens to a request
 
-Here a request meets the fault before or after the engine. Commits that fail inside the engine are another
-matter: `storage.contract.faults`.
+These faults happen before or after the engine's work. For commits that fail inside the engine see
+`storage.contract.faults`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def throttle(
 
     `limit` is the end of the throttling reason: ``ProvisionedThroughputExceeded``,
     ``KeyRangeThroughputExceeded``, ``MaxOnDemandThroughputExceeded`` or ``AccountLimitExceeded``. It also
-    says which exception the client gets, unless `exception` does.
+    decides which exception the client gets, unless `exception` names one.
     """
     return _rule(effects.Throttle(limit, exception), operations, table, index, key)
 
@@ -83,7 +83,7 @@ def internal_error(
 
 
 def conflict(*operations: str, table: str = "", key: Key | None = None) -> Rule:
-    """Let another transaction be at an item of a write or of a transaction."""
+    """Refuse writes and transactions because another transaction is using an item."""
     return _rule(effects.Conflict(), operations, table, "", key)
 
 
@@ -95,7 +95,7 @@ def cancel(
 
 
 def in_progress(*operations: str, table: str = "", key: Key | None = None) -> Rule:
-    """Tell transactions with a ClientRequestToken that they are still in progress."""
+    """Answer transactions with a ClientRequestToken that they are still in progress."""
     return _rule(effects.InProgress(), operations, table, "", key)
 
 
@@ -107,7 +107,7 @@ def latency(
     index: str = "",
     key: Key | None = None,
 ) -> Rule:
-    """Perform requests at once, and hold their answers back; with `virtual` on the database's clock."""
+    """Perform requests at once, but delay their answers; with `virtual` on the database's clock."""
     return _rule(effects.Latency(seconds, virtual), operations, table, index, key)
 
 
@@ -119,17 +119,18 @@ def lose_answer(
 
 
 def unprocessed(*operations: str, table: str = "", key: Key | None = None, share: float = 0.5) -> Rule:
-    """Leave a share of a batch unprocessed, but never all of it; or, with a `key`, the items that have it."""
+    """Leave a share of a batch unprocessed, but never all of it; or, with a `key`, the items with this
+    key."""
     return _rule(effects.Unprocessed(share), operations, table, "", key)
 
 
 def expire_iterator(*, table: str = "") -> Rule:
-    """Let the shard iterators of GetRecords be expired."""
+    """Refuse the shard iterators of GetRecords as expired."""
     return _rule(effects.ExpireIterator(), (), table, "", None)
 
 
 def trim(*operations: str, table: str = "") -> Rule:
-    """Let the records that GetRecords and GetShardIterator ask for be trimmed."""
+    """Answer GetRecords and GetShardIterator that the records were trimmed."""
     return _rule(effects.Trim(), operations, table, "", None)
 
 
@@ -139,7 +140,7 @@ def _rule(effect: Effect, operations: tuple[str, ...], table: str, index: str, k
 
 
 def _text(value: Any) -> str:
-    """The text of a key's value: a string, a number, bytes, or one of these as DynamoDB's JSON has it."""
+    """The text of a key's value: a string, a number, bytes, or one of these in DynamoDB's JSON."""
     if isinstance(value, Mapping):
         [value] = value.values()
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

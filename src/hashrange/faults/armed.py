@@ -1,4 +1,4 @@
-"""The rules that are in force on a database: `Faults`. Only here is decided what happens to a request.
+"""The rules that are in force on a database: `Faults`. It alone decides what happens to a request.
 
     with database.faults(throttle("PutItem", table="orders").on_call(3)) as [throttled]:
         ...
@@ -24,8 +24,8 @@ from hashrange.operations.targets import Target, targets
 
 
 class Armed:
-    """A rule that is in force: its `number` on this database, how many requests it `met` (matched), and on
-    how many of them it `fired`."""
+    """A rule that is in force: its `number` on this database, how many requests it matched (`met`), and on
+    how many of these it `fired`."""
 
     __slots__ = ("_random", "fired", "met", "number", "rule")
 
@@ -40,11 +40,11 @@ class Armed:
         return f"<fault {self.number}: {show(self.rule)}; matched {self.met}, fired {self.fired}>"
 
     def meet(
-        self, operation: str, request: Request, caller: Caller, now: float, found: tuple[Target, ...]
+        self, operation: str, request: Request, caller: Caller, now: float, targets: tuple[Target, ...]
     ) -> Fate | None:
         """What the rule does to a request; None: nothing."""
         rule = self.rule
-        matched = rule.matches(operation, found)
+        matched = rule.matches(operation, targets)
         if not matched:
             return None
         self.met += 1
@@ -54,15 +54,16 @@ class Armed:
             return None
         if rule.probability < 1 and self._random.random() >= rule.probability:
             return None
-        met = Met(operation, request, caller, now, found, matched, rule.index, bool(rule.key))
-        fate = rule.effect.meet(met)
+        call = Met(operation, request, caller, now, targets, matched, rule.index, bool(rule.key))
+        fate = rule.effect.meet(call)
         if fate is not None:
             self.fired += 1
         return fate
 
 
 class Faults:
-    """The rules of a database, whose clock `clock` returns. `changed` is called when rules come and go."""
+    """The rules of a database, whose clock `clock` returns. `changed` is called when rules are added or
+    removed."""
 
     def __init__(self, clock: Callable[[], Clock], changed: Callable[[], None]) -> None:
         self._clock_of = clock
@@ -73,13 +74,13 @@ class Faults:
 
     @contextmanager
     def __call__(self, *rules: Rule | str) -> Iterator[tuple[Armed, ...]]:
-        """Have the rules in force while the block runs; the block gets them with their counts."""
+        """Keep the rules in force while the block runs; the block gets them with their counts."""
         armed = tuple(self._arm(rules))
         try:
             yield armed
         finally:
-            for one in armed:
-                self.remove(one)
+            for rule_in_force in armed:
+                self.remove(rule_in_force)
 
     def __len__(self) -> int:
         return len(self._armed)
@@ -88,17 +89,19 @@ class Faults:
         return iter(self._armed)
 
     def add(self, rule: Rule | str) -> Armed:
-        """Put a rule in force, until it is removed. Raises ValueError for one that cannot be."""
+        """Put a rule in force until it is removed. Raises ValueError for a rule that cannot be."""
         return self._arm((rule,))[0]
 
     def remove(self, armed: Armed | int) -> bool:
-        """Remove a rule, or the one with this number. Returns whether it was there."""
+        """Remove a rule, given itself or its number. Returns whether it was in force."""
         with self._lock:
-            left = tuple([one for one in self._armed if one is not armed and one.number != armed])
-            found = len(left) < len(self._armed)
-            self._armed = left
+            remaining = tuple(
+                [other for other in self._armed if other is not armed and other.number != armed]
+            )
+            was_in_force = len(remaining) < len(self._armed)
+            self._armed = remaining
         self._changed()
-        return found
+        return was_in_force
 
     def clear(self) -> None:
         """Remove all rules."""
@@ -126,17 +129,17 @@ class Faults:
         return armed
 
     def decide(self, operation: str, request: Request, caller: Caller) -> Fate | None:
-        """What happens to a request that is well-formed; None: nothing but its answer.
+        """What happens to a well-formed request; None: it is just answered.
 
         Every rule counts every request that it matches. If several fire, their delays add up, and the first
-        of their errors is told.
+        of their errors is the answer.
         """
         now = self._clock_of().now()
-        found = targets(operation, request)
+        targets_ = targets(operation, request)
         fate: Fate | None = None
         with self._lock:
             for armed in self._armed:
-                further = armed.meet(operation, request, caller, now, found)
+                further = armed.meet(operation, request, caller, now, targets_)
                 if further is not None:
                     fate = further if fate is None else fate.joined(further)
         return fate

@@ -1,11 +1,11 @@
 """The effects: what a rule that fires does to a request.
 
-Each effect is a frozen dataclass. Its fields are its options, with the names that the text of a rule has for
-them; `word` is its name there. `fits` says for which operations it can be, and `meet` makes the `Fate` of a
-request.
+Each effect is a frozen dataclass. Its fields are its options, under the names that they have in the text of a
+rule; `word` is its own name there. `fits` says which operations it can affect, and `meet` makes the `Fate` of
+a request.
 
-Sources of the words: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer Guide,
-"Diagnosing throttling" and "Error handling with DynamoDB".
+Sources of the messages: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer
+Guide, "Diagnosing throttling" and "Error handling with DynamoDB".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LIMITS: Final[dict[str, type[ServiceError]]] = {
     _ACCOUNT: RequestLimitExceeded,
     _ON_DEMAND: ThrottlingException,
 }
-"""The last word of a throttling reason, and the exception that comes with it."""
+"""The end of each throttling reason, and the exception that comes with it."""
 
 _TABLE_EXCEEDED: Final = (
     "The level of configured provisioned throughput for the table was exceeded. "
@@ -105,10 +105,10 @@ CODES: Final = tuple(_CODES)
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A request that a rule fires on: its targets, those that the rule matches, and the rule's index.
+    """A request that a rule fires on: its targets, the targets that the rule matches, and the rule's index.
 
-    `chosen`: the rule names a key, and so the very members of a batch that it is about. `now` is the time of
-    the database's clock.
+    `chosen`: the rule names a key, and so selects members of a batch. `now` is the time of the database's
+    clock.
     """
 
     operation: str
@@ -143,11 +143,11 @@ class Effect(Protocol):
     word: ClassVar[str]
 
     def fits(self, operation: str) -> bool:
-        """Whether the effect can be for requests of an operation."""
+        """Whether the effect can affect requests of an operation."""
         ...
 
     def meet(self, met: Met) -> Fate | None:
-        """What happens to a request; None: nothing does."""
+        """What happens to a request; None: nothing."""
         ...
 
 
@@ -155,9 +155,9 @@ class Effect(Protocol):
 class Throttle:
     """The request is refused because of its rate.
 
-    `limit` is the end of its throttling reason, `exception` its exception where that is not the usual one. A
-    transaction is cancelled. Of a batch only the members that the rule matches are refused: they stay
-    unprocessed, unless none is left.
+    `limit` is the end of its throttling reason, `exception` its exception if it is not the usual one. A
+    transaction is cancelled. In a batch only the members that the rule matches are refused: they stay
+    unprocessed, unless they are the whole batch.
     """
 
     limit: str = _PROVISIONED
@@ -186,7 +186,7 @@ class Throttle:
         if met.operation in TRANSACTIONS and exception is not RequestLimitExceeded:
             code = "ThrottlingError" if exception is ThrottlingException else "ProvisionedThroughputExceeded"
             return Fate(met.canceled(code, message))
-        # The model of the service writes this member in two ways.
+        # The service's model spells this member in two ways.
         member = "throttlingReasons" if exception is ThrottlingException else "ThrottlingReasons"
         return Fate(exception(message, **{member: self._reasons(met)}))
 
@@ -212,7 +212,7 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class InternalError:
-    """The answer is an InternalServerError, which leaves open whether the request was `performed`."""
+    """The answer is an InternalServerError, which does not say whether the request was `performed`."""
 
     performed: bool = False
 
@@ -227,10 +227,10 @@ class InternalError:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Another transaction is at an item of the request.
+    """Another transaction is using an item of the request.
 
     A transaction is cancelled with the reason TransactionConflict for the first member that the rule matches;
-    those members of a batch stay unprocessed; another write fails with TransactionConflictException.
+    the matching members of a batch stay unprocessed; any other write fails with TransactionConflictException.
     """
 
     word: ClassVar[str] = "conflict"
@@ -283,7 +283,7 @@ class InProgress:
 class Latency:
     """The request is performed at once, and its answer comes `seconds` later.
 
-    If they are `virtual`, nobody waits: the database's virtual clock is moved on instead.
+    If they are `virtual`, nobody waits: the database's virtual clock is advanced instead.
     """
 
     seconds: float
@@ -320,10 +320,10 @@ class LoseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Unprocessed:
-    """A part of a batch stays unprocessed: the last members that the rule matches, as many as `share` says.
+    """A part of a batch stays unprocessed: a `share` of the members that the rule matches, from the last.
 
-    At least one member is processed. A rule with a key leaves all members that it matches; if these are all
-    of the batch, the batch is throttled.
+    At least one member is processed. A rule with a key leaves all members that it matches; if they are the
+    whole batch, the batch is throttled.
     """
 
     share: float = 0.5
@@ -387,6 +387,6 @@ EFFECTS: Final[dict[str, type[Effect]]] = {
 
 
 def choose(name: str, value: str, among: Any) -> None:
-    """Refuse a value that is not one of some. Raises ValueError."""
+    """Raise ValueError if `value` is not in `among`."""
     if value not in among:
         raise ValueError(f"{name}={value} is not known; it is one of {', '.join(among)}")

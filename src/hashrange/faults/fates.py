@@ -11,9 +11,9 @@ from hashrange.errors import ServiceError
 class Fate:
     """What happens to one request.
 
-    `error` is the outcome instead of the answer. If the request is `performed`, this is done first, and the
-    error is told when its writes are durable. `left` are the members of a batch that stay unprocessed. The
-    outcome is held back by `delay_seconds`; a virtual clock is moved on by `virtual_seconds` before it.
+    `error` replaces the answer. If the request is `performed`, it runs first, and the error is delivered when
+    its writes are durable. `left` are the members of a batch that stay unprocessed. The outcome is delayed by
+    `delay_seconds`; before it, a virtual clock is advanced by `virtual_seconds`.
     """
 
     error: ServiceError | None = None

@@ -1,10 +1,10 @@
-"""Rules: which requests meet a fault, and which effect it has on them.
+"""Rules: which requests get a fault, and which effect it has on them.
 
     throttle("PutItem", table="orders").on_call(3)
     unprocessed(table="orders").with_probability(0.2, seed=7)
 
 A rule is a value. `faults.text` has its form as text, which is the same on the command line, in files and on
-the admin plane. Refuses to know how often a rule was met: `faults.armed` counts.
+the admin plane. Refuses to know how often a rule has matched: `faults.armed` counts.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _READ_INDEXES: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A fault: an effect, and the requests that meet it. Raises ValueError if no request could.
+    """A fault: an effect, and the requests that get it. Raises ValueError if no request can.
 
     `operations` (none: all that the effect fits), `table`, `index` and `key` say which requests the rule
     matches. `key` are pairs of a key attribute and the text of its value; an item matches if it has all of
-    them. Of the matching requests, in their order from 1 on, those that `calls` names meet the fault (none:
-    all), those after the first `after`, at most `times` of them, each with `probability`, which is drawn from
-    a generator that starts with `seed`.
+    them. The matching requests are counted from 1. The fault happens to those that `calls` names (none: all),
+    after the first `after`, at most `times` times, and each time with `probability`, drawn from a generator
+    that starts with `seed`.
 
-    `index` is the index that is read. For a throttled write it is the index that refuses.
+    `index` is the index that is read; for a throttled write it is the index that refuses.
     """
 
     effect: Effect
@@ -77,7 +77,7 @@ class Rule:
             raise ValueError(f"a {operation} reads no index; leave index={self.index} out")
 
     def on_call(self, *numbers: int) -> Rule:
-        """The rule for these of the requests that it matches, counted from 1 on."""
+        """The rule for the requests with these numbers, among those that it matches, counted from 1."""
         return replace(self, calls=numbers)
 
     def after_calls(self, number: int) -> Rule:
@@ -85,11 +85,11 @@ class Rule:
         return replace(self, after=number)
 
     def at_most(self, times: int) -> Rule:
-        """The rule for the first `times` requests that would meet it."""
+        """The rule for the first `times` requests that would get the fault."""
         return replace(self, times=times)
 
     def with_probability(self, probability: float, *, seed: int = 0) -> Rule:
-        """The rule for a share of the requests: the same ones whenever the requests and the seed are."""
+        """The rule for a share of the requests: equal requests and seeds give equal choices."""
         return replace(self, probability=probability, seed=seed)
 
     def matches(self, operation: str, targets: tuple[Target, ...]) -> tuple[Target, ...]:
@@ -109,7 +109,7 @@ class Rule:
         return attributes is not None and all(_is(attributes.get(name), text) for name, text in self.key)
 
     def _index_refuses(self, operation: str) -> bool:
-        """Whether `index` is one that refuses a write, which does not name it."""
+        """Whether `index` is an index that refuses a write; the write itself does not name it."""
         entry = REGISTRY[operation]
         writes = entry.consumes and entry.writes and operation not in _READ_INDEXES
         return writes and isinstance(self.effect, Throttle)
@@ -123,10 +123,10 @@ def _is(value: Any, text: str) -> bool:
     """Whether the value of a key attribute has this text."""
     if not isinstance(value, Mapping):
         return False
-    [(kind, told)] = value.items()
+    [(kind, content)] = value.items()
     if kind != "N":
-        return bool(told == text)
+        return bool(content == text)
     try:
-        return Decimal(told) == Decimal(text)
+        return Decimal(content) == Decimal(text)
     except InvalidOperation:
         return False

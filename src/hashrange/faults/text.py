@@ -6,8 +6,8 @@
     * latency seconds=0.2
 
 Operations come first (`*`, or none, for all that the effect fits), then what the rule matches and when it
-fires, in any order, then the effect's name and its options. A value with spaces stands in quotes, as in a
-shell. A `#` at the beginning of a line begins a comment.
+fires, in any order, then the effect's name and its options. A value with spaces is quoted, as in a shell. A
+`#` at the beginning of a line begins a comment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MATCHES: Final = ("table", "index", f"{_KEY}NAME", "nth", "after", "times", "pr
 
 
 class WrongRule(ValueError):
-    """A text that is no rule. It says what is wrong with it."""
+    """A text is not a rule; the message says what is wrong with it."""
 
 
 def parse(text: str) -> Rule:
@@ -40,7 +40,7 @@ def parse(text: str) -> Rule:
 
 
 def parse_lines(lines: Iterable[str]) -> list[Rule]:
-    """The rules of a file: one a line, without empty lines and comments. Raises WrongRule."""
+    """The rules of a file: one per line, without empty lines and comments. Raises WrongRule."""
     return [parse(line) for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
@@ -52,10 +52,10 @@ def _parse(words: list[str]) -> Rule:
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
-            given = options if effect is not None and not _is_match(name) else matches
-            if name in given:
+            members = options if effect is not None and not _is_match(name) else matches
+            if name in members:
                 raise ValueError(f"{name} is given twice")
-            given[name] = value
+            members[name] = value
         elif word in EFFECTS:
             if effect is not None:
                 raise ValueError(f"{effect} and {word} are two effects; write two faults")
@@ -77,44 +77,50 @@ def _operations(word: str) -> list[str]:
     named = [name for name in word.split(",") if name]
     for name in named:
         if name not in REGISTRY:
-            known = difflib.get_close_matches(name, [*REGISTRY, *EFFECTS], 1, 0.5)
-            hint = f"did you mean {known[0]}?" if known else f"effects are {', '.join(EFFECTS)}"
+            near = difflib.get_close_matches(name, [*REGISTRY, *EFFECTS], 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"effects are {', '.join(EFFECTS)}"
             raise ValueError(f"{name!r} is neither an operation nor an effect; {hint}")
     return named
 
 
-def _matched(given: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+def _matched(matches: dict[str, str]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in matches.items():
         if not _is_match(name) or name == _KEY:
             near = difflib.get_close_matches(name, _MATCHES, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_MATCHES)}"
             raise ValueError(f"{name} is unknown; {hint} The options of an effect follow its name")
         if name in ("table", "index"):
-            found[name] = value
+            members[name] = value
         elif name == "nth":
-            found["calls"] = tuple([_whole(name, one) for one in value.split(",")])
+            members["calls"] = tuple([_whole(name, number) for number in value.split(",")])
         elif name == "probability":
-            found[name] = _number(name, value)
+            members[name] = _number(name, value)
         elif not name.startswith(_KEY):
-            found[name] = _whole(name, value)
-    key = tuple([(name.removeprefix(_KEY), value) for name, value in given.items() if name.startswith(_KEY)])
-    return found | ({"key": key} if key else {})
+            members[name] = _whole(name, value)
+    key = tuple(
+        [(name.removeprefix(_KEY), value) for name, value in matches.items() if name.startswith(_KEY)]
+    )
+    return members | ({"key": key} if key else {})
 
 
-def _effect(word: str, given: dict[str, str]) -> Effect:
+def _effect(word: str, texts: dict[str, str]) -> Effect:
     kind: Any = EFFECTS[word]
-    known = {field.name: field for field in fields(kind)}
+    fields_by_name = {field.name: field for field in fields(kind)}
     options: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has none"
+    for name, value in texts.items():
+        if name not in fields_by_name:
+            has = f"its options are {', '.join(fields_by_name)}" if fields_by_name else "it has none"
             raise ValueError(f"{word} has no option {name}; {has}")
-        wanted = known[name].type
+        wanted_type = fields_by_name[name].type
         options[name] = (
-            _number(name, value) if wanted == "float" else _truth(name, value) if wanted == "bool" else value
+            _number(name, value)
+            if wanted_type == "float"
+            else _truth(name, value)
+            if wanted_type == "bool"
+            else value
         )
-    for name, field in known.items():
+    for name, field in fields_by_name.items():
         if field.default is MISSING and name not in options:
             raise ValueError(f"{word} needs {name}, as in {word} {name}=0.2")
     effect: Effect = kind(**options)

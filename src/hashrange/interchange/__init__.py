@@ -1,15 +1,16 @@
-"""The files in which items come and go: those of ImportTable, and of exports to S3.
+"""The files of items that are imported and exported: those of ImportTable, and of exports to S3.
 
     compression    GZIP, ZSTD, NONE
     lines          lines of a stream, each of bounded length
     dynamodb_json  an item a line: {"Item": {"id": {"S": "x"}}}
     csv_files      a line of names, then an item a line
     ion            an item a line, as Amazon Ion in text
-    reading        the items of an object, whatever its format
+    ion_text       the text form of Ion
+    object_rows    the items of an object, whatever its format
+    rows           what a reader gives for a row that holds no item
     plain_json     items of plain values, and lists of them in JSON
     exports        the objects of an export: data, manifests, checksums
 
-A reader gives items as DynamoDB's JSON; whether they keep the rules of values and of a table is decided by
-who takes them. A row that is no item is a `Bad` (`rows`) in the place of the item. All of it works in
-constant memory, except a list in JSON.
+A reader yields items as DynamoDB's JSON; its caller checks the rules of values and of the table. A row that
+is not an item yields a `Bad` (`rows`) instead. Everything works in constant memory, except a list in JSON.
 """

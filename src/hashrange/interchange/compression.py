@@ -8,15 +8,20 @@ import sys
 import zlib
 from typing import Any, Final, Protocol
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+_DAMAGED_ZSTD: tuple[type[Exception], ...] = ()
+try:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    _DAMAGED_ZSTD = (zstd.ZstdError,)
+except ImportError:  # an extra; `unreadable` says so
+    pass
 
 COMPRESSIONS: Final = ("GZIP", "ZSTD", "NONE")
 
-DAMAGED: Final = (gzip.BadGzipFile, zlib.error, EOFError, zstd.ZstdError)
-"""What reading raises for a stream that is not compressed as expected, damaged or cut off."""
+DAMAGED: Final[tuple[type[Exception], ...]] = (gzip.BadGzipFile, zlib.error, EOFError, *_DAMAGED_ZSTD)
+"""The errors of reading a stream that is not compressed as expected, damaged or cut off."""
 
 _LEVEL: Final = 6
 
@@ -29,10 +34,18 @@ class Readable(Protocol):
     def close(self) -> None: ...
 
 
-def reader(source: Any, compression: str) -> Readable:
-    """The decompressed bytes of `source`. Its `read` raises one of `DAMAGED` for what cannot be read.
+def unreadable(compression: str) -> str | None:
+    """Why this installation cannot read a compression, and the remedy; None if it can."""
+    if compression == "ZSTD" and not _DAMAGED_ZSTD:
+        return "zstd needs Python 3.14, or the extra zstd of hashrange: pip install backports.zstd"
+    return None
 
-    An empty stream holds nothing, whatever the compression.
+
+def reader(source: Any, compression: str) -> Readable:
+    """The decompressed bytes of `source`. Its `read` raises one of `DAMAGED` for bytes that cannot be
+    decompressed.
+
+    An empty stream is accepted, whatever the compression. Ask `unreadable` first.
     """
     if compression == "GZIP":
         return gzip.GzipFile(fileobj=source, mode="rb")
@@ -43,7 +56,7 @@ def reader(source: Any, compression: str) -> Readable:
 
 
 class _Begun(io.RawIOBase):
-    """A stream whose first byte was read already."""
+    """A stream whose first byte has been read."""
 
     def __init__(self, first: bytes, source: Any) -> None:
         self._first = first
@@ -58,5 +71,5 @@ class _Begun(io.RawIOBase):
 
 
 def gzip_writer(sink: Any, level: int = _LEVEL) -> gzip.GzipFile:
-    """A stream that writes what it is given to `sink`, compressed; the same bytes for the same content."""
+    """A stream that compresses into `sink`; equal contents give equal bytes."""
     return gzip.GzipFile(filename="", fileobj=sink, mode="wb", compresslevel=level, mtime=0)

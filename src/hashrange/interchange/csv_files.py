@@ -1,9 +1,9 @@
-"""CSV: an item a line. The columns have the names of the header, or those of the request's HeaderList.
+"""CSV: one item per line. The columns are named by the header, or by the request's HeaderList.
 
-The key attributes of the table and of its indexes have the types that the table gives them; all others are
-texts. Fields may be quoted, and then hold delimiters, line ends and doubled quotes (RFC 4180). An empty field
-is an empty text, except in a column of an index's key, where the item lacks the attribute, because the key of
-an index cannot be empty [assumed].
+Key attributes of the table and of its indexes have the types that the table gives them; all other attributes
+are texts. A quoted field may hold delimiters, line ends and doubled quotes (RFC 4180). An empty field is an
+empty text, except in a column of an index's key, where the item lacks the attribute, because the key of an
+index cannot be empty [assumed].
 
 Source: Developer Guide, "Amazon S3 import formats for DynamoDB", CSV; API reference, CsvOptions.
 """
@@ -31,8 +31,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 class Columns(NamedTuple):
     """How the rows of the files of an import are read.
 
-    `header` are the names of the columns, or None if each object begins with them. `types` are those of key
-    attributes; `optional` are the key attributes that an item may lack.
+    `header` are the names of the columns, or None if each object begins with them. `types` are the types of
+    key attributes; `optional` are the key attributes that an item may lack.
     """
 
     delimiter: str
@@ -41,29 +41,29 @@ class Columns(NamedTuple):
     optional: frozenset[str]
 
 
-def joined(found: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | None, int]]:
-    """Lines put together to rows: a quoted field goes on over the end of its line."""
-    held: list[bytes] = []
-    held_bytes = 0
+def joined(lines: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | None, int]]:
+    """Joins lines to rows: a quoted field may continue on the next line."""
+    parts: list[bytes] = []
+    parts_bytes = 0
     place = 0
-    for line, place in found:
+    for line, place in lines:
         if line is None:
-            held, held_bytes = [], 0
+            parts, parts_bytes = [], 0
             yield None, place
-        elif not held and line.count(b'"') % 2 == 0:
+        elif not parts and line.count(b'"') % 2 == 0:
             yield line, place
         else:
-            is_end = bool(held) and line.count(b'"') % 2 == 1
-            held.append(line)
-            held_bytes += len(line) + 1
-            if held_bytes > LINE_BYTES_MAX:
+            is_end = bool(parts) and line.count(b'"') % 2 == 1
+            parts.append(line)
+            parts_bytes += len(line) + 1
+            if parts_bytes > LINE_BYTES_MAX:
                 yield None, place
-                held, held_bytes = [], 0
+                parts, parts_bytes = [], 0
             elif is_end:
-                yield b"\n".join(held), place
-                held, held_bytes = [], 0
-    if held:
-        yield b"\n".join(held), place
+                yield b"\n".join(parts), place
+                parts, parts_bytes = [], 0
+    if parts:
+        yield b"\n".join(parts), place
 
 
 def fields(row: bytes, delimiter: str) -> list[str] | Bad:
@@ -81,21 +81,21 @@ def fields(row: bytes, delimiter: str) -> list[str] | Bad:
 
 
 def split(text: str, delimiter: str) -> list[str] | Bad:
-    """The fields of a row of any length, as Python's csv splits it, but slower.
+    """The fields of a row of any length, split as Python's csv does, but slower.
 
-    csv refuses longer fields than a limit, 128 KB as a rule, that is one for the whole process, and so not
-    ours to change.
+    csv refuses fields above a limit, usually 128 KB. The limit belongs to the whole process, so it is not
+    changed here.
     """
     if '"' not in text:
         return Bad(_LINE_END) if "\r" in text or "\n" in text else text.split(delimiter)
-    found: list[str] = []
+    fields_: list[str] = []
     place = 0
     while True:
         if text.startswith('"', place):
             end = _closing_quote(text, place + 1)
             if end < 0:
                 return Bad(_NOT_CLOSED)
-            found.append(text[place + 1 : end].replace('""', '"'))
+            fields_.append(text[place + 1 : end].replace('""', '"'))
             place = end + 1
             if place < len(text) and text[place] != delimiter:
                 return Bad(_AFTER_QUOTE.format(text[place]))
@@ -105,40 +105,40 @@ def split(text: str, delimiter: str) -> list[str] | Bad:
             field = text[place:end]
             if "\r" in field or "\n" in field:
                 return Bad(_LINE_END)
-            found.append(field)
+            fields_.append(field)
             place = end
         if place >= len(text):
-            return found
+            return fields_
         place += 1
 
 
 def _closing_quote(text: str, place: int) -> int:
-    """Where the quoted field ends that begins at `place`; -1 if nowhere. Two quotes stand for one of the
-    field, so a run of an odd number of them ends it."""
+    """The end of the quoted field that begins at `place`; -1 if it has none. Two quotes stand for one quote
+    in the field, so a run with an odd number of quotes ends it."""
     odd = (run.end() - 1 for run in _QUOTES.finditer(text, place) if (run.end() - run.start()) % 2)
     return next(odd, -1)
 
 
 def header_of(row: bytes, delimiter: str) -> tuple[str, ...] | Bad:
     """The names of the columns in the first row of an object."""
-    found = fields(row.removeprefix(_BOM), delimiter)
-    if isinstance(found, Bad):
-        return Bad(found.message, is_end=True)
-    if len(set(found)) < len(found) or "" in found:
+    names = fields(row.removeprefix(_BOM), delimiter)
+    if isinstance(names, Bad):
+        return Bad(names.message, is_end=True)
+    if len(set(names)) < len(names) or "" in names:
         return Bad("The header has an empty name, or a name twice", is_end=True)
-    return tuple(found)
+    return tuple(names)
 
 
 def read(row: bytes, header: tuple[str, ...], columns: Columns) -> Item | Bad:
     """The item of a row."""
-    found = fields(row, columns.delimiter)
-    if isinstance(found, Bad):
-        return found
-    if len(found) != len(header):
-        return Bad(f"The row has {len(found)} fields, and the header {len(header)}")
+    row_fields = fields(row, columns.delimiter)
+    if isinstance(row_fields, Bad):
+        return row_fields
+    if len(row_fields) != len(header):
+        return Bad(f"The row has {len(row_fields)} fields, and the header {len(header)}")
     types, optional = columns.types, columns.optional
     item: Item = {}
-    for name, field in zip(header, found, strict=True):
+    for name, field in zip(header, row_fields, strict=True):
         if field or name not in optional:
             item[name] = {types.get(name, "S"): field}
     return item

@@ -1,4 +1,4 @@
-"""DynamoDB JSON: an item a line, `{"Item": {"id": {"S": "x"}}}`."""
+"""DynamoDB JSON: one item per line, `{"Item": {"id": {"S": "x"}}}`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_ITEM = 'Invalid DynamoDB JSON: the line has no "Item" that is an object'
 
 
 def read(line: bytes) -> Item | Bad:
-    """The item of a line. What is not JSON ends the object, as on the service."""
+    """The item of a line. A line that is not JSON ends the object, as on the service."""
     row = read_row(line)
     return row if isinstance(row, Bad) else row["Item"]
 
@@ -31,5 +31,5 @@ def read_row(line: bytes) -> dict[str, Any] | Bad:
 
 
 def write(item: bytes) -> bytes:
-    """The line of an item, which is given as JSON."""
+    """The line of an item in JSON."""
     return b'{"Item":' + item + b"}\n"

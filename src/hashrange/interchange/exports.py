@@ -8,9 +8,9 @@
     <prefix>/AWSDynamoDB/<id>/manifest-summary.json     the export as a whole; written last
     <prefix>/AWSDynamoDB/<id>/manifest-summary.md5
 
-Every object is written whole or not at all, and the same content gives the same bytes. Who exports decides
-which items go into which object, keeps the entries of those that were written (`DataObject`), and calls
-`write_manifests` at the end: so an export that was interrupted goes on with the next object.
+Every object is written whole or not at all, and equal contents give equal bytes. The caller decides which
+items go into which object, keeps the entries of the objects that were written (`DataObject`), and calls
+`write_manifests` at the end, so an interrupted export continues with the next object.
 
 Source: Developer Guide, "DynamoDB table export output format"; listings of real exports for the names of the
 checksums, which the guide calls `.checksum`.
@@ -44,7 +44,7 @@ _NAME_BYTES: Final = 16
 
 
 class DataObject(NamedTuple):
-    """A data object that was written, as the files manifest has it."""
+    """A data object that was written, as the files manifest describes it."""
 
     items: int
     md5: str
@@ -53,7 +53,7 @@ class DataObject(NamedTuple):
 
 
 class Layout:
-    """Where the objects of one export lie. `prefix` is that of the request, "" without one."""
+    """The keys of one export's objects. `prefix` is that of the request, "" without one."""
 
     def __init__(self, prefix: str, export_id: str, *, incremental: bool = False) -> None:
         self._prefix = f"{prefix.removesuffix('/')}/" if prefix else ""
@@ -71,7 +71,7 @@ class Layout:
         return f"{self._prefix}{self._own}/manifest-{name}.{extension}"
 
     def data(self, number: int, format_: Format) -> str:
-        """The key of data object number `number`: a name as the service makes them, of this export alone."""
+        """The key of data object number `number`: a name in the service's form, unique to this export."""
         digest = hashlib.blake2b(f"{self._id}/{number}".encode(), digest_size=_NAME_BYTES).digest()
         name = b32encode(digest).decode().rstrip("=").lower()
         return f"{self._prefix}{self._data}/{name}.{_EXTENSIONS[format_]}"
@@ -88,7 +88,7 @@ class DataWriter:
 
     @property
     def compressed_bytes(self) -> int:
-        """How many bytes were written so far, compressed; those of the last lines may still be missing."""
+        """How many compressed bytes were written so far; the last lines may not be included yet."""
         return self._hashing.count
 
     def item(self, item: bytes) -> None:
@@ -108,7 +108,7 @@ class DataWriter:
         """A line of an incremental export: an item at the beginning and at the end of the exported time
         (None: absent).
 
-        `micros` is when the item was written last, in microseconds since the epoch.
+        `micros` is the time of the item's last write, in microseconds since the epoch.
         """
         images = {"OldImage": old if view == "NEW_AND_OLD_IMAGES" else None, "NewImage": new}
         shown = {name: image for name, image in images.items() if image is not None}
@@ -129,7 +129,7 @@ class DataWriter:
 
 
 class _Hashing:
-    """Passes bytes on, and takes their MD5."""
+    """Passes bytes on, and computes their MD5."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -158,9 +158,9 @@ def _md5_text(digest: bytes) -> str:
 def data_object(
     buckets: Buckets, bucket: str, layout: Layout, number: int, format_: Format, written: list[DataObject]
 ) -> Iterator[DataWriter]:
-    """Write data object number `number`. Its entry is appended to `written` when the object is there.
+    """Write data object number `number`. Its entry is appended to `written` once the object exists.
 
-    An object that was written before under this number is replaced.
+    An earlier object with this number is replaced.
     """
     key = layout.data(number, format_)
     with buckets.create(bucket, key) as sink:
@@ -171,7 +171,7 @@ def data_object(
 
 
 def write_started(buckets: Buckets, bucket: str, layout: Layout) -> None:
-    """Write the object that says that the export has begun: the bucket is there, and takes objects."""
+    """Write the object that says that the export has begun, which shows that the bucket takes objects."""
     _put(buckets, bucket, layout.started, b"")
 
 
@@ -180,13 +180,13 @@ def write_manifests(
 ) -> str:
     """Write both manifests and their checksums, the summary last; returns the key of the summary.
 
-    `summary` is that of `full_summary` or `incremental_summary`.
+    `summary` comes from `full_summary` or `incremental_summary`.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with buckets.create(bucket, layout.manifest("files")) as sink:
-        for one in data:
-            line = {"itemCount": one.items, "md5Checksum": one.md5, "etag": one.etag}
-            content = orjson.dumps({**line, "dataFileS3Key": one.key}) + b"\n"
+        for entry in data:
+            line = {"itemCount": entry.items, "md5Checksum": entry.md5, "etag": entry.etag}
+            content = orjson.dumps({**line, "dataFileS3Key": entry.key}) + b"\n"
             digest.update(content)
             sink.write(content)
     _put(buckets, bucket, layout.manifest("files", "md5"), _md5_text(digest.digest()).encode())
@@ -203,13 +203,13 @@ def _put(buckets: Buckets, bucket: str, key: str, content: bytes) -> None:
 
 
 def shown_time(moment: float) -> str:
-    """A moment, in epoch seconds, as manifests have it: ``2020-11-04T07:28:34.028Z``."""
+    """A moment, given in epoch seconds, as manifests show it: ``2020-11-04T07:28:34.028Z``."""
     shown = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return shown.replace("+00:00", "Z")
 
 
 class Export(NamedTuple):
-    """What both kinds of summaries tell of an export. Moments are those of `shown_time`."""
+    """What both kinds of summaries say about an export. Moments are in the form of `shown_time`."""
 
     arn: str
     table_arn: str

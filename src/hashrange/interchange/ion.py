@@ -1,4 +1,4 @@
-"""Amazon Ion: an item a line, `$ion_1_0 {Item:{id:"x"}}`, in the types that DynamoDB's exports give it.
+"""Amazon Ion: one item per line, `$ion_1_0 {Item:{id:"x"}}`, with the types of DynamoDB's exports.
 
     S string   N decimal   B blob   BOOL bool   NULL null   L list   M struct
     SS, NS, BS list with the annotation $dynamodb_SS, $dynamodb_NS or $dynamodb_BS
@@ -26,7 +26,7 @@ _KEYWORDS: Final = frozenset(("null", "true", "false", "nan"))
 
 
 def read(line: bytes) -> Item | Bad:
-    """The item of a line. What is not Ion ends the object, as on the service."""
+    """The item of a line. A line that is not Ion ends the object, as on the service."""
     row = read_row(line)
     return row if isinstance(row, Bad) else row["Item"]
 
@@ -62,9 +62,9 @@ def _value(value: Any) -> AttributeValue:
     if kind is bool:
         return {"BOOL": value}
     if kind is dict:
-        return {"M": {name: _value(one) for name, one in value.items()}}
+        return {"M": {name: _value(member) for name, member in value.items()}}
     if kind is list:
-        return {"L": [_value(one) for one in value]}
+        return {"L": [_value(member) for member in value]}
     if kind is Blob:
         return {"B": str(value)}
     if value is None:
@@ -79,8 +79,8 @@ def _noted(noted: Noted) -> AttributeValue:
     if type(noted.value) is not list:
         raise IonError(f"a value with the annotation $dynamodb_{member}S is no list", is_ion=True)
     members = []
-    for one in noted.value:
-        value = _value(one)
+    for element in noted.value:
+        value = _value(element)
         if member not in value:
             raise IonError(f"a set of type {member}S has a member of another type", is_ion=True)
         members.append(value[member])
@@ -126,12 +126,12 @@ def _written(value: AttributeValue) -> str:
             case "NS":
                 return "$dynamodb_NS::[" + ",".join(map(number, content)) + "]"
             case _:
-                return "$dynamodb_BS::[" + ",".join(f"{{{{{one}}}}}" for one in content) + "]"
+                return "$dynamodb_BS::[" + ",".join(f"{{{{{member}}}}}" for member in content) + "]"
     raise ValueError("An attribute value has one type.")
 
 
 def number(text: str) -> str:
-    """A number in normal form as a decimal, in the way of the service: 103 is `103.`, and 600 is `6d2`."""
+    """A number in normal form as a decimal, as the service writes it: 103 is `103.`, and 600 is `6d2`."""
     if "." in text:
         return text
     digits = text.rstrip("0")

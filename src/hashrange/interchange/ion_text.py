@@ -1,18 +1,18 @@
-"""The text form of Amazon Ion, as far as a value of DynamoDB can have it.
+"""The part of Amazon Ion's text form that DynamoDB's values need.
 
     null  null.string    the null value
     true  false
     1  1.5  2d3  1e0     numbers: ints, decimals and floats, with `_` between digits; 0x and 0b for ints
-    "text"  '''text'''   texts, the long ones in several parts
+    "text"  '''text'''   texts, long texts in several parts
     {{aGVsbG8=}}         a blob
     [1, 2]  {a: 1}       lists and structs; the name of a field is a symbol or a text
     note::value          a value with annotations
     // and /* */         comments
 
-Timestamps, symbols, clobs and S-expressions are read by no type of DynamoDB, and refused.
+Timestamps, symbols, clobs and S-expressions have no type in DynamoDB, and are refused.
 
-Source: the Amazon Ion specification, "Text encoding". Amazon's own library judges this module in the tests.
-It is no dependency, because it has no wheels for Python 3.14 (decision 15).
+Source: the Amazon Ion specification, "Text encoding". The tests compare this module with Amazon's own
+library, which is not a dependency because it has no wheels for Python 3.14 (decision 15).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _AFTER_VERSION: Final = frozenset(("", " ", "\t", "\n", "\r", "{", "[", '"', "'"
 
 
 class IonError(ValueError):
-    """A text that is no Ion, or Ion that DynamoDB has no type for (`is_ion`)."""
+    """A text that is not Ion; or, if `is_ion`, Ion of a type that DynamoDB does not have."""
 
     def __init__(self, message: str, *, is_ion: bool = False) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class IonError(ValueError):
 
 
 class Number(str):
-    """A number, as it is written, in the words of DynamoDB: with `E` for the exponent."""
+    """A number as it is written, but in DynamoDB's notation: with `E` for the exponent."""
 
     __slots__ = ()
 
@@ -95,8 +95,8 @@ class Noted:
 
 
 def read(text: str) -> Any:
-    """The one value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `Noted`. A version marker may
-    stand before it. Raises `IonError`."""
+    """The single value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `Noted`. A version marker
+    may precede it. Raises `IonError`."""
     reader = _Reader(text)
     reader.skip_version()
     value = reader.value(0)
@@ -123,16 +123,16 @@ class _Reader:
             self.place = _SPACE.match(self.text, end).end()  # type: ignore[union-attr]
 
     def token(self) -> tuple[str, str]:
-        """The kind and the text of the next token, which is passed."""
-        found = _TOKEN.match(self.text, self.place)
-        if found is None or found.lastgroup is None:
+        """Take the next token; returns its kind and its text."""
+        matched = _TOKEN.match(self.text, self.place)
+        if matched is None or matched.lastgroup is None:
             where = self.text[self.place : self.place + 20]
             raise IonError(f"there is no value at {where!r}" if where else "the value is cut off")
-        self.place = _SPACE.match(self.text, found.end()).end()  # type: ignore[union-attr]
-        return found.lastgroup, found.group()
+        self.place = _SPACE.match(self.text, matched.end()).end()  # type: ignore[union-attr]
+        return matched.lastgroup, matched.group()
 
     def passes(self, mark: str) -> bool:
-        """Whether `mark` comes next; it is passed then."""
+        """Take `mark` if it comes next; returns whether it did."""
         if not self.text.startswith(mark, self.place):
             return False
         self.place = _SPACE.match(self.text, self.place + len(mark)).end()  # type: ignore[union-attr]
@@ -171,8 +171,8 @@ class _Reader:
             return _blob(token[2:-2])
         if kind == "radix":
             return Number(int(token.replace("_", ""), 0))
-        what = "timestamp" if kind == "time" else "symbol"
-        raise IonError(f"a {what} is no value of DynamoDB", is_ion=True)
+        type_name = "timestamp" if kind == "time" else "symbol"
+        raise IonError(f"a {type_name} is no value of DynamoDB", is_ion=True)
 
     def _long(self, token: str) -> str:
         parts = [_unescaped(token[3:-3])]
@@ -256,14 +256,14 @@ def _symbol(kind: str, token: str) -> str:
     return token if kind == "word" else _unescaped(token[1:-1])
 
 
-def _escape(found: re.Match[str]) -> str:
-    short, middle, long, plain = found.groups()
+def _escape(matched: re.Match[str]) -> str:
+    short, middle, long, plain = matched.groups()
     code = short or middle or long
     if code is not None:
         number = int(code, 16)
         if number > 0x10FFFF:
-            raise IonError(f"there is no character {found.group()}")
+            raise IonError(f"there is no character {matched.group()}")
         return chr(number)
     if plain not in _PLAIN:
-        raise IonError(f"{found.group()!r} is no escape")
+        raise IonError(f"{matched.group()!r} is no escape")
     return _PLAIN[plain]

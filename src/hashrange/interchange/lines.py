@@ -1,6 +1,7 @@
-"""Lines of a stream, each with the place where it ends; a line that is too long is skipped, not held.
+"""Lines of a stream, each with the place where it ends; a line that is too long is skipped, not kept in
+memory.
 
-A place is a number of bytes from the beginning of the stream. Reading can go on at a place later.
+A place is a number of bytes from the beginning of the stream. Reading can continue from a place later.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ def lines(
 
     `source` stands at `place`. A line of more than `bytes_max` is None. The last line needs no end.
     """
-    held = b""
+    unfinished = b""
     while True:
         chunk = source.read(CHUNK_BYTES)
         if not chunk:
             break
-        parts = (held + chunk).split(b"\n") if held else chunk.split(b"\n")
-        held = parts.pop()
+        parts = (unfinished + chunk).split(b"\n") if unfinished else chunk.split(b"\n")
+        unfinished = parts.pop()
         for line in parts:
             place += len(line) + 1
             yield (line if len(line) <= bytes_max else None), place
-        if len(held) > bytes_max:
-            place, held, was_ended = _skip(source, place + len(held))
+        if len(unfinished) > bytes_max:
+            place, unfinished, was_ended = _skip(source, place + len(unfinished))
             yield None, place
             if not was_ended:
                 return
-    if held:
-        yield (held if len(held) <= bytes_max else None), place + len(held)
+    if unfinished:
+        yield (unfinished if len(unfinished) <= bytes_max else None), place + len(unfinished)
 
 
 def _skip(source: Readable, place: int) -> tuple[int, bytes, bool]:
-    """Go to the end of the line that `place` is in. Returns the place of the next line, the part of it that
-    was read, and whether there was an end."""
+    """Go to the end of the line that contains `place`. Returns the place of the next line, the part of it
+    that was read, and whether the line has an end."""
     while chunk := source.read(CHUNK_BYTES):
         before, end, after = chunk.partition(b"\n")
         place += len(before) + len(end)

@@ -1,7 +1,7 @@
 """Items from plain values, as JSON and Python have them, in the form of the wire.
 
-An item whose attributes all are typed ({"S": "x"}) is in DynamoDB's JSON; any other is plain, and a number
-in it keeps all its digits.
+An item whose attributes are all typed ({"S": "x"}) is in DynamoDB's JSON; any other item is plain, and its
+numbers keep all their digits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 Item = dict[str, Any]
 
 DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
-"""Reads JSON, and keeps all digits of its numbers."""
+"""Reads JSON, keeping all digits of its numbers."""
 
 _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "S": str,
@@ -33,7 +33,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 class NoItem(ValueError):
-    """A value is no item, or no list of items; the text says why."""
+    """A value is not an item, or not a list of items; the text says why."""
 
 
 def listed(document: Any) -> list[Any]:
@@ -46,7 +46,7 @@ def listed(document: Any) -> list[Any]:
 
 
 def unwrapped(line: Any) -> Any:
-    """The item of a line of an export, or of a request to put one."""
+    """The item in a line of an export, or in a request to put an item."""
     if isinstance(line, Mapping):
         put = line.get("PutRequest")
         if isinstance(put, Mapping) and len(line) == 1:
@@ -57,7 +57,7 @@ def unwrapped(line: Any) -> Any:
 
 
 def item_of(item: Any) -> Item:
-    """The item that a mapping is, plain or in DynamoDB's JSON. Raises NoItem."""
+    """The item of a mapping, plain or in DynamoDB's JSON. Raises NoItem."""
     if not isinstance(item, Mapping):
         raise NoItem(f"an item is an object, not {item!r}")
     if item and all(map(_is_typed, item.values())):
@@ -91,9 +91,9 @@ def typed(value: Any) -> dict[str, Any]:
         case bytes() | bytearray():
             return {"B": b64encode(value).decode()}
         case Mapping():
-            return {"M": {str(name): typed(one) for name, one in value.items()}}
+            return {"M": {str(name): typed(content) for name, content in value.items()}}
         case list() | tuple():
-            return {"L": [typed(one) for one in value]}
+            return {"L": [typed(content) for content in value]}
         case set() | frozenset():
             return _set(value)
     raise NoItem(f"{value!r} is no value of an attribute: DynamoDB has no {type(value).__name__}")

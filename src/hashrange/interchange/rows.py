@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Bad(NamedTuple):
-    """A row that is no item, and why. `is_end`: the rest of the object cannot be read either."""
+    """A row that is not an item, and why. `is_end`: the rest of the object cannot be read either."""
 
     message: str
     is_end: bool = False

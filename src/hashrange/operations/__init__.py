@@ -1,19 +1,20 @@
 """The API's operations: one module each (families of tiny ones share a module), and the registry.
 
-    reads              items: by their keys, and by pages of a table or an index
-    writes             changes of items: one item, batches, transactions
-    statements         PartiQL
-    tables             create, describe, change and delete tables; tags, time to live
-    replicas           the members of a global table
-    exports            tables, or their changes, to the objects of a bucket
-    imports            tables from the objects of a bucket
-    bulk               the objects of a bucket into a table that exists
-    backups            the past of tables: recovery, backups, restores
-    streams            read the changes of a table
-    describe_service   the service's endpoints and limits
-    context            the surroundings of a call, and an entry of the registry
-    targets            the tables, indexes and items that a request names
-    parameters         the parameters that reads and writes share
+    reads             items: by their keys, and by pages of a table or an index
+    writes            changes of items: one item, batches, transactions
+    statements        PartiQL
+    tables            create, describe, change and delete tables; tags, time to live
+    replicas          the members of a global table
+    exports           tables, or their changes, to the objects of a bucket
+    imports           tables from the objects of a bucket
+    bulk              the objects of a bucket into a table that exists
+    backups           the past of tables: recovery, backups, restores
+    streams           read the changes of a table
+    describe_service  the service's endpoints and limits
+    context           the context of a call, and the entries of the registry
+    targets           the tables, indexes and items that a request names
+    parameters        the parameters that reads and writes share
+    travel            reads the past of tables, and restores old states of items
 
 To add an operation: write `prepare(request, context) -> body` in the package of its subject, add it to the
 registry here, declare its shape in `shapes`, and list it in docs/compatibility.md. `prepare` does the work
@@ -32,8 +33,8 @@ from hashrange.operations.context import Operation
 class _Late:
     """A function of a module of this package, which is imported when it is called for the first time.
 
-    A test run pays for each import, and a program uses few operations: with all of them, a database would
-    import a half more. `entry`: the operation whose `prepare` this is, until the function takes its place.
+    Imports slow test runs down, and a program uses few operations: with all of them, a database would import
+    half as much again. `entry`: the operation whose `prepare` this is, until the function replaces it.
     """
 
     __slots__ = ("_found", "_function", "_module", "entry")
@@ -44,16 +45,16 @@ class _Late:
         self._found: Callable[..., Any] | None = None
         self.entry: Operation | None = None
 
-    def __call__(self, *given: Any) -> Any:
-        return (self._found or self.load())(*given)
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._found or self.load())(*arguments)
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
-        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{self._module}"), self._function)
-        self._found = found
+        function: Callable[..., Any] = getattr(import_module(f"{__name__}.{self._module}"), self._function)
+        self._found = function
         if self.entry is not None:
-            self.entry.prepare = found
-        return found
+            self.entry.prepare = function
+        return function
 
 
 def _operation(
@@ -72,7 +73,7 @@ def _operation(
 
 
 def load() -> None:
-    """Import all operations now: for a server, whose requests are not to wait for it."""
+    """Import all operations now, so that a server's requests do not wait for it."""
     for entry in REGISTRY.values():
         for function in (entry.prepare, entry.reads_only):
             if isinstance(function, _Late):

@@ -1,4 +1,4 @@
-"""The surroundings of a call beside its request, and the names and ARNs of tables and streams."""
+"""The context of a call beside its request, and the names and ARNs of tables and streams."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NONE_LEFT: frozenset[int] = frozenset()
 
 
 class Caller(NamedTuple):
-    """The caller. Region and account appear in ARNs, and name the caller's tables where accounts or regions
-    are separate (`scope_of`). The access key is not used yet. `attempt` is which attempt of its SDK the
-    request is, if somebody wants to know."""
+    """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
+    are separate (`scope_of`). The access key is not used yet. `attempt` is the number of the SDK's attempt,
+    if costs are recorded."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
@@ -36,10 +36,9 @@ class Caller(NamedTuple):
 
 
 class Context:
-    """The surroundings of one call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope`
-    says among which tables the call finds its own (`tables.definitions.catalog`); `billed`: somebody wants
-    the bill. `left` are the members of a batch that stay unprocessed, by their positions in the request,
-    because a fault says so."""
+    """The context of a call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope` selects
+    the caller's tables (`tables.definitions.catalog`); `billed`: the bill is needed. `left` are the members
+    of a batch that a fault leaves unprocessed, by their positions in the request."""
 
     __slots__ = ("billed", "caller", "left", "new_id", "now", "scope", "settings")
 
@@ -69,9 +68,9 @@ NOTHING: Answer = {}
 class Operation:
     """An entry of the registry: `prepare(request, context)` returns the body that the engine runs.
 
-    The body of an operation that `consumes` capacity returns its bill beside the answer, because it may run
-    several times, and only the run that counts is to be paid. The body of another returns the answer alone. A
-    refused request that consumed something has its bill in the error.
+    The body of an operation that `consumes` capacity returns its bill with the answer, because it may run
+    several times, and only the last run is charged. Other bodies return only the answer. A refused request
+    that consumed something has its bill in the error.
     `reads_only`, for an operation that may write, returns whether a request only reads.
     """
 
@@ -98,7 +97,7 @@ ReadBody = Callable[[Reader], Answer]
 WriteBody = Callable[[Transaction], Answer]
 
 Billed = tuple[Answer, Bill]
-"""An answer, and what the request consumed: `NO_BILL` where nobody wants to know."""
+"""An answer, and what the request consumed: `NO_BILL` if no bill is needed."""
 
 BilledReadBody = Callable[[Reader], Billed]
 BilledWriteBody = Callable[[Transaction], Billed]
@@ -119,7 +118,7 @@ def separations_of(scope: str) -> tuple[bool, bool]:
 
 
 def is_in_scope(scope: str, account_id: str, region: str) -> bool:
-    """Whether an ARN with this account and region can name something in `scope`."""
+    """Whether an ARN with this account and region can name a table in `scope`."""
     account, _, own_region = scope.partition("/")
     return account in ("", _SHARED, account_id) and own_region in ("", _SHARED, region)
 
@@ -127,19 +126,19 @@ def is_in_scope(scope: str, account_id: str, region: str) -> bool:
 def table_name(given: str, scope: str) -> str:
     """The name of a table, which a request gives by name or by ARN.
 
-    Raises `ValidationException` for an ARN that is not a table's ([report] extenddb pull 200). Where accounts
-    or regions are separate, it also raises `ValidationException` for the ARN of another region, and
+    Raises `ValidationException` for an ARN that is not a table's ([report] extenddb pull 200). If accounts or
+    regions are separate, it also raises `ValidationException` for the ARN of another region, and
     `AccessDeniedException` for the ARN of another account.
     """
     if not given.startswith("arn:"):
         return given
-    found = _TABLE_ARN(given)
-    if found is None:
+    parsed = _TABLE_ARN(given)
+    if parsed is None:
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
-    region, account_id, name = found.groups()
+    region, account_id, name = parsed.groups()
     if scope and not is_in_scope(scope, account_id, region):
         if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            # There is no policy that allows it. The words are those of `tags`.
+            # There is no policy that allows it. The message is that of `tags`.
             refused = f"User is not authorized to perform this operation on resource: {given}"
             raise AccessDeniedException(refused)
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")

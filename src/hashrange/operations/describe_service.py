@@ -1,6 +1,6 @@
 """DescribeEndpoints and DescribeLimits.
 
-Source: API reference, DescribeEndpoints, DescribeLimits; the limits are AWS's defaults of most regions.
+Source: API reference, DescribeEndpoints, DescribeLimits; the limits are AWS's defaults in most regions.
 """
 
 from __future__ import annotations

@@ -48,8 +48,7 @@ def check_styles(
     ):
         rule = "ExpressionAttributeValues can only be specified when using expressions"
         if len(valued) == 1:
-            # Recorded for PutItem, among others: the newer layer does not name the expression.
-            raise RequestViolation(f"{rule}: {valued[0]} is null", rule)
+                    raise RequestViolation(f"{rule}: {valued[0]} is null", rule)
         raise RequestViolation(f"{rule}: {' and '.join(valued)} are null")
 
 
@@ -71,8 +70,8 @@ def substitutions(request: Request, *, level: int = 1) -> Substitutions:
 
 
 def known(member: Request, shape: Structure) -> Request:
-    """A transaction's member without what its shape does not know: the functions that read it are those of
-    operations that know more."""
+    """A transaction's member without the members that its shape does not have, because the functions that
+    read it belong to operations with more members."""
     if member.keys() <= shape.members.keys():
         return member
     return {name: value for name, value in member.items() if name in shape.members}
@@ -84,7 +83,7 @@ def names_only(request: Request) -> Substitutions:
 
 
 def projection(request: Request, subs: Substitutions) -> Projection | None:
-    """The projection that a read asks for, in either style."""
+    """The projection of a read, in either style."""
     text = request.get("ProjectionExpression")
     if text is not None:
         return expressions.projection(text, subs)

@@ -1,7 +1,7 @@
 """The targets of a request: the tables, indexes and items that it names, member by member.
 
-The rules of `faults` look only at these, and `costs` tell the tables. The request was checked before: it has
-its shape, and its values are in normal form. Refuses to know who asks.
+`faults` matches its rules with the targets, and `costs` records the tables. The request has been checked: it
+has its shape, and its values are in normal form. Refuses to know who asks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from hashrange import partiql
 from hashrange.errors import ServiceError, ValidationException
 from hashrange.operations.context import Request
-from hashrange.operations.reads.reading import query_reading
+from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.partiql.statements import Exists, Select
 
 Attributes = Mapping[str, Any]
@@ -31,9 +31,9 @@ _STATEMENTS: Final = ("Statements", "TransactStatements")
 class Target:
     """A table that a request names, or one of its items.
 
-    `attributes` are those that the request gives of the item: its key, or the whole item of a put; a Query
-    gives the attributes that its key condition compares by `=`. None: the request names no item. `member` is
-    the target's position in a batch or a transaction.
+    `attributes` are the item's attributes in the request: its key, or the whole item of a put; for a Query,
+    the attributes that its key condition compares by `=`. None: the request names no item. `member` is the
+    target's position in a batch or a transaction.
     """
 
     table: str
@@ -44,8 +44,8 @@ class Target:
 
 def targets(operation: str, request: Request) -> tuple[Target, ...]:
     """The targets of a request, in its order; one without a table if it names none."""
-    found = tuple(_targets(operation, request))
-    return found or (Target(""),)
+    named = tuple(_targets(operation, request))
+    return named or (Target(""),)
 
 
 def _targets(operation: str, request: Request) -> Iterator[Target]:
@@ -65,7 +65,7 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
         yield from _statement(request, 0)
     elif any(name in request for name in _STATEMENTS):
         for member, one in enumerate(request.get("Statements") or request.get("TransactStatements") or ()):
-            # One statement of a batch may be wrong, and the others are executed.
+            # If a statement of a batch is wrong, the others are still executed.
             with suppress(ValidationException):
                 yield from _statement(one, member)
     elif "TableName" in request:
@@ -105,7 +105,7 @@ def _attributes(operation: str, request: Request) -> Attributes | None:
         return given
     try:
         comparisons = query_reading(request, "", billed=False).comparisons
-    except ServiceError:  # it is refused when its table is known
+    except ServiceError:  # the request is refused when its table is known
         return None
     return {one.attribute: one.operands[0] for one in comparisons if one.operator in ("=", "EQ")}
 

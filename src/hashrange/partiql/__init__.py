@@ -7,12 +7,12 @@
     statements  the statements as values, and their printer
     parser      text to statement
     prepared    compiles a statement, caches it by its text, and binds it to a request's parameters
-    access      finds out from the WHERE clause how to read: by a query, several queries, a scan, or one get
+    access      decides from the WHERE clause how to read: by a query, several queries, a scan, or one get
     reads       SELECT, by `tables.data.ranges`
     changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.data.writes`
 
 The life of a statement: `prepare` parses and compiles its text, once; `bind` checks the parameters of a
-request and puts them in; in the engine's body `access.plan` matches the WHERE clause with the key of the
+request and adds them; in the engine's body `access.plan` matches the WHERE clause with the key of the
 table or index, and `reads.select` reads a page, or `changes.write_of` makes the write that `changes.perform`
 runs.
 

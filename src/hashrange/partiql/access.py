@@ -51,8 +51,8 @@ _PLANS_MAX: Final = 8
 
 
 class Term(NamedTuple):
-    """A comparison of a top-level attribute with values. `operator` is that of a key condition, or IN or OR:
-    the attribute equals one of several values."""
+    """A comparison of a top-level attribute with values. `operator` is an operator of key conditions, or IN
+    or OR: the attribute equals one of several values."""
 
     attribute: str
     operator: str
@@ -65,7 +65,7 @@ class Access(NamedTuple):
     `partition` holds the values that the partition key may have; it is empty for a scan. `equal` is the
     equality of the sort key, `narrow` are its other comparisons. `rest` is the filter, `filtered` the
     attributes that it uses. `key` maps each key attribute to its value if all are bound by equality;
-    `repeated` is a key attribute that has two equalities, `has_in` tells of an IN on the partition key.
+    `repeated` is a key attribute that has two equalities. `has_in`: an IN binds the partition key.
     `branches` are the sides of an OR at the top, if each of them binds the partition key.
     """
 
@@ -89,7 +89,7 @@ class Branch(NamedTuple):
 
 class Spans(NamedTuple):
     """The distinct partition keys of a query, packed, in ascending order, with their values; and the bounds
-    of the sort. The address of a partition is computed when it is read."""
+    of the sort key. The address of a partition is computed when it is read."""
 
     packed: list[bytes]
     keys: dict[bytes, AttributeValue]
@@ -99,12 +99,12 @@ class Spans(NamedTuple):
 
 def plan(prepared: Prepared, key: KeySchema) -> Access:
     """How a statement with a condition reads a table or index with this key. Cached with the statement."""
-    found: Access | None = prepared.plans.get(key)
-    if found is None:
+    access: Access | None = prepared.plans.get(key)
+    if access is None:
         if len(prepared.plans) >= _PLANS_MAX:
             prepared.plans.clear()
-        found = prepared.plans[key] = _plan(prepared, key)
-    return found
+        access = prepared.plans[key] = _plan(prepared, key)
+    return access
 
 
 def _plan(prepared: Prepared, key: KeySchema) -> Access:
@@ -118,13 +118,13 @@ def _plan(prepared: Prepared, key: KeySchema) -> Access:
         bound = _bind_partition(key, terms, used)
         if bound is not None and key.sort:
             equal = _bind_sort(key.sort[0], terms, used, narrow)
-    left = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
+    remaining = [conjunct for number, conjunct in enumerate(conjuncts) if number not in used]
     return Access(
         () if bound is None else bound.values,
         equal,
         tuple(narrow),
-        compile_condition(reduce(And, left), prepared.names) if left else None,
-        frozenset(name for conjunct in left for name in _attributes(conjunct)),
+        compile_condition(reduce(And, remaining), prepared.names) if remaining else None,
+        frozenset(name for conjunct in remaining for name in _attributes(conjunct)),
         _whole_key(key, bound, equal),
         _repeated(key, terms),
         bound is not None and bound.operator == "IN",
@@ -133,10 +133,10 @@ def _plan(prepared: Prepared, key: KeySchema) -> Access:
 
 
 def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]:
-    """The sides of an OR, if each is a range of the sort key in one partition; () if it is none of that."""
+    """The sides of an OR, if each reads a range of the sort key in one partition; otherwise ()."""
     if not isinstance(where, Or) or not key.is_simple or not key.sort:
         return ()
-    found: list[Branch] = []
+    branches: list[Branch] = []
     for side in _flatten(where, Or):
         conjuncts = _flatten(side, And)
         if any(_is_negative(conjunct, key) for conjunct in conjuncts):
@@ -147,13 +147,14 @@ def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]
         if term is None:
             return ()
         name = key.sort[0].name
-        narrow = [one for one in terms if one is not None and one.attribute == name and one.operator != "OR"]
-        found.append(Branch(term.values[0], tuple(narrow)))
-    return tuple(found)
+        on_sort = [sort_term for sort_term in terms if sort_term and sort_term.attribute == name]
+        narrow = [sort_term for sort_term in on_sort if sort_term.operator != "OR"]
+        branches.append(Branch(term.values[0], tuple(narrow)))
+    return tuple(branches)
 
 
 def _is_negative(conjunct: ConditionTree, key: KeySchema) -> bool:
-    """Whether a condition negates something of the key."""
+    """Whether a condition negates a test of a key attribute."""
     negates = isinstance(conjunct, Not) or (isinstance(conjunct, Comparison) and conjunct.operator == "<>")
     return negates and not {name for name, _ in key.attributes()}.isdisjoint(_attributes(conjunct))
 
@@ -271,8 +272,9 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
     """The partitions and bounds of a query. Raises `ValidationException` for values that cannot be keys."""
     if access.has_in and len(access.partition) > PARTIQL_IN_KEYS_MAX:
         raise ValidationException(_TOO_MANY_KEYS.format(len(access.partition)))
-    found = _key_values(source.key.partition[0], [values[name] for name in access.partition], access.has_in)
-    by_packed = {encoding.pack_component(value): value for value in found}
+    partition_values = [values[name] for name in access.partition]
+    key_values = _key_values(source.key.partition[0], partition_values, access.has_in)
+    by_packed = {encoding.pack_component(value): value for value in key_values}
     low, high = _bounds(source, access, values)
     if high is not None and low >= high:
         return Spans([], {}, low, high)
@@ -282,10 +284,10 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
 def check_apart(source: Source, access: Access, values: Values) -> None:
     """Raise `ValidationException` if two sides of an OR read some of the same sort keys of one partition.
 
-    [report] paritysuite, captures of 2026: also where one side has no condition on the sort key; sides that
-    negate something of the key run. That sides which are equal overlap too is [assumed].
+    [report] paritysuite, captures of 2026: a side without a condition on the sort key overlaps too; sides
+    that negate a test of a key attribute are not checked. That equal sides overlap is [assumed].
     """
-    taken: dict[bytes, list[_Range]] = {}
+    ranges_of: dict[bytes, list[_Range]] = {}
     narrowed: set[bytes] = set()
     for branch in access.branches:
         value = values[branch.partition]
@@ -294,10 +296,10 @@ def check_apart(source: Source, access: Access, values: Values) -> None:
         packed = encoding.pack_component(value)
         if branch.narrow:
             narrowed.add(packed)
-        taken.setdefault(packed, []).extend(_ranges(source, branch, values))
+        ranges_of.setdefault(packed, []).extend(_ranges(source, branch, values))
     for packed in narrowed:
         end: bytes | None = b""
-        for low, high in sorted(taken[packed], key=_low):
+        for low, high in sorted(ranges_of[packed], key=_low):
             if end is None or low < end:
                 raise ValidationException(_OVERLAP)
             end = high
@@ -306,40 +308,41 @@ def check_apart(source: Source, access: Access, values: Values) -> None:
 _Range: TypeAlias = tuple[bytes, bytes | None]
 
 
-def _low(one: _Range) -> bytes:
-    return one[0]
+def _low(range_: _Range) -> bytes:
+    return range_[0]
 
 
 def _ranges(source: Source, branch: Branch, values: Values) -> set[_Range]:
     """The ranges of sort bytes that one side of an OR reads; values of a wrong type give none."""
-    found: set[_Range] = {ranges.sort_bounds(source.index is not None, (), None, ())}
+    intersections: set[_Range] = {ranges.sort_bounds(source.index is not None, (), None, ())}
     for term in branch.narrow:
         operands = [values[name] for name in term.values]
         if any(source.key.sort[0].type not in operand for operand in operands):
             return set()
         choices = [[operand] for operand in operands] if term.operator == "IN" else [operands]
         operator = "=" if term.operator == "IN" else term.operator
-        theirs = {ranges.sort_bounds(source.index is not None, (), operator, choice) for choice in choices}
-        found = {both for one in found for other in theirs if (both := _intersection(one, other)) is not None}
-    return found
+        allowed = {ranges.sort_bounds(source.index is not None, (), operator, choice) for choice in choices}
+        common = (_intersection(first, second) for first in intersections for second in allowed)
+        intersections = {range_ for range_ in common if range_ is not None}
+    return intersections
 
 
-def _intersection(one: _Range, other: _Range) -> _Range | None:
-    low = max(one[0], other[0])
-    high = other[1] if one[1] is None else one[1] if other[1] is None else min(one[1], other[1])
+def _intersection(first: _Range, second: _Range) -> _Range | None:
+    low = max(first[0], second[0])
+    high = second[1] if first[1] is None else first[1] if second[1] is None else min(first[1], second[1])
     return (low, high) if high is None or low < high else None
 
 
 def _key_values(attribute: KeyAttribute, values: list[AttributeValue], has_in: bool) -> list[AttributeValue]:
-    # As in DynamoDB Local: the first value of IN must have the right type; others of a wrong type find no
-    # item.
+    # As in DynamoDB Local: the first value of IN must have the right type; later values of a wrong type match
+    # no item.
     if has_in or len(values) == 1:
         check_type(attribute, values[0])
     return [keys.checked(value, attribute, is_sort=False) for value in values if attribute.type in value]
 
 
 def _bounds(source: Source, access: Access, values: Values) -> tuple[bytes, bytes | None]:
-    """The bounds of the sort, from all terms on the sort key together."""
+    """The bounds of the sort key, from all terms on the sort key together."""
     is_index = source.index is not None
     if access.equal is not None:
         operands = _operands(source.key.sort[0], access.equal, values)

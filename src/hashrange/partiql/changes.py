@@ -69,8 +69,8 @@ def write_of(table: Table, bound: Bound, *, return_item_on_failure: bool = False
 def check_paths(table: Table, bound: Bound, write: Write | None = None) -> None:
     """Raise `ValidationException` if a path of the statement leads into a key attribute.
 
-    A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead. With the
-    `write` of a statement that is no transaction's, what `writes.check_given` refuses comes first.
+    A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead. Outside a
+    transaction the caller passes `write`, because the errors of `writes.check_given` then come first.
     """
     nested = bound.prepared.nested
     if nested:
@@ -149,6 +149,6 @@ def returned(bound: Bound, write: Write, outcome: ItemChange) -> Any | None:
         case "MODIFIED OLD" if write.update is not None:
             return write.update.changed_paths(outcome.old_item or {}) or None
         case "MODIFIED NEW" if write.update is not None:
-            # The values that are at the paths now, also at the path of a removed list element.
+            # The current values at the paths, even at the path of a removed list element.
             return write.update.changed_paths(outcome.new_item or {}) or None
     return None

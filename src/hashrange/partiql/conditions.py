@@ -164,7 +164,7 @@ class ExpressionParser:
         return left
 
     def _demand_right_side(self) -> None:
-        """Refuse an operator with nothing behind it.
+        """Refuse an operator with nothing after it.
 
         [report] paritysuite, of AND and OR; the others [assumed].
         """
@@ -172,8 +172,8 @@ class ExpressionParser:
             raise malformed("Missing right-hand side expression of infix operator")
 
     def _joined(self, node: Tree) -> ConditionTree:
-        """The condition after AND or OR. A wrong token after it is reported before the error that it is
-        none."""
+        """`node`, which must be a condition because it follows AND or OR. A wrong token after a path or value
+        is reported first."""
         token = self.cursor.token
         if token.kind in ("word", "end") or (token.kind == "symbol" and token.text in (")", ";")):
             return _condition(node, _NOT_EXPRESSIONS)

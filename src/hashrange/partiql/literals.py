@@ -30,7 +30,7 @@ _KEY_KINDS: Final = {
     "quoted": "VariableReference",
 }
 Place: TypeAlias = tuple[str | int, ...]
-"""Where a literal stands in an outer one: names and list indexes. Messages write it in two ways."""
+"""The place of a literal in an outer one: names and list indexes. Messages write it in two ways."""
 _BAG_TYPES: Final = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 
 
@@ -66,12 +66,12 @@ def literal(cursor: StatementCursor, where: Place = (), level: int = 1) -> Attri
 
 
 def _key(where: Place) -> str:
-    """A place as messages about a type name it: `root.a.0`."""
+    """A place as messages about types write it: `root.a.0`."""
     return ".".join(["root", *map(str, where)])
 
 
 def _path(where: Place) -> str:
-    """A place as messages about a number name it: `root.a[0]`."""
+    """A place as messages about numbers write it: `root.a[0]`."""
     return "root" + "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in where])
 
 
@@ -81,7 +81,7 @@ def text_of(token: Token) -> str:
 
 
 def members(cursor: StatementCursor, where: Place, opening: Token | None = None) -> _Members:
-    """The names of a map whose brace is taken, one at a time; the caller takes the value of each.
+    """The names of a map, one at a time, after its opening brace; the caller takes the value of each.
 
     The error for a repeated name shows the place of the name, or the place of `opening` if it is given.
     """
@@ -168,7 +168,7 @@ def _bag(cursor: StatementCursor, where: Place) -> AttributeValue:
 
 
 def _refuse_operator(cursor: StatementCursor, where: Place) -> None:
-    """Refuse an operator behind a literal by its own error."""
+    """Refuse an operator after a literal, with its own error."""
     token = cursor.token
     if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
         place = f"under key {_key(where)} {cursor.place(token)}"
@@ -188,13 +188,13 @@ def _unsupported(cursor: StatementCursor, where: Place) -> ExpressionError:
     token = cursor.token
     if token.kind in ("end", "other") or (token.kind == "symbol" and token.text not in "(+-"):
         return malformed("Unexpected term")
-    what = token.text
+    shown = token.text
     if token.kind == "parameter":
-        what = "Parameter"
+        shown = "Parameter"
     elif token.kind in ("word", "quoted") and where and cursor.peek().text != "(":
-        what = "VariableReference"
+        shown = "VariableReference"
     elif token.kind == "quoted":
-        what = what[1:-1]
-    elif what.upper() == "MISSING":
-        what = "MISSING"
-    return ExpressionError(f"Unsupported data type: {what} under key {_key(where)} {cursor.place(token)}")
+        shown = shown[1:-1]
+    elif shown.upper() == "MISSING":
+        shown = "MISSING"
+    return ExpressionError(f"Unsupported data type: {shown} under key {_key(where)} {cursor.place(token)}")

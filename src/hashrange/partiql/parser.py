@@ -121,7 +121,8 @@ class _Parser:
         return Select(table, index, paths, where, order, *self._values(), refused)
 
     def _count(self) -> ExpressionError | None:
-        """Take `COUNT(*)`, if it is here, and return its error: what the key of an index refuses comes first.
+        """Take `COUNT(*)`, if it is here, and return its error, because the errors of an index's key come
+        first.
 
         [report] paritysuite, captures of 2026.
         """
@@ -270,7 +271,7 @@ class _Parser:
         return Insert(table, tuple(item), *self._values())
 
     def _inserted_into(self) -> str:
-        """The table of an INSERT, which has no other clauses that tell of it."""
+        """The table of an INSERT."""
         self._demand_path()
         cursor = self.cursor
         if cursor.token.kind in _NO_SOURCES or cursor.at("("):
@@ -290,7 +291,7 @@ class _Parser:
         return table
 
     def _demand_path(self) -> None:
-        """Refuse what cannot be the name that a statement which changes something begins with."""
+        """Refuse a token that cannot be the table's name, with which the rest of a change begins."""
         cursor = self.cursor
         if cursor.at_end() or (cursor.token.kind == "word" and not cursor.at_name()):
             raise malformed("Expected identifier for simple path")
@@ -388,10 +389,10 @@ def _check_names(names: Sequence[str]) -> None:
 def _set_change(
     path: Path, call: Call, constants: Sequence[AttributeValue], call_place: str, place: str
 ) -> Action:
-    """`path = set_add(path, value)` and its opposite, which are the ADD and DELETE of an update.
+    """`path = set_add(path, value)` and `set_delete`, which are the ADD and DELETE of an update.
 
-    `call_place` is that of the function's name, which the message about the first argument shows: [report]
-    paritysuite, captures of 2026. `place` is that which messages about the second show.
+    Messages about the first argument show `call_place`, the place of the function's name ([report]
+    paritysuite, captures of 2026); messages about the second argument show `place`.
     """
     name = call.function.upper()
     first, second = call.arguments

@@ -1,6 +1,6 @@
 """Prepares statements: parses and compiles each text once, caches it, and binds it to a request's parameters.
 
-Rules: faults of the text are found here; rules about parameters become checks, which run for each request.
+Rules: faults of the text are raised here; rules about parameters become checks, which run for each request.
 Here an ExpressionError becomes a ValidationException; no other exception leaves this module. Knows no table.
 """
 
@@ -91,7 +91,7 @@ class Bound(NamedTuple):
 
 def prepare(text: str) -> Prepared:
     """The compiled statement. Raises `ValidationException`."""
-    # A long statement is full of literals: it hardly comes again, and its tree would take much of the cache.
+    # A long statement is full of literals: it is rarely repeated, and its tree would fill much of the cache.
     return _prepare_cached(text) if len(text) <= _CACHED_CHARS_MAX else _prepare(text)
 
 
@@ -106,13 +106,13 @@ _prepare_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_prepare)
 
 
 def reads_only(text: str) -> bool:
-    """Whether a statement only reads. It looks at the first word alone: to parse a long text takes long, and
-    was done before. A text that is no statement counts by that word as well."""
+    """Whether a statement only reads. Only its first word is examined, because parsing a long text takes long
+    and has been done before. The same word decides for a text that is not a valid statement."""
     return first_word(text) not in _WRITES
 
 
 def admit(parameters: Sequence[AttributeValue] | None) -> None:
-    """Check and normalise the parameters of a statement in place, whichever it is."""
+    """Check and normalise the parameters of a statement in place."""
     for value in parameters or ():
         admit_value(value)
 

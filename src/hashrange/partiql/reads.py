@@ -1,7 +1,7 @@
 """SELECT: one page of a query, of several queries one after the other, or of a scan.
 
 Rules: Limit and 1 MB count before the filter, as in Query and Scan, and the same code reads and counts. A
-page also ends when it has read a number of partitions, because it could otherwise take long and find no item
+page also ends after a number of partitions, because a page that finds no item could otherwise take very long
 [assumed]. A next token names the last record of the page, or the partition with which the next page begins.
 It is valid only for the same statement and parameters.
 
@@ -32,7 +32,7 @@ from hashrange.partiql.statements import Select, show
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, ranges, records, sources
 from hashrange.tables.data.capacity import Consumed
-from hashrange.tables.data.ranges import Source
+from hashrange.tables.data.ranges import Begun, Page, Source
 from hashrange.tables.definitions.table import KeySchema, Table
 from hashrange.values import AttributeValue, Item, admit_item
 
@@ -86,8 +86,9 @@ _decode_token = msgspec.msgpack.Decoder(_Token).decode
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of a walk over records: the bytes read from each partition; the last record, if the walk
-    stopped at `items_max` and more records follow; and the partition key before which it stopped.
+    """The state of a walk over the records of a page: how large the page was when each partition began, and
+    whether the walk `goes_on` in the last of these; the last record, if it stopped at `items_max` and more
+    records follow; and the partition key before which it stopped.
 
     A SELECT with IN on the partition key has pages of up to 10 items, and a token only if more items follow
     [docs].
@@ -95,7 +96,9 @@ class _Walk:
 
     items_max: int | None
     limit: int | None
-    sizes: list[int] = field(default_factory=list)
+    page: Page = field(default_factory=lambda: Page([], None))
+    began: list[int] = field(default_factory=list)
+    goes_on: bool = False
     cut: bytes | None = None
     before: AttributeValue | None = None
 
@@ -104,18 +107,43 @@ class _Walk:
         """How many records are likely to be read from one partition."""
         return self.limit if self.items_max is None else self.items_max + 1
 
+    def begin(self) -> None:
+        """Begin with a partition."""
+        if not self.goes_on:
+            self.began.append(self.page.size)
+        self.goes_on = False
+
+    def rest(self, source: Source, reached: bytes) -> _Start:
+        """The start of the rest of the page, after the record `reached`. Later partitions begin again."""
+        while self.began[-1] == self.page.size:
+            self.began.pop()
+        self.goes_on = True
+        return _Start(ranges.key_in(source, reached), ranges.position_after(source, reached))
+
+    def sizes(self) -> list[int]:
+        """The bytes read from each partition."""
+        ends = [*self.began[1:], self.page.size]
+        return [end - begin for begin, end in zip(self.began, ends, strict=False)] or [0]
+
 
 class _Order(NamedTuple):
-    """Whether the partitions come in descending order, and whether the items of each do."""
+    """Whether the partitions are in descending order, and whether the items of each partition are."""
 
     partitions: bool
     items: bool
 
 
 def select(
-    reader: Reader, table: Table, bound: Bound, *, consistent: bool, limit: int | None, token: str | None
+    reader: Reader,
+    table: Table,
+    bound: Bound,
+    begun: Begun,
+    *,
+    consistent: bool,
+    limit: int | None,
+    token: str | None,
 ) -> Selected:
-    """One page of a SELECT. Raises `ValidationException`."""
+    """One page of a SELECT; if the turn ends, `begun` keeps what was read. Raises `ValidationException`."""
     prepared = bound.prepared
     statement = prepared.statement
     assert isinstance(statement, Select)
@@ -132,32 +160,43 @@ def select(
         accesses.check_apart(source, access, bound.values)
     order = _order(statement, access, source.key)
     start = None if token is None else _start(token, bound, source)
-    walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None, limit)
+    walk: _Walk | None = begun.take(source)
+    if walk is None or walk.page.reached is None:
+        walk = _Walk(PARTIQL_IN_PAGE_ITEMS_MAX if access.has_in else None, limit)
+    elif not walk.page.ended:
+        start = walk.rest(source, walk.page.reached)
+    page = walk.page
     if access.key is not None and source.index is None:
         key = accesses.key_of(access, source.key, bound.values)
-        found = _one(reader, source, key, walk) if start is None else iter(())
+        rows = _get(reader, source, key, walk) if start is None else iter(())
     elif access.partition:
-        found = _query(reader, source, accesses.spans(source, access, bound.values), order, start, walk)
+        rows = _query(reader, source, accesses.spans(source, access, bound.values), order, start, walk)
     else:
-        found = _scan(reader, source, start, walk)
+        rows = _scan(reader, source, start, walk)
     fetches = project is not None and bool(sources.missing_attributes(source, project.attributes))
     read: list[bytes] = []
     if fetches:
-        found = sources.noted(found, read)
-    page = ranges.read_page(found, limit=limit, test=_test(access, bound))
-    kept, fetched_units = page.records, 0.0
-    if fetches:
-        kept, fetched_units = sources.fetch(reader, source, read, kept, consistent=consistent)
-    units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes or [0])
+        rows = sources.noted(rows, read)
+    matching, fetched_units = page.records, 0.0
+    try:
+        ranges.read_page(rows, limit=limit, test=_test(access, bound), page=page)
+        if fetches:
+            matching, fetched_units = sources.fetch(reader, source, read, matching, consistent=consistent)
+        items = shown(matching, project)
+    except pace.TurnOver:
+        # A page that fetches begins again: an entry and its item have to be of one moment.
+        if not fetches:
+            begun.keep(source, walk)
+        raise
+    units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes())
     last, last_key = page.last or walk.cut, None
     if last is not None:
-        item = records.item_of(last)
-        last_key = {name: item[name] for name in source.start_names()}
+        last_key = ranges.key_in(source, last)
     next_token = None if last_key is None else _token(bound, _AFTER_RECORD, last_key)
     if next_token is None and walk.before is not None:
         next_token = _token(bound, _AT_PARTITION, {source.key.partition[0].name: walk.before})
     return Selected(
-        shown(kept, project),
+        items,
         next_token,
         last_key,
         sources.consumed(statement.table, source, units, fetched_units),
@@ -174,7 +213,7 @@ def _check_index(table: Table, statement: Select) -> None:
 
 
 def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
-    """The table or index that a SELECT reads. Errors have the words that statements have for them.
+    """The table or index that a SELECT reads. The errors have the wording of statements.
 
     [report] floci pull request 2953, dynoxide issue 179: measured on the service.
     """
@@ -188,8 +227,7 @@ def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> S
 
 
 def single_key(table: Table, bound: Bound) -> Item | None:
-    """The key of the item, if a SELECT names one item by its whole key, and has no other condition; else
-    None.
+    """The key of the item, if a SELECT names an item by its whole key and has no other condition; else None.
 
     Raises `ValidationException` for a key of the wrong type, and for an index that statements cannot read.
     """
@@ -238,13 +276,12 @@ def _walk_partitions(
     walk: _Walk,
 ) -> Iterator[bytes]:
     """The records of the partitions; in the first partition only those after the sort bytes `after`."""
-    seen, last = 0, None
-    for number, key in enumerate(packed):
-        if number == PARTIQL_PAGE_PARTITIONS_MAX:
+    for key in packed:
+        if not walk.goes_on and len(walk.began) == PARTIQL_PAGE_PARTITIONS_MAX:
             walk.before = spans.keys[key]
             return
         pace.point()
-        walk.sizes.append(0)
+        walk.begin()
         partition = encoding.partition_of_one(spans.keys[key])
         for record in ranges.query_records(
             reader,
@@ -256,29 +293,25 @@ def _walk_partitions(
             start=after,
             likely=walk.likely,
         ):
-            if seen == walk.items_max:
-                walk.cut = last
+            if walk.page.scanned == walk.items_max:
+                walk.cut = walk.page.reached
                 return
-            seen, last = seen + 1, record
-            walk.sizes[-1] += records.size_of(record)
             yield record
         after = None
 
 
-def _one(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[bytes]:
-    """The record of a whole key, read by a get."""
+def _get(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[bytes]:
+    """The record of a whole key, if there is one."""
     record = reader.get(source.space, *keys.address_of_key(source.key, key))
     if record is not None:
-        walk.sizes.append(records.size_of(record))
+        walk.begin()
         yield record
 
 
 def _scan(reader: Reader, source: Source, start: _Start | None, walk: _Walk) -> Iterator[bytes]:
-    walk.sizes.append(0)
+    walk.begin()
     position = None if start is None else start.position
-    for record in ranges.scan_records(reader, source, 0, 1, position, walk.likely):
-        walk.sizes[0] += records.size_of(record)
-        yield record
+    yield from ranges.scan_records(reader, source, 0, 1, position, walk.likely)
 
 
 def _order(statement: Select, access: Access, key: KeySchema) -> _Order:
@@ -312,12 +345,12 @@ def shown_single(record: bytes, project: Projection | None) -> Any:
     return records.shown(record, partial(paths.pick, trie=project.paths))
 
 
-def shown(found: list[bytes], project: Projection | None) -> list[Any]:
-    """The results of a SELECT for the records that it found."""
+def shown(rows: list[bytes], project: Projection | None) -> list[Any]:
+    """The results of a SELECT: its columns of each record."""
     if project is None:
-        return records.fragments_of(found)
+        return records.fragments_of(rows)
     show = partial(columns_of, project=project)
-    return [records.shown(record, show) for record in found]
+    return [records.shown(record, show) for record in rows]
 
 
 def columns_of(item: Item, project: Projection) -> Item:
@@ -331,7 +364,8 @@ def columns_of(item: Item, project: Projection) -> Item:
 
 
 def _digest(bound: Bound) -> bytes:
-    """A digest of the statement (its spaces do not count) and its parameters, to which a token is bound."""
+    """A digest of the statement (without regard to spaces) and its parameters; a token is valid only for
+    it."""
     parameters: list[AttributeValue] = [
         bound.values[f"?{number}"] for number in range(bound.prepared.statement.parameters)
     ]
@@ -347,8 +381,8 @@ def _token(bound: Bound, kind: int, key: Item) -> str:
 
 
 def _start(token: str, bound: Bound, source: Source) -> _Start:
-    """The start that a token names. Raises `ValidationException` for a token of another statement or
-    program."""
+    """The start that a token names. Raises `ValidationException` for a token of another statement, or one
+    that was not made here."""
     try:
         content = _decode_token(urlsafe_b64decode(token.encode()))
         admit_item(content.key)

@@ -1,7 +1,7 @@
 """The words that cannot be written as a name without double quotes.
 
-They are SQL-92's and PartiQL's own. AWS publishes no list for DynamoDB; this one was found by trying each
-of 602 candidates, DynamoDB's reserved words among them, on DynamoDB Local 3.3.
+They are the words of SQL-92 and of PartiQL. AWS publishes no list for DynamoDB; this one comes from trying
+each of 602 candidates, DynamoDB's reserved words among them, on DynamoDB Local 3.3.
 """
 
 from typing import Final

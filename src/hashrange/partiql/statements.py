@@ -38,9 +38,9 @@ Constants: TypeAlias = tuple[AttributeValue, ...]
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`paths` are None for `*`; `order` are pairs of attribute and whether it descends.
+    """`paths` are None for `*`; `order` are pairs of an attribute and whether it descends.
 
-    `refusal` is the error of `COUNT(*)` on an index, which comes after that of the index's key.
+    `refusal` is the error of `COUNT(*)` on an index; an error of the index's key is raised before it.
     """
 
     table: str
@@ -65,8 +65,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`returning` is two words, for example "ALL OLD", or None; `from_first` tells of a statement that begins
-    with FROM, and not with UPDATE."""
+    """`returning` is two words, for example "ALL OLD", or None. `from_first`: the statement begins with FROM,
+    not with UPDATE."""
 
     table: str
     actions: tuple[Action, ...]
@@ -133,12 +133,12 @@ def show(statement: Statement) -> str:
 
 
 def _show_select(select: Select) -> str:
-    what = "COUNT(*)" if select.refusal is not None else "*"
+    columns = "COUNT(*)" if select.refusal is not None else "*"
     if select.paths is not None:
-        what = ", ".join(_node(path, select) for path in select.paths)
+        columns = ", ".join(_node(path, select) for path in select.paths)
     source = _name(select.table) + (f".{_name(select.index)}" if select.index is not None else "")
     order = ", ".join(f"{_name(name)} {'DESC' if descends else 'ASC'}" for name, descends in select.order)
-    return f"SELECT {what} FROM {source}{_where(select)}" + (f" ORDER BY {order}" if order else "")
+    return f"SELECT {columns} FROM {source}{_where(select)}" + (f" ORDER BY {order}" if order else "")
 
 
 def _where(statement: Select | Update | DeleteFrom) -> str:
@@ -160,11 +160,11 @@ def _action(action: Action, statement: Statement) -> str:
 def _node(node: Node, statement: Statement) -> str:
     """The text of a condition or operand, with parentheses where the text could be parsed in another way."""
 
-    def text(one: Node) -> str:
-        return _node(one, statement)
+    def text(part: Node) -> str:
+        return _node(part, statement)
 
-    def group(one: Node) -> str:
-        return f"({text(one)})" if isinstance(one, And | Or | Not | Arithmetic) else text(one)
+    def group(part: Node) -> str:
+        return f"({text(part)})" if isinstance(part, And | Or | Not | Arithmetic) else text(part)
 
     match node:
         case Path(elements):

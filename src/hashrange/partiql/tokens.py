@@ -43,7 +43,7 @@ _SYMBOL_NAMES: Final = {
 }
 
 
-# Words and symbols that the public parser takes for operators, so that no term may begin with them.
+# Words and symbols that the public parser reads as operators, so that no term may begin with them.
 _OPERATOR_WORDS: Final = frozenset({"AND", "OR", "IS", "IN", "LIKE", "BETWEEN"})
 _OPERATORS: Final = frozenset({"=", "<>", "!=", "<", "<=", ">", ">=", "/", "%", "||"})
 _SCALE_MAX: Final = 2**31 - 1
@@ -67,7 +67,7 @@ class StatementCursor(Cursor):
     def __init__(self, text: str) -> None:
         super().__init__(text, STATEMENT)
         if not all(map(_is_readable, self.tokens)):
-            # Text that is no token is reported before any rule of the grammar, and is not quoted ([report]
+            # Text that is not a token is reported before any rule of the grammar, and is not quoted ([report]
             # paritysuite, of `#`, an unclosed comment and numbers beyond a decimal's 32 bits).
             raise malformed("")
 

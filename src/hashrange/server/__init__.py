@@ -4,8 +4,9 @@
     frames    answers as HTTP bytes
     page      what a browser shows that opens the data plane's address
     access    refuses requests of web pages, by their Host and Origin headers
-    listening accepts connections, up to a limit
+    listening  accepts connections, up to a limit
     http      one object per connection: parse, dispatch, answer in order, stop reading when too much waits
+    plane     what all connections share, and one request with its answer
     trace     a log line for each request, if logging of requests is on
     metrics   counters, and their text for Prometheus
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
@@ -16,8 +17,8 @@ The only package that knows sockets and asyncio. Refuses to know what an operati
 """
 
 from hashrange.server.admin.port import Admin
-from hashrange.server.run import running, serve
+from hashrange.server.run import Broken, running, serve
 from hashrange.server.settings import ServerSettings
 from hashrange.server.trace import LOGGER as REQUESTS_LOGGER
 
-__all__ = ["REQUESTS_LOGGER", "Admin", "ServerSettings", "running", "serve"]
+__all__ = ["REQUESTS_LOGGER", "Admin", "Broken", "ServerSettings", "running", "serve"]

@@ -1,19 +1,19 @@
 """Refuses requests of web pages to the data plane, by their Host and Origin headers.
 
-Any web page can make the browser send requests to the loopback interface. Two headers tell such requests from
-those of programs, and a page can forge neither:
+Any web page can make the browser send requests to the loopback interface. Two headers distinguish such
+requests from those of programs, and a page can forge neither:
 
 - **Origin** names the page's site. Programs and SDKs send none. A request with one is refused unless the
   operator allows that origin (`allow_origin`). Any program of this machine may serve pages, so even
   `http://localhost:3000` has to be allowed first.
 - **Host** is the name that the browser looked up. A foreign name may lead to 127.0.0.1 (DNS rebinding), and
-  the page then sends no Origin. So a server that listens on loopback addresses only accepts loopback names
-  and addresses, the name that it was told to listen on, and the names that the operator allows
-  (`allow_host`). A server that listens on other addresses cannot know all its names, such as those of
-  containers; it checks Host only if `allow_host` is given.
+  the page then sends no Origin. So a server that listens only on loopback addresses accepts only loopback
+  names and addresses, the name that it listens on, and the names that the operator allows (`allow_host`). A
+  server that listens on other addresses cannot know all its names, such as those of containers; it checks
+  Host only if `allow_host` is set.
 
-A refusal is 403 with an error that names the value and the option that allows it. A Host that is no name or
-address is answered 400 (RFC 9112, 3.2).
+A refusal is 403 with an error that names the value and the option that allows it. A Host that is not a name
+or an address is answered 400 (RFC 9112, 3.2).
 
 Refuses to know: credentials, and what a request asks for.
 """
@@ -36,8 +36,8 @@ HEADERS_ONCE: Final = frozenset({
     b"amz-sdk-request", b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host",
     b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
 })  # fmt: skip
-"""Headers that the server reads. A request that has one of them twice is refused with 400, because a proxy
-before the server may have read the other one (RFC 9112, 3.2 demands this for Host)."""
+"""Headers that the server reads. A request that has such a header twice is refused with 400, because a proxy
+before the server may have read the other value (RFC 9112, 3.2 demands this for Host)."""
 
 _LOCALHOST: Final = "localhost"
 # RFC 9110, 7.2:  Host = uri-host [ ":" port ];  RFC 3986, 3.2.2:  host = "[" IPv6address "]" / reg-name
@@ -49,12 +49,13 @@ _log = logging.getLogger(__name__)
 
 
 class Access:
-    """The rules of one server. `hosts_met` are the values of Host that were accepted before: a cache."""
+    """The rules of a server. `hosts_met` are the values of Host that were accepted before: a cache."""
 
     __slots__ = ("_hosts", "_origins", "_told", "hosts_met")
 
     def __init__(self, settings: ServerSettings, *, listening: Iterable[str] = (), host: str = "") -> None:
-        """`listening` are the addresses that the server listens on, `host` the name that it was told to."""
+        """`listening` are the addresses that the server listens on, `host` the name that the operator
+        gave."""
         addresses = tuple(listening)
         self._origins = frozenset(origin.lower() for origin in settings.allow_origin)
         self._hosts: frozenset[str] | None = None
@@ -64,7 +65,7 @@ class Access:
         self.hosts_met: set[bytes] = set()
 
     def refusal(self, headers: Headers) -> Response | None:
-        """The answer to a request that is refused; None for one that is accepted."""
+        """The answer to a request that is refused; None if it is accepted."""
         sent = headers.get(b"host")
         if sent is not None and sent not in self.hosts_met:
             host = named(sent)
@@ -112,7 +113,7 @@ class Access:
 def coding_refusal(coding: bytes, http_version: str) -> int:
     """The status for a request with this Transfer-Encoding; 0 if its body can be read.
 
-    RFC 9112, 6.1: a coding that the server does not know is 501; HTTP/1.0 has none.
+    RFC 9112, 6.1: a coding that the server does not know is 501; HTTP/1.0 has no codings.
     """
     if http_version == "1.0":
         return 400
@@ -122,10 +123,10 @@ def coding_refusal(coding: bytes, http_version: str) -> int:
 def named(sent: bytes) -> str | None:
     """The name or address in a Host header: `localhost` of `localhost:8000`, `::1` of `[::1]:8000`; None if
     the header is malformed."""
-    found = _HOST.fullmatch(sent.decode("latin-1"))
-    if found is None:
+    matched = _HOST.fullmatch(sent.decode("latin-1"))
+    if matched is None:
         return None
-    address, name = found.groups()
+    address, name = matched.groups()
     if address is None:
         return str(name).lower()
     try:
@@ -144,7 +145,7 @@ def _all_loopback(addresses: tuple[str, ...]) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Whether only programs on this machine can reach an address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

@@ -1,8 +1,7 @@
 """Answers as HTTP/1.1 bytes.
 
-Most answers are successful ones. So their head is a template, which is rebuilt once a second
-(`Frames.tick`), and an answer fills in only its id, checksum and length. Other answers are made header by
-header.
+Most answers are successful. So their head is a template, which is rebuilt once a second (`Frames.tick`), and
+an answer fills in only its id, checksum and length. Other answers are made header by header.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from email.utils import formatdate
 from http import HTTPStatus
 from zlib import crc32
 
-from hashrange.long_answers import Pieces
 from hashrange.protocol import JSON_TYPE, Response, request_id, response_headers
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -42,18 +40,12 @@ class Frames:
             b"Content-Length: %d\r\n\r\n%b"
         )
 
-    def success(self, body: bytes | Pieces) -> bytes:
-        """A 200 that keeps the connection open. A body in pieces follows it."""
-        if type(body) is Pieces:
-            return self._success % (request_id(), body.crc, body.size, b"")
-        assert isinstance(body, bytes)
+    def success(self, body: bytes) -> bytes:
+        """A 200 that keeps the connection open."""
         return self._success % (request_id(), crc32(body), len(body), body)
 
     def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
-        """The bytes of any answer. `head_only` is for HEAD: the headers of the answer without its body.
-
-        Without the pieces of a body in pieces, which the caller sends after these bytes.
-        """
+        """The bytes of any answer. `head_only` is for HEAD: the headers of the answer without its body."""
         lines = [
             f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n".encode(),
             self._common,
@@ -61,8 +53,7 @@ class Frames:
         for name, value in response_headers(response):
             lines += (name, b": ", value, b"\r\n")
         lines.append(b"Connection: close\r\n" if close else b"Connection: keep-alive\r\n")
-        length = len(response.body if response.pieces is None else response.pieces)
-        lines.append(b"Content-Length: %d\r\n\r\n" % length)
+        lines.append(b"Content-Length: %d\r\n\r\n" % len(response.body))
         if not head_only:
             lines.append(response.body)
         return b"".join(lines)

@@ -8,12 +8,12 @@ answers in the order of their requests.
 Rules:
 - A connection's requests are answered in their order, though they may end in any order.
 - Everything that a client can make grow has a bound. When too many requests run, or the client does not take
-  its answers, the requests that were read already wait (`_waiting`) and reading stops. So at most the
-  requests of one read of the socket wait.
+  its answers, the requests that have been read wait (`_waiting`) and reading stops. So at most the requests
+  of one read of the socket wait.
 - Answers that are ready together are sent in one write.
-- One connection cannot make the others wait for long: `Plane.may_start` says whose turn it is. While a
+- A connection cannot make the others wait for long: `Plane.may_start` decides whose turn it is. While a
   request runs on a thread (`Exchange.task`), the connection's later requests wait.
-- A large request is read on a thread from the start; so is one whose preparation takes long, once more.
+- A large request is read on a thread. A request whose preparation takes long is read again on a thread.
 - A request on a thread is abandoned when its client closes the connection, or only its sending half.
 - Bytes that are not proper HTTP are answered once (400, 408, 413, 417, 431, 501), and the connection ends. It
   stays half open for a moment, because the kernel would discard the answer if a socket with unread input
@@ -34,25 +34,24 @@ from typing import Final, cast
 
 import httptools
 
-from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, coding_refusal
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
-from hashrange.server.plane import Exchange, Large, Plane
+from hashrange.server.plane import Exchange, Large, Plane, Share
 
 PORTION_BYTES: Final = 512 * 1024
-"""Long answers are written in portions of so many bytes, or one chunk."""
+"""A longer answer is written in portions: to send all of it at once holds up the other connections."""
 
 LINGER_SECONDS_MAX: Final = 2.0
 """How long the server still reads from a client whose connection it has refused."""
 
 LARGE_READ_BYTES: Final = 128 * 1024
-"""A client that sends so many bytes of a body at once is read on when other clients had their turn."""
+"""A client that sends this many bytes of a body at once is read further when other clients had their turn."""
 
 LARGE_BODY_BYTES: Final = 64 * 1024
-"""A larger request is read on a thread: the event loop would need more than a few milliseconds for it."""
+"""A larger request is read on a thread: it would keep the event loop for more than a few milliseconds."""
 
 CHUNK_FRAMING_BYTES: Final = 16
 """The framing of one chunk that does not count as headers: its size, and the ends of two lines."""
@@ -66,7 +65,7 @@ class Phase(Enum):
     IDLE = "between requests"
     HEAD = "in the request line or the headers"
     BODY = "in the body"
-    ENDING = "reads nothing any more"
+    ENDING = "reads nothing more"
 
 
 class _RefusedError(Exception):
@@ -79,8 +78,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
         "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
-        "_url", "_waiting", "_write_paused", "_write_since", "cost", "last", "plane",
-        "put_off",
+        "_url", "_waiting", "_write_paused", "_write_since", "plane", "share",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
@@ -98,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._fed_bytes = 0
         self._chunks = 0
         self._status = 0
-        # The unanswered requests in order, and those among them that are not started yet.
+        # The unanswered requests in order, and those that have not started yet.
         self._pending: deque[Exchange] = deque()
         self._waiting: deque[Exchange] = deque()
         self._held_bytes = 0
@@ -107,11 +105,7 @@ class Connection(asyncio.Protocol):
         self._reading_paused = False
         self._write_paused = False
         self._write_since = 0.0
-        # The plane's: what its requests and the last one took, in seconds (0: none was started yet), and
-        # whether this connection waits for its turn.
-        self.cost = 0.0
-        self.last = 0.0
-        self.put_off = False
+        self.share = Share()
 
     # -- the transport's calls --
 
@@ -135,8 +129,8 @@ class Connection(asyncio.Protocol):
         self.plane.connections.discard(self)
         self._phase = Phase.ENDING
         self._last = True
-        # The parser refers to this object's methods: break the cycle, which only the garbage collector could
-        # free.
+        # The parser refers to this object's methods: break the cycle, which otherwise only the garbage
+        # collector could free.
         self._transport = self._parser = None
         self._drop_body()
         for exchange in self._pending:
@@ -149,12 +143,12 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._take(data)
         if len(data) >= LARGE_READ_BYTES and self._phase is Phase.BODY and not self._reading_paused:
-            # Otherwise the event loop would take many megabytes from this client before it looks at others.
+            # Otherwise the event loop would read many megabytes from this client before it serves others.
             self._pause_reading()
             self.plane.read_on_soon(self)
 
     def _take(self, data: bytes) -> None:
-        """Parse what has come, and start the requests in it."""
+        """Parse the bytes that have arrived, and start the requests in them."""
         if self._last or self._parser is None:
             return
         self._fed_bytes += len(data)
@@ -170,12 +164,12 @@ class Connection(asyncio.Protocol):
         self._busy = False
         pending = self._pending
         if len(pending) == 1 and not self._reading_paused:
-            # A shortcut for the usual case: one request has come, whether its answer is ready or not.
+            # A shortcut for the usual case: one request has arrived, whether its answer is ready or not.
             exchange = pending[0]
             if exchange.answer is None:
                 return
             if (
-                exchange.pieces is None
+                len(exchange.answer) <= PORTION_BYTES
                 and not exchange.close
                 and self._transport is not None
                 and not self._waiting
@@ -193,7 +187,8 @@ class Connection(asyncio.Protocol):
             return False
         for exchange in self._pending:
             if exchange.task is not None:
-                # Hardly any client closes only one half: most likely it is gone and will not take the answer.
+                # Hardly any client closes only one half: most likely it has left and will not take the
+                # answer.
                 return False
         self._last = True
         self._pending[-1].close = True
@@ -358,7 +353,7 @@ class Connection(asyncio.Protocol):
 
     def _not_http(self, error: httptools.HttpParserError) -> None:
         if self._last:
-            # Bytes after a request that ends the connection are ignored.
+            # Ignore the bytes after a request that ends the connection.
             return
         if self._status == 0 and isinstance(error, httptools.HttpParserCallbackError):
             _log.error("internal error", exc_info=error.__context__ or error)
@@ -431,15 +426,19 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         assert exchange.answer is not None
-        self._held_bytes += len(exchange.answer)
-        is_long = exchange.pieces is not None
-        if exchange.pieces is not None:
-            self._held_bytes += len(exchange.pieces)
+        answer_bytes = len(exchange.answer)
+        self._held_bytes += answer_bytes
         if self._busy:
             return
         if len(self._pending) != 1:
             self.plane.advance_soon(self)
-        elif is_long or exchange.close or self._waiting or self._reading_paused or self._write_paused:
+        elif (
+            answer_bytes > PORTION_BYTES
+            or exchange.close
+            or self._waiting
+            or self._reading_paused
+            or self._write_paused
+        ):
             self.advance()
         else:
             # A shortcut for the usual case: no later request waits, and no answer is held back.
@@ -467,8 +466,8 @@ class Connection(asyncio.Protocol):
     def _write_ready(self, transport: asyncio.Transport) -> None:
         """Write the answers that are ready; of a long one, a portion."""
         pending = self._pending
-        if pending[0].pieces is not None:
-            self._write_portion(transport, pending[0], pending[0].pieces)
+        if pending[0].answer is not None and len(pending[0].answer) > PORTION_BYTES:
+            self._write_portion(transport, pending[0], pending[0].answer)
             return
         answers: list[bytes] = []
         last: Exchange | None = None
@@ -476,7 +475,7 @@ class Connection(asyncio.Protocol):
             exchange = pending[0]
             if exchange.answer is None:
                 break
-            if exchange.pieces is not None:
+            if len(exchange.answer) > PORTION_BYTES:
                 self.plane.advance_soon(self)
                 break
             pending.popleft()
@@ -488,25 +487,19 @@ class Connection(asyncio.Protocol):
         if last is not None:
             self._end(transport, last.linger)
 
-    def _write_portion(self, transport: asyncio.Transport, exchange: Exchange, pieces: Pieces) -> None:
+    def _write_portion(self, transport: asyncio.Transport, exchange: Exchange, answer: bytes) -> None:
         """Write a portion of a long answer. The next one follows in another round of the event loop, or when
-        the client has taken this one: to send tens of megabytes and to free them takes long."""
+        the client has taken this one."""
         if self._write_paused:
             return
-        portion: list[bytes] = []
-        portion_bytes = 0
-        if exchange.answer:
-            portion.append(exchange.answer)
-            portion_bytes = len(exchange.answer)
-            exchange.answer = b""
-        while pieces.chunks and portion_bytes < PORTION_BYTES:
-            portion.append(pieces.chunks.popleft())
-            portion_bytes += len(portion[-1])
-        self._held_bytes -= portion_bytes
-        if not pieces.chunks:
+        begin = exchange.written_bytes
+        end = exchange.written_bytes = min(begin + PORTION_BYTES, len(answer))
+        self._held_bytes -= end - begin
+        is_written = end == len(answer)
+        if is_written:
             self._pending.popleft()
-        transport.writelines(portion)
-        if not pieces.chunks and exchange.close:
+        transport.write(memoryview(answer)[begin:end])
+        if is_written and exchange.close:
             self._end(transport, exchange.linger)
         elif self._pending and self._pending[0].answer is not None and not self._write_paused:
             self.plane.advance_soon(self)
@@ -528,16 +521,16 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def read_on(self) -> None:
-        """Take the next part of a large body, unless reading has to pause for another reason."""
+        """Read the next part of a large body, unless reading has to pause for another reason."""
         since = self._since
         if self._reading_paused:
             self.advance()
         if self._phase is Phase.BODY:
-            self._since = since  # the time between two parts counts: the body as a whole has to come in time
+            self._since = since  # the time between two parts counts: the whole body has to arrive in time
 
     def _resume_reading(self) -> None:
         self._reading_paused = False
-        # The time for which reading was paused does not count against the client.
+        # The time in which reading was paused does not count against the client.
         self._since = self.plane.now
         if self._transport is not None and self._phase is not Phase.ENDING:
             self._transport.resume_reading()
@@ -572,7 +565,7 @@ class Connection(asyncio.Protocol):
         self.advance()
 
     def drain(self) -> None:
-        """End the connection as soon as none of its requests is under way."""
+        """End the connection as soon as none of its requests is running."""
         if self._phase is not Phase.IDLE or self._last or self._transport is None:
             return
         if self._pending:

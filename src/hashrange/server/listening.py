@@ -6,11 +6,11 @@ instead answers 503 to connections above its limit, one after the other, so that
 descriptor. If there is no descriptor even for this one, connections wait in the kernel, and the listener
 tries again a few times a second.
 
-Connections that have come together are accepted together. uvloop accepts one in each round of the event loop,
-and each round serves all connections that were accepted before: so of 64 clients that connect at once, the
-last one would wait for the requests of 64 rounds.
+Connections that arrive together are accepted together. uvloop accepts one connection per round of the event
+loop, and each round serves all connections that were accepted before: of 64 clients that connect at once, the
+last would wait for the requests of 64 rounds.
 
-Refuses to know: what is spoken on the connections.
+Refuses to know the protocol of the connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _TURN_CONNECTIONS: Final = 64
-"""How many connections are accepted before the event loop gets to its other work."""
+"""How many connections are accepted before the event loop continues with other work."""
 
 _RETRY_SECONDS: Final = 0.25
 _EPISODE_SECONDS: Final = 10.0
@@ -38,23 +38,23 @@ _log = logging.getLogger(__name__)
 async def bind(
     loop: asyncio.AbstractEventLoop, host: str, port: int, backlog_max: int
 ) -> list[socket.socket]:
-    """Sockets that listen on all addresses of `host`. Raises OSError if one of them cannot be had."""
-    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    """Sockets that listen on all addresses of `host`. Raises OSError if it cannot listen on one of them."""
+    addresses = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listening: list[socket.socket] = []
     try:
-        for family, address in dict.fromkeys((info[0], info[4]) for info in found):
-            one = socket.create_server(address, family=family, backlog=backlog_max)
-            one.setblocking(False)
-            listening.append(one)
+        for family, address in dict.fromkeys((info[0], info[4]) for info in addresses):
+            bound = socket.create_server(address, family=family, backlog=backlog_max)
+            bound.setblocking(False)
+            listening.append(bound)
     except OSError:
-        for one in listening:
-            one.close()
+        for bound in listening:
+            bound.close()
         raise
     return listening
 
 
 def url_of(address: str, port: int) -> str:
-    """The URL by which programs of this machine reach a socket that listens on `address`."""
+    """The URL by which programs on this machine reach a socket that listens on `address`."""
     return bound_url("localhost" if address in ("0.0.0.0", "::") else address, port)
 
 
@@ -64,7 +64,7 @@ def bound_url(address: str, port: int) -> str:
 
 
 async def accepted(loop: asyncio.AbstractEventLoop, listening: socket.socket) -> socket.socket:
-    """The next connection: one that has come already, without another round of the event loop."""
+    """The next connection; if it has already arrived, without another round of the event loop."""
     try:
         client, _ = listening.accept()
     except BlockingIOError:
@@ -99,31 +99,31 @@ class Listener:
         self._met: dict[str, float] = {}
 
     def open(self) -> None:
-        """Begin to accept."""
-        self._accepting = [self._loop.create_task(self._accept(one)) for one in self._sockets]
+        """Start accepting."""
+        self._accepting = [self._loop.create_task(self._accept(socket_)) for socket_ in self._sockets]
 
     async def close(self) -> None:
-        """Accept no more, and close the sockets; the connections stay."""
+        """Stop accepting, and close the sockets; the connections stay."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, *self._connecting, return_exceptions=True)
-        for one in self._sockets:
-            one.close()
+        for socket_ in self._sockets:
+            socket_.close()
 
     async def _accept(self, listening: socket.socket) -> None:
         while True:
             try:
                 for _ in range(_TURN_CONNECTIONS):
                     if self._connecting and self._full():
-                        # A connection that was just made is still counted here as well.
+                        # A connection that was just made is still counted here too.
                         await asyncio.wait(tuple(self._connecting))
                     self._take(await accepted(self._loop, listening))
             except ConnectionAbortedError:
-                # The client has gone already.
+                # The client has already left.
                 pass
             except OSError as error:
-                # Most likely there are no descriptors or no memory: wait, because it would fail again at
-                # once.
+                # Most likely there are no descriptors or no memory: wait, because trying at once would fail
+                # again.
                 self._log_once("accepting failed", error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
             await asyncio.sleep(0)
@@ -154,7 +154,7 @@ class Listener:
             self._log_once("connecting failed", error=str(error))
 
     def _log_once(self, event: str, **fields: object) -> None:
-        """Log the first of a series of equal events: clients may reach a limit thousands of times."""
+        """Log only the first of a series of equal events: clients may reach a limit thousands of times."""
         now = self._loop.time()
         before = self._met.get(event)
         self._met[event] = now

@@ -4,7 +4,7 @@ Every request is counted, so counting is only a bisection and two additions; eve
 the metrics are read. A request's latency is the time from its start until its answer is encoded, which for a
 write includes its commit.
 
-    hashrange_requests_total{operation,status,error}    how requests ended; `error` is the wire's code
+    hashrange_requests_total{operation,status,error}    how requests ended; `error` is the code on the wire
     hashrange_request_seconds{operation}                histogram of their latency
     hashrange_other_responses_total{status,error}       answers to requests that reached no operation
     hashrange_commit_deliveries_total                   batches of outcomes that the engine delivered
@@ -27,12 +27,13 @@ from typing import Any, Final
 
 from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
-from hashrange.storage.api import Engine, Remote
+from hashrange.storage.api import Engine
+from hashrange.storage.capabilities import Remote
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-# Upper bounds of the histogram's buckets. In-process reads take tens of microseconds, a commit of a slow
-# disk tens of milliseconds.
+# Upper bounds of the histogram's buckets. In-process reads take tens of microseconds, a commit on a slow disk
+# tens of milliseconds.
 BOUNDS_SECONDS: Final[tuple[float, ...]] = (
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 )  # fmt: skip
@@ -46,7 +47,7 @@ now = time.perf_counter
 
 
 class Tally:
-    """The requests of one operation: latencies by bucket and in sum, and the errors among them."""
+    """The requests of an operation: latencies by bucket, their sum, and the errors."""
 
     __slots__ = ("buckets", "errors", "seconds")
 
@@ -69,7 +70,7 @@ class Metrics:
         self.started = now()
 
     def answered(self, operation: str, seconds: float, error: Exception | None) -> None:
-        """Count a request of an operation, which took `seconds`, and failed with `error` or succeeded
+        """Count a request of an operation that took `seconds`, and failed with `error` or succeeded
         (None)."""
         tally = self.tallies.get(operation)
         if tally is None:
@@ -77,8 +78,8 @@ class Metrics:
         tally.buckets[bisect_left(BOUNDS_SECONDS, seconds)] += 1
         tally.seconds += seconds
         if error is not None:
-            told = error if isinstance(error, ServiceError) else InternalServerError("")
-            key = (told.status, told.code)
+            answered_error = error if isinstance(error, ServiceError) else InternalServerError("")
+            key = (answered_error.status, answered_error.code)
             tally.errors[key] = tally.errors.get(key, 0) + 1
 
     def responded(self, status: int, error: str = "") -> None:
@@ -99,8 +100,8 @@ class Metrics:
 class TableSamples:
     """The samples of tables, and the totals of all tables; filled page by page.
 
-    Only the first `tables_max` tables in the order of their names have samples of their own, because each
-    series takes room where Prometheus stores it. The totals count all tables.
+    Only the first `tables_max` tables in the order of their names have their own samples, because each series
+    takes storage in Prometheus. The totals count all tables.
     """
 
     __slots__ = ("_tables_max", "bytes", "bytes_lines", "count", "items", "items_lines")
@@ -127,7 +128,7 @@ class TableSamples:
 
 _COUNTED: Final = {
     "fetches": "Statements that fetched records.",
-    "direct_reads": "Reads in a transaction of their own: of many records, or in several rounds.",
+    "direct_reads": "Reads in their own transaction: of many records, or in several rounds.",
     "commits": "Statements that committed or verified a group of requests.",
     "lost_commits": "Commits that ran again, because another server had changed what they read.",
     "bodies_alone": "Requests and background work that ran under the exclusive lock of the store.",
@@ -164,7 +165,7 @@ def exposition(
     lines += _family(
         "hashrange_other_responses_total", "counter", "Answers to what reached no operation.", responses
     )
-    # Declared as `int | float`: compiled code would otherwise make floats of all numbers in a list of both.
+    # Declared as `int | float`: otherwise compiled code would turn all numbers in a list of both into floats.
     single: list[tuple[str, str, str, int | float]] = [
         ("commit_deliveries_total", "counter", "Batches of outcomes from the engine.", metrics.deliveries),
         (
@@ -182,12 +183,12 @@ def exposition(
         (
             "background_damaged_records_total",
             "counter",
-            "Damaged records that background work passed over.",
+            "Damaged records that background work skipped.",
             background.damages,
         ),
         ("connections", "gauge", "Open connections of the data plane.", connections),
         ("clock_seconds", "gauge", "The time of the database's clock, in epoch seconds.", clock_seconds),
-        ("uptime_seconds", "gauge", "How long the server has been there.", metrics.uptime_seconds),
+        ("uptime_seconds", "gauge", "The time since the server started.", metrics.uptime_seconds),
         ("refuses_writes", "gauge", "1 while the store takes no writes.", int(refuses_writes)),
         ("tables", "gauge", "Tables.", tables.count),
         ("items", "gauge", "Items of all tables.", tables.items),
@@ -206,7 +207,7 @@ def exposition(
 
 
 def _store(engine: Engine) -> list[str]:
-    """Where the tables are stored, and what an engine counts whose records another program keeps."""
+    """Where the tables are stored, and the counters of an engine whose records another program stores."""
     lines: list[str] = []
     labels = {"engine": engine.name}
     if isinstance(engine, Remote):
@@ -214,6 +215,9 @@ def _store(engine: Engine) -> list[str]:
         for counted, number in engine.counts().items():
             name = f"hashrange_store_{counted}_total"
             lines += _family(name, "counter", _COUNTED.get(counted, counted), [("", {}, number)])
+        age = engine.commit_seconds()
+        text = "How long the commit under way has been under way; 0 if there is none."
+        lines += _family("hashrange_store_commit_seconds", "gauge", text, [("", {}, age)])
     lines += _family("hashrange_store_info", "gauge", "Where the tables are stored.", [("", labels, 1)])
     return lines
 

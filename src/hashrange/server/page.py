@@ -1,6 +1,6 @@
-"""The page for people who open the data plane's address in a browser: what answers there, and where to look.
+"""The page for people who open the data plane's address in a browser: it says what this server is.
 
-It loads nothing from anywhere. Knows the admin plane's address, and nothing of the request.
+It loads nothing. Knows the admin plane's address, and nothing of the request.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ pre {{ margin: .75rem 0 0; padding: .75rem 1rem; overflow-x: auto; background: v
 <main>
 <h1>Hashrange <small>{version}</small></h1>
 <p>A database that speaks DynamoDB's API. This address is for programs with an AWS SDK and for the AWS CLI;
-there are no pages here but this one.</p>
+this is its only page.</p>
 <h2>Programs</h2>
-<p>They come here, with any credentials, when their endpoint is the address of this page:</p>
+<p>Set their endpoint to the address of this page, with any credentials:</p>
 <pre>export AWS_ENDPOINT_URL_DYNAMODB=<i>the address of this page</i>
 aws dynamodb list-tables</pre>
 <h2>Health, metrics, tables, the clock</h2>
@@ -60,7 +60,7 @@ _ADMIN: Final = (
     '<p>The admin plane answers at <a href="{url}/">{url}</a>: <a href="{url}/health">health</a>, '
     '<a href="{url}/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
 )
-_LOCAL: Final = "Only programs of the server's own machine reach it."
+_LOCAL: Final = "Only programs on the server's own machine can reach it."
 _GUARDED: Final = "It asks for the token of <code>--admin-token</code>."
 
 

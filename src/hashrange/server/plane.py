@@ -12,12 +12,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from hashrange import pace, protocol
 from hashrange.database import Caller
 from hashrange.errors import AnswerLost
-from hashrange.long_answers import Pieces
 from hashrange.pace import Task, TurnOver
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
@@ -29,11 +28,8 @@ from hashrange.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
 
-if TYPE_CHECKING:
-    from hashrange.server.http import Connection
-
 ROUND_SECONDS: Final = 0.01
-"""When requests have kept the event loop for so long, the others wait until the loop has come around."""
+"""When requests have kept the event loop for this long, the others wait for the next round of the loop."""
 PATIENCE: Final = 64
 
 _READING_MAX: Final = 4
@@ -43,6 +39,43 @@ _SWEEP_SECONDS_MAX: Final = 1.0
 
 Done = Callable[[Any, "Exception | None"], None]
 Encode = Callable[[dict[str, Any]], Any]
+
+
+class Share:
+    """What a connection takes of the event loop.
+
+    `last` is how long its last request took, and `cost` how long its requests usually take, in seconds (0:
+    it has started none). `put_off`: it waits until it may start a request.
+    """
+
+    __slots__ = ("cost", "last", "put_off")
+
+    def __init__(self) -> None:
+        self.cost: float = 0.0
+        self.last: float = 0.0
+        self.put_off = False
+
+
+class Client(Protocol):
+    """A connection, as the plane sees it. Implementation: `server.http.Connection`.
+
+    `share` is what it has taken of the event loop.
+    """
+
+    plane: Plane
+    share: Share
+
+    def advance(self) -> None: ...
+
+    def read_on(self) -> None: ...
+
+    def answered(self, exchange: Exchange) -> None: ...
+
+    def check_time(self, now: float) -> None: ...
+
+    def drain(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class Submits(Protocol):
@@ -64,16 +97,16 @@ class Submits(Protocol):
 class Plane:
     """The state that all connections of a server share, and the order in which they have their turns.
 
-    A request starts when it has come, unless the requests before it have used up `round_seconds`. Then its
-    connection is put off, until the event loop has come around and has seen what else has come. Each one that
-    was put off has a date, on a clock that only requests move (`_worked_seconds`): it is put off for so many
-    times (`PATIENCE`) as long as its requests take. They go on in the order of these dates. So those that
-    send the same go on in the order in which they came, and one that asks for little comes before those that
-    ask for much, but not for ever.
+    A request starts when it arrives, unless the requests before it have used up `round_seconds`. Then its
+    connection waits, until the event loop has read what else has arrived. Each waiting connection has a date,
+    on a clock that only requests advance (`_worked_seconds`): it waits `PATIENCE` times as long as its
+    requests take. Connections continue in the order of these dates. So connections with equal requests
+    continue in the order in which they arrived, and a connection with small requests goes before connections
+    with large ones, but does not hold them up for ever.
 
-    How long a connection's requests take (`Connection.cost`) is the lesser time of its last two, and at most
-    twice what it was before: if something else has held up a request of 10 microseconds for 10 ms, its
-    connection is not to wait for that. A new connection counts as the last ones of all.
+    The time of a connection's requests (`Share.cost`) is the shorter time of the last two, and at most twice
+    its previous value: if something else delayed a request of 10 microseconds by 10 ms, its connection should
+    not wait for that. A new connection gets the usual time of recent requests.
     """
 
     __slots__ = (
@@ -118,31 +151,31 @@ class Plane:
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
         self.metrics = Metrics()
-        self.connections: set[Connection] = set()
+        self.connections: set[Client] = set()
         self.draining = False
         self.gathered_bytes = 0  # in bodies that came in pieces and are not complete, and in large requests
         self.now = 0.0
         self._swept: float | None = None
         self._call_soon = call_soon
-        self._ready: list[Connection] = []
-        self._reading: deque[Connection] = deque()
-        self._worked_seconds = 0.0  # what all requests have taken
-        self._round_began = 0.0  # the same, when the event loop came around
-        self._usual_seconds = 0.0  # what the last requests have taken
-        self._put_off: list[tuple[float, int, Connection]] = []
+        self._ready: list[Client] = []
+        self._reading: deque[Client] = deque()
+        self._worked_seconds = 0.0  # the time of all requests
+        self._round_began = 0.0  # `_worked_seconds` when this round of the event loop began
+        self._usual_seconds = 0.0  # the time of recent requests
+        self._put_off: list[tuple[float, int, Client]] = []
         self._puts = 0
-        self._called: Connection | None = None  # the one whose turn it is
+        self._called: Client | None = None  # the connection whose turn it is
         self._goes_on = False  # the event loop was asked to call `_go_on`
 
-    def advance_soon(self, connection: Connection) -> None:
-        """Let `connection` go on in the next round of the event loop: it writes the answers of a batch
+    def advance_soon(self, connection: Client) -> None:
+        """Let `connection` continue in the next round of the event loop: it writes the answers of a batch
         together, and starts requests that had to wait."""
         if not self._ready:
             self._call_soon(self._advance_ready)
         self._ready.append(connection)
 
-    def read_on_soon(self, connection: Connection) -> None:
-        """Let `connection` take the next part of a large body when those before it have taken theirs."""
+    def read_on_soon(self, connection: Client) -> None:
+        """Let `connection` read the next part of a large body after the connections before it."""
         if not self._reading:
             self._call_soon(self._read_on)
         self._reading.append(connection)
@@ -152,8 +185,8 @@ class Plane:
             connection = self._reading.popleft()
             try:
                 connection.read_on()
-            except Exception:  # the others that wait have to go on
-                self._cut_off(connection, "a connection that could not be read on was cut off")
+            except Exception:  # the other waiting connections have to continue
+                self._cut_off(connection, "a connection that could not be read further was cut off")
         if self._reading:
             self._call_soon(self._read_on)
 
@@ -162,35 +195,35 @@ class Plane:
         for connection in ready:
             self._advance(connection)
 
-    def _advance(self, connection: Connection) -> None:
+    def _advance(self, connection: Client) -> None:
         try:
             connection.advance()
-        except Exception:  # the others that wait have to go on
-            self._cut_off(connection, "a connection that could not go on was cut off")
+        except Exception:  # the other waiting connections have to continue
+            self._cut_off(connection, "a connection that could not continue was cut off")
 
-    def _cut_off(self, connection: Connection, message: str) -> None:
-        """Drop a connection for which the server itself has failed; called while the error is handled."""
+    def _cut_off(self, connection: Client, message: str) -> None:
+        """Drop a connection for which the server itself failed; called while the error is handled."""
         self.metrics.internal_errors += 1
         _log.exception(message)
         self.connections.discard(connection)
         self._call_soon(connection.abort)
 
-    def may_start(self, connection: Connection) -> bool:
-        """Whether `connection` may start a request now; otherwise it will be told to `advance` when it
-        may."""
+    def may_start(self, connection: Client) -> bool:
+        """Whether `connection` may start a request now; otherwise its `advance` is called when it may."""
         if connection is self._called:
             self._called = None
             return True
-        if connection.put_off:
+        share = connection.share
+        if share.put_off:
             return False
         put_off = self._put_off
         is_in_time = self._worked_seconds - self._round_began < self.round_seconds
         if is_in_time and not put_off:
             return True
-        date = self._worked_seconds + PATIENCE * (connection.cost or self._usual_seconds)
+        date = self._worked_seconds + PATIENCE * (share.cost or self._usual_seconds)
         if is_in_time and date <= put_off[0][0]:
             return True
-        connection.put_off = True
+        share.put_off = True
         self._puts += 1
         heappush(put_off, (date, self._puts, connection))
         if not self._goes_on:
@@ -198,21 +231,26 @@ class Plane:
             self._call_soon(self._go_on)
         return False
 
-    def count(self, connection: Connection, seconds: float) -> None:
-        """Count the time of a request that was started."""
+    def count(self, share: Share, seconds: float) -> None:
+        """Count the time of a request that has started, for the share of its connection."""
         usual = self._usual_seconds or seconds
-        connection.cost = min(seconds, connection.last or seconds, 2 * (connection.cost or usual))
-        connection.last = seconds
-        self._usual_seconds = (usual + connection.cost) / 2
+        cost = 2 * (share.cost or usual)
+        if 0.0 < share.last < cost:
+            cost = share.last
+        if seconds < cost:
+            cost = seconds
+        share.cost = cost
+        share.last = seconds
+        self._usual_seconds = (usual + cost) / 2
         self._worked_seconds += seconds
 
     def _go_on(self) -> None:
-        """Let the connections that were put off go on, in their order."""
+        """Let the waiting connections continue, in their order."""
         began = self._round_began = self._worked_seconds
         put_off = self._put_off
         while put_off and self._worked_seconds - began < self.round_seconds:
             connection = heappop(put_off)[2]
-            connection.put_off = False
+            connection.share.put_off = False
             self._called = connection
             self._advance(connection)
         self._called = None
@@ -228,11 +266,11 @@ class Plane:
         for connection in tuple(self.connections):
             try:
                 connection.check_time(self.now)
-            except Exception:  # the time-outs of other connections still have to be checked
+            except Exception:  # the timeouts of other connections still have to be checked
                 self._cut_off(connection, "a connection whose time could not be checked was cut off")
 
     def drain(self) -> None:
-        """Close idle connections; the others end after the request that is under way."""
+        """Close idle connections; the others end after their running request."""
         self.draining = True
         for connection in tuple(self.connections):
             connection.drain()
@@ -244,12 +282,12 @@ class Plane:
 
 
 class Exchange:
-    """One request and its answer. `call` is set until it is started, `task` while the request runs on a
-    thread, and `noted` if the request is logged. `sent` is the request as it was sent, until it is started;
-    `large` is one that is read on a thread.
+    """A request and its answer. `call` is set until it starts, `task` while the request runs on a thread, and
+    `noted` if the request is logged. `sent` is the request as it was sent, until it starts; `large` is a
+    request that is read on a thread.
 
-    `operation` and `form` are those of the call. `answer` is the bytes to be written, without the `pieces` of
-    the body, which are written after it.
+    `operation` and `form` are those of the call. `framed` is the answer to a call that succeeds, if the call
+    has come so far, and `answer` the bytes to be written, of which `written_bytes` are.
     """
 
     __slots__ = (
@@ -258,17 +296,18 @@ class Exchange:
         "close",
         "connection",
         "form",
+        "framed",
         "large",
         "linger",
         "noted",
         "operation",
-        "pieces",
         "sent",
         "started",
         "task",
+        "written_bytes",
     )
 
-    def __init__(self, connection: Connection, close: bool) -> None:
+    def __init__(self, connection: Client, close: bool) -> None:
         self.connection = connection
         self.close = close
         self.linger = False
@@ -280,12 +319,13 @@ class Exchange:
         self.sent: tuple[bytes, bytes, dict[bytes, bytes], bytes | bytearray] | None = None
         self.large: Large | None = None
         self.task: Task | None = None
+        self.framed = b""
         self.answer: bytes | None = None
-        self.pieces: Pieces | None = None
+        self.written_bytes = 0
 
     def start(self, plane: Plane, began: float) -> None:
-        """Run the call. A large request, and one whose preparation takes long, is read and run on a thread.
-        `began` is the time at which the server turned to the request."""
+        """Run the call. A large request, or a request whose preparation takes long, is read and run on a
+        thread. `began` is the time at which the server began with the request."""
         self.started = began
         call, sent = self.call, self.sent
         self.sent = None
@@ -294,7 +334,7 @@ class Exchange:
                 self.take(call)
                 try:
                     self.task = plane.database.submit(
-                        call.operation, call.request, call.caller, self.done, protocol.encode_result
+                        call.operation, call.request, call.caller, self.done, self.encode
                     )
                 except TurnOver:
                     assert sent is not None
@@ -305,11 +345,11 @@ class Exchange:
             self.done(None, error)
         now = latency_now()
         pace.give_way(now)
-        plane.count(self.connection, now - began)
+        plane.count(self.connection.share, now - began)
 
     def take(self, call: Call) -> None:
-        """Keep of a call that is being started only what its answer needs: so a write's request, which the
-        database has performed before it is durable, is freed while it is still in the processor's cache."""
+        """Keep only the parts of a starting call that its answer needs. So the request of a write, which runs
+        before it is durable, is freed while it is still in the processor's cache."""
         self.operation = call.operation
         self.form = call.form
         self.call = None
@@ -317,7 +357,7 @@ class Exchange:
             self.noted = trace.note(call)
 
     def read_large(self) -> None:
-        """Read and run a large request; on a thread."""
+        """Read and run a large request, on a thread."""
         large = self.large
         assert large is not None
         plane = self.connection.plane
@@ -331,12 +371,23 @@ class Exchange:
         if type(outcome) is Call:
             self.take(outcome)
             database.run_aside(
-                outcome.operation, outcome.request, outcome.caller, self.done, protocol.encode_result
+                outcome.operation, outcome.request, outcome.caller, self.done, self.encode
             )
         else:
             assert isinstance(outcome, Response)
             response = outcome
             database.deliver(lambda: self.respond(response))
+
+    def encode(self, result: dict[str, Any]) -> bytes:
+        """The body of the answer to a successful call. All of the answer is made here, where the call runs:
+        the event loop would need long for the checksum and a copy of 16 MB."""
+        body = protocol.encode_result(result)
+        frames = self.connection.plane.frames
+        if self.form is None:
+            self.framed = frames.success(body)
+        else:
+            self.framed = frames.response(protocol.success(body, self.form), close=False)
+        return body
 
     def done(self, body: Any, error: Exception | None) -> None:
         """Take the outcome of the call: the answer's body, or the error."""
@@ -345,18 +396,16 @@ class Exchange:
         connection = self.connection
         plane = connection.plane
         frames = plane.frames
-        form = self.form
-        if type(body) is Pieces:
-            self.pieces = body
-        if error is None and form is None and not self.close:
-            self.answer = frames.success(body)
-        elif error is None:
-            self.answer = frames.response(protocol.success(body, form), close=self.close)
+        framed, self.framed = self.framed, b""
+        if error is None:
+            self.answer = framed
+            if self.close:
+                self.answer = framed.replace(b"Connection: keep-alive", b"Connection: close", 1)
         elif type(error) is AnswerLost:
             self.close = True
             self.answer = b""
         else:
-            failure = protocol.encode_error(error, form, self.operation)
+            failure = protocol.encode_error(error, self.form, self.operation)
             self.answer = frames.response(failure, close=self.close)
         if self.operation:
             seconds = latency_now() - self.started
@@ -384,8 +433,8 @@ class Exchange:
     def keep_large(self, large: Large | None) -> None:
         """Keep a large request until it is read, or drop it (None). Its bytes count in
         `Plane.gathered_bytes`."""
-        kept = self.large
-        kept_bytes = len(kept.body) if kept is not None else 0
+        previous = self.large
+        kept_bytes = len(previous.body) if previous is not None else 0
         added_bytes = len(large.body) if large is not None else 0
         self.connection.plane.gathered_bytes += added_bytes - kept_bytes
         self.large = large

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from hashrange import descriptors, operations
+from hashrange import operations
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
+from hashrange.files import descriptors
 from hashrange.operations import REGISTRY
+from hashrange.pace import garbage
 from hashrange.protocol import Wire
-from hashrange.server import garbage
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
@@ -40,9 +41,9 @@ _ANYONE: Final = Caller()
 
 _TICK_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.001
-# How long a bite sleeps between two of its parts, so that other threads get the interpreter's lock.
+# A bite sleeps this long between two of its parts, so that other threads get the interpreter's lock.
 _SWEEP_PAUSE_SECONDS: Final = 0.00005
-# The end of the server waits so long for a job that waits for a bucket.
+# The server's end waits this long for a job that waits for a bucket.
 _JOBS_END_SECONDS_MAX: Final = 2.0
 _DRAIN_POLL_SECONDS: Final = 0.01
 
@@ -50,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop event loop, or asyncio's own where uvloop does not exist (Windows)."""
+    """A uvloop event loop, or asyncio's own if uvloop does not exist (Windows)."""
     if sys.platform != "win32":
         try:
             import uvloop
@@ -61,10 +62,14 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-class Server:
-    """One listening server on an event loop: `start`, then `stop`, both on that loop.
+class Broken(Exception):
+    """A part of the server has ended that it cannot do without."""
 
-    `owns_process`: the process does nothing else, so the server says when the garbage collector looks.
+
+class Server:
+    """A listening server on an event loop: `start`, then `stop`, both on that loop.
+
+    `owns_process`: the process does nothing else, so the server decides when the garbage collector runs.
     """
 
     def __init__(
@@ -84,7 +89,7 @@ class Server:
         self._database = database
         self._owns_process = owns_process
         self._settings = settings
-        # The Date header shows the machine's time, also if the database has another clock, because clients
+        # The Date header shows the machine's time, even if the database has another clock, because clients
         # compare it with their own clock to correct the time in their signatures.
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
@@ -111,7 +116,7 @@ class Server:
             self._refusal,
         )
         self._listener = Listener(sockets, guests, self._loop)
-        listening = [one.getsockname()[0] for one in sockets]
+        listening = [socket_.getsockname()[0] for socket_ in sockets]
         self._plane.access = Access(self._settings, listening=listening, host=host)
         self._database.deliver_on(self._deliver, self._loop.call_soon, self._loop.call_later, self._watch)
         self._database.background.pause = self._pause
@@ -125,7 +130,7 @@ class Server:
         return url_of(address, bound_port)
 
     async def stop(self) -> None:
-        """Accept no more connections, let requests under way finish (for up to `drain_seconds_max`), and
+        """Stop accepting connections, let running requests finish (for up to `drain_seconds_max`), and
         end."""
         self._stopping.set()
         self._plane.drain()
@@ -156,7 +161,7 @@ class Server:
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            # The loop is closed, so no client waits for an answer, but the outcomes must still be taken.
+            # The loop is closed, so no client waits for an answer, but the outcomes still have to be handled.
             callback()
 
     def _watch(self, descriptor: int, callback: Callable[[], None] | None) -> None:
@@ -166,7 +171,7 @@ class Server:
             self._loop.add_reader(descriptor, callback)
 
     def _tick(self) -> None:
-        # This comes first: an error below must not end the ticking, and all time-outs with it.
+        # This comes first, because an error below must not end the ticking, and all timeouts with it.
         self._ticking = self._loop.call_later(_TICK_SECONDS, self._tick)
         try:
             self._frames.tick(self._clock.now())
@@ -178,7 +183,7 @@ class Server:
             _log.exception("a periodic check failed")
 
     def _pause(self) -> None:
-        """Let the event loop have the interpreter, in the middle of a bite."""
+        """Let the event loop run in the middle of a bite."""
         self._pausing.wait(_SWEEP_PAUSE_SECONDS)
 
     async def settle(self) -> None:
@@ -215,9 +220,9 @@ def serve(
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
 
     `started` is called with the endpoint's URL, `stopping` with the signal's name. A second signal cuts off
-    the requests that are still under way. The caller closes the database. Raises OSError if it cannot listen
-    on the address. `region` and `account_id` are for callers whose credentials name none. `admin` is the
-    admin plane, whose socket is closed at the end.
+    the requests that are still running. The caller closes the database. Raises OSError if it cannot listen on
+    the address, and Broken when a thread of the server has ended with an error. `region` and `account_id` are
+    for callers whose credentials name none. `admin` is the admin plane, whose socket is closed at the end.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -250,6 +255,20 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, on_signal)
+    ended: list[str] = []
+    former = threading.excepthook
+
+    def on_thread_ended(end: threading.ExceptHookArgs) -> None:
+        """A thread of ours ends by an error, which nothing foresees. Without the one that commits, say, no
+        write would ever end: so the server ends."""
+        former(end)
+        name = end.thread.name if end.thread is not None else ""
+        if name.startswith("hashrange-"):
+            ended.append(f"its thread {name} has ended by {end.exc_value!r}")
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(on_signal, ended[0])
+
+    threading.excepthook = on_thread_ended
     try:
         endpoint_url = await server.start(host, port)
         garbage.arrange()
@@ -261,7 +280,10 @@ async def _serve(
         if stopping is not None:
             stopping(reason)
     finally:
+        threading.excepthook = former
         await server.stop()
+    if ended:
+        raise Broken(f"The server has stopped, because {ended[0]}. The log has more; start it again.")
 
 
 def _on_signal(

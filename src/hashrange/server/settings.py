@@ -17,31 +17,30 @@ _ORIGIN: Final = re.compile(r"null|[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@]+")
 class ServerSettings:
     """Limits and timeouts of the data plane; names end in their unit.
 
-    connections_max: further connections are answered 503 and closed. There may be fewer, if the process may
-        have too few file descriptors.
-    header_bytes_max: request line and header lines of a request together; else 431.
-    headers_max: header lines of a request; else 431.
+    connections_max: the most connections at once; more are answered 503 and closed. There may be fewer, if
+        the process has too few file descriptors.
+    header_bytes_max: the most bytes of a request's line and header lines together; else 431.
+    headers_max: the most header lines of a request; else 431.
     body_bytes_max: the largest request body; else 413.
-    bodies_bytes_max: request bodies that are being received, over all connections; else 503.
-    header_seconds_max: from a request's first byte to its last header; else 408.
-    body_seconds_max: from a request's last header to the end of its body; else 408.
-    idle_seconds_max: a connection without a request for so long is closed.
-    write_seconds_max: a client that takes no answers for so long is cut off.
-    pipeline_max: requests of one connection that run at once; more of them wait.
-    buffered_bytes_max: answers that one client has not taken; while there are more, none of its requests
-        starts.
-    drain_seconds_max: the time that requests under way have after a stop signal.
-    backlog_max: connections that the kernel keeps before they are accepted.
-    metrics_tables_max: tables that have series of their own in /metrics, the first by name; the totals count
-        all.
-    allow_host: a further name by which clients may call a server that listens on the loopback interface, as
+    bodies_bytes_max: the most bytes of request bodies being received, over all connections; else 503.
+    header_seconds_max: the most time from a request's first byte to its last header; else 408.
+    body_seconds_max: the most time from a request's last header to the end of its body; else 408.
+    idle_seconds_max: a connection without a request for this long is closed.
+    write_seconds_max: a client that takes no answers for this long is cut off.
+    pipeline_max: the most requests of a connection that run at once; further requests wait.
+    buffered_bytes_max: the most bytes of answers that a client has not taken; above this, its requests wait.
+    drain_seconds_max: the time that running requests have after a stop signal.
+    backlog_max: the most connections that wait in the kernel to be accepted.
+    metrics_tables_max: the most tables that have their own series in /metrics, the first by name; the totals
+        count all tables.
+    allow_host: another name by which clients may call a server that listens on the loopback interface, as
         in the Host header without its port; `*` for any. May be given several times. Names and addresses of
         the loopback interface are always allowed. A server that listens elsewhere takes any Host unless this
         is given.
     allow_origin: an origin whose web pages may use the server, such as `http://localhost:3000`; `*` for any.
         May be given several times. Without it a request with an Origin header is answered 403.
 
-    Raises ValueError for an `allow_host` or `allow_origin` that no request could have.
+    Raises ValueError for an `allow_host` or `allow_origin` that no request can have.
     """
 
     connections_max: int = 10_000

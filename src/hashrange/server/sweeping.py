@@ -1,8 +1,8 @@
-"""Does the background work of a server on threads beside the event loop, whenever some is due.
+"""Does the due background work of a server on threads beside the event loop.
 
 Each `Sweeper` has a thread, and there are two: one for work that needs only the store, one for jobs, which
-may wait for a bucket for long. The threads are daemons, so a bucket that does not answer keeps no process
-from its end: what such a job was doing is done again after the next start.
+may wait a long time for a bucket. The threads are daemons, so a bucket that does not answer cannot keep the
+process from ending: the job's current step is repeated after the next start.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from hashrange.storage.api import CommitError
+from hashrange.storage.failures import CommitError
 
-# While more background work is due, a sweep rests for this share of the processor time of its bites. The
-# time in which a bite waits for the disk is rest.
+# While more background work is due, a sweep rests for this share of the processor time of its bites. The time
+# in which a bite waits for the disk counts as rest.
 _REST_SHARE: Final = 0.25
 _REST_SECONDS_MAX: Final = 0.05
 _SECONDS_MAX: Final = 60.0
@@ -44,12 +44,12 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, on the event loop that runs."""
+        """Start, on the running event loop."""
         Thread(target=self._work, name=f"hashrange-{self._name}", daemon=True).start()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def once(self) -> float:
-        """Sweep once; returns the seconds until the next sweep is due, infinity if the server stops
+        """Sweep once; returns the seconds until the next sweep is due, or infinity if the server stops
         meanwhile."""
         swept = asyncio.ensure_future(self._aside(self._sweep))
         stopped = asyncio.ensure_future(self._stopping.wait())
@@ -58,13 +58,15 @@ class Sweeper:
         return swept.result() if swept.done() else math.inf
 
     async def end(self, seconds_max: float | None) -> None:
-        """Wait for the end of the work, `seconds_max` at most: what still runs then is left to itself."""
+        """Wait for the end of the work, but at most `seconds_max`; work that still runs then is abandoned."""
         if self._task is None:
             return
         await asyncio.wait([self._task], timeout=seconds_max)
         if not self._task.done():
             self._task.cancel()
-            _log.warning("background work that still waits is left", extra={"fields": {"work": self._name}})
+            _log.warning(
+                "background work that still waits is abandoned", extra={"fields": {"work": self._name}}
+            )
         self._given.put(None)
 
     def _aside(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
@@ -88,7 +90,7 @@ class Sweeper:
         while not self._stopping.is_set():
             try:
                 wait_seconds, rest_seconds = await self._aside(self._bite)
-            except CommitError:  # the engine has logged it, once for all that it fails
+            except CommitError:  # the engine has logged it once for the whole batch
                 wait_seconds = rest_seconds = _RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")
@@ -99,7 +101,7 @@ class Sweeper:
         await self._aside(self._release)
 
     def _bite(self) -> tuple[float, float]:
-        """Do a bite of the work. Returns the seconds until the next one is due, and the seconds to rest
+        """Do a bite of the work. Returns the seconds until the next bite is due, and the seconds to rest
         before it."""
         began, used = time.perf_counter(), time.thread_time()
         wait_seconds = self._sweep()

@@ -7,7 +7,7 @@ The line names the operation, the table and the outcome, and never a value: no k
 PartiQL statement. Bytes that are not proper HTTP are not logged as a request. The line has units if the
 request asked for its consumed capacity.
 
-The data plane calls `wanted` once, and the rest only if it returns true, so that requests cost nothing more
+The data plane calls `wanted` first, and the rest only if it returns true, so that requests cost nothing more
 without this log.
 """
 
@@ -19,11 +19,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-import orjson
+import msgspec
 
 from hashrange import pace
 from hashrange.errors import InternalServerError, ServiceError
-from hashrange.long_answers import Pieces
 from hashrange.protocol import Call, Response
 
 LOGGER: Final = "hashrange.requests"
@@ -34,6 +33,15 @@ _log = logging.getLogger(LOGGER)
 _TABLES_MAX: Final = 100
 _TABLES_CHARS_MAX: Final = 100 * 256
 
+
+class _Consumed(msgspec.Struct):
+    """The member of an answer that the line tells. The decoder skips the others."""
+
+    ConsumedCapacity: Any = None
+
+
+_consumed: Final = msgspec.json.Decoder(_Consumed).decode
+
 _REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
 
 
@@ -43,7 +51,7 @@ def wanted() -> bool:
 
 
 class Noted(NamedTuple):
-    """The parts of a call that its line tells."""
+    """The parts of a call that its line shows."""
 
     operation: str
     tables: str
@@ -51,7 +59,7 @@ class Noted(NamedTuple):
 
 
 def note(call: Call) -> Noted:
-    """Note the parts of a call that its line tells: large requests are freed before they are answered."""
+    """The parts of a call that its line shows, noted because large requests are freed before their answer."""
     request = call.request
     names = sorted(set(islice(_tables(request), _TABLES_MAX)))
     asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
@@ -59,18 +67,16 @@ def note(call: Call) -> Noted:
 
 
 def request(
-    noted: Noted, body: bytes | Pieces | None, error: Exception | None, seconds: float, answer: bytes
+    noted: Noted, body: bytes | None, error: Exception | None, seconds: float, answer: bytes
 ) -> None:
-    """Log a call that ended. `body` is the body of its answer, `answer` are all bytes that the client
-    gets."""
+    """Log a call that ended. `body` is the body of its answer, `answer` all bytes that the client gets."""
     status, code = 200, ""
     if error is not None:
-        told = error if isinstance(error, ServiceError) else InternalServerError("")
-        status, code = told.status, told.code
+        answered_error = error if isinstance(error, ServiceError) else InternalServerError("")
+        status, code = answered_error.status, answered_error.code
     units = None
     if body is not None and noted.asks_for_units:
-        known = body.beside if isinstance(body, Pieces) else body
-        units = _units(orjson.loads(known).get("ConsumedCapacity"))
+        units = _units(_consumed(body).ConsumedCapacity)
     _line(
         operation=noted.operation,
         table=noted.tables,
@@ -119,10 +125,12 @@ def _tables(request: dict[str, Any]) -> Iterator[str]:
 
 def _units(consumed: Any) -> float | None:
     """The capacity units of an answer, over all its tables."""
-    found = [
-        one["CapacityUnits"] for one in _list(consumed) if isinstance(one, dict) and "CapacityUnits" in one
+    units = [
+        entry["CapacityUnits"]
+        for entry in _list(consumed)
+        if isinstance(entry, dict) and "CapacityUnits" in entry
     ]
-    return sum(found) if found else None
+    return sum(units) if units else None
 
 
 def _list(value: Any) -> Iterable[Any]:

@@ -1,11 +1,11 @@
 """Request shapes: the parameters of every operation, and DynamoDB's errors for a request that does not fit.
 
     check(operation, request)        the first check of a request
-    check_types(operation, request)  after another error: finds a wrong JSON type, which comes first
+    check_types(operation, request)  after another error: raises that of a wrong JSON type, which goes first
 
 The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad table name, alone; then all
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
-ignored. Null means absent; `check` removes nulls, so that no other module meets one.
+ignored. Null means absent; `check` removes nulls, so that no other module has to handle them.
 
 The declarations, by family: `items`, `control` and its `replicas`, `backups`, `imports`, `exports`, `bulk`,
 `statements`, `streams`. `members` and `table_parts` hold their common parts, `vocabulary` the types that they
@@ -13,8 +13,8 @@ are written with. Each shape belongs to an operation that exists: an unknown ope
 shape is used.
 
 Good requests never reach the exact walk: `quick` accepts them in a microsecond or two, without checking
-attribute values. `values` checks these later, and `check_types` makes errors of types come before its errors.
-`spoken` gives an error of a rule the words that the operation has for it.
+attribute values. `values` checks these later; `check_types` then raises an error of types in place of its
+error. `spoken` words the error of a rule as the operation's layer does.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **streams.OPERATIONS,
 }
 
-# Made when an operation is checked first: most programs use a few.
+# Each test is compiled when its operation is first used: most programs use a few operations.
 _TESTS: Final[dict[str, Callable[[Any], object]]] = {}
 
-# These operations have their own words for a missing table name; the others have the common message of
-# constraints. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others.
-# dynalite's recordings for DescribeTimeToLive and for ARNs
+# These operations have their own message for a missing table name; the others have the common message of
+# constraints. [report] aws-sdk-java issues 344 and 977 for these, a GetItem of 2024 for the others,
+# dynalite's recordings for DescribeTimeToLive and for ARNs.
 _OWN_WORDS_FOR_NO_TABLE: Final = frozenset(
     ("CreateTable", "DescribeTable", "DescribeTimeToLive", "UpdateTable", "DeleteTable")
 )
@@ -82,7 +82,7 @@ def check(operation: str, request: dict[str, Any], *, older: bool = False) -> No
         if test(request):
             return
     except TypeError:
-        # A list or map in the place of an enum's word cannot be looked up. The exact walk reports it.
+        # A list or map in place of an enum's word is not hashable. The exact walk reports it.
         pass
     shape = OPERATIONS[operation]
     wire_types.check_request(shape, request)
@@ -90,20 +90,20 @@ def check(operation: str, request: dict[str, Any], *, older: bool = False) -> No
     _check_table_name(operation, shape, request, layer)
     if operation == "BatchWriteItem" and request.get("RequestItems") == {}:
         raise ValidationException(_NO_ITEMS)
-    for name, other in layer.bare.items():
-        if request.get(other):
+    for name, companion in layer.bare.items():
+        if request.get(companion):
             for text in _of_member(shape, request, name, layer):
                 raise ValidationException(text)
-    found = _violations(shape, request, layer)
-    first = next(found, None)
+    texts = _violations(shape, request, layer)
+    first = next(texts, None)
     if first is not None:
-        rest = () if layer.first_only else found
+        rest = () if layer.first_only else texts
         raise ValidationException(constraints.message(chain((first,), rest)))
     _drop_nulls(shape, request)
 
 
 def _violations(shape: Structure, request: dict[str, Any], layer: Layer) -> Iterator[str]:
-    """Every violation of a request that is reported, in order."""
+    """The violations of a request that are reported, in order."""
     for name in layer.alone:
         for text in _of_member(shape, request, name, layer):
             yield text
@@ -119,10 +119,10 @@ def _violations(shape: Structure, request: dict[str, Any], layer: Layer) -> Iter
 
 
 def _of_member(shape: Structure, request: dict[str, Any], name: str, layer: Layer) -> Iterator[str]:
-    found = constraints.member_violations(shape, request, name, terse=layer.terse)
+    texts = constraints.member_violations(shape, request, name, terse=layer.terse)
     if name not in layer.lists:
-        return found
-    return (constraints.unlisted(layer.lists[name]) for _ in found)
+        return texts
+    return (constraints.unlisted(layer.lists[name]) for _ in texts)
 
 
 def check_types(operation: str, request: dict[str, Any]) -> None:
@@ -140,12 +140,12 @@ def _check_table_name(operation: str, shape: Structure, request: dict[str, Any],
     if name is None and operation in _OWN_WORDS_FOR_NO_TABLE:
         raise ValidationException(_NO_TABLE)
     if name or (name is not None and layer.terse):
-        # For other operations an empty name breaks the wider rule of the shape, and is reported with the
-        # others.
-        found = constraints.violations(member, name, "tableName", terse=layer.terse)
-        first = next(found, None)
+        # For other operations an empty name breaks the shape's own rules, and is reported with the other
+        # violations.
+        texts = constraints.violations(member, name, "tableName", terse=layer.terse)
+        first = next(texts, None)
         if first is not None:
-            raise ValidationException(constraints.message(chain((first,), found)))
+            raise ValidationException(constraints.message(chain((first,), texts)))
 
 
 def known(operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -159,25 +159,25 @@ def _known(shape: Shape, value: Any) -> Any:
     match shape:
         case Structure():
             members = shape.members
-            return {name: _known(members[name], one) for name, one in value.items() if name in members}
+            return {name: _known(members[name], value[name]) for name in value if name in members}
         case List():
-            return [_known(shape.member, one) for one in value]
+            return [_known(shape.member, content) for content in value]
         case Map():
-            return {name: _known(shape.value, one) for name, one in value.items()}
+            return {name: _known(shape.value, content) for name, content in value.items()}
     return value
 
 
 def _drop_nulls(shape: Shape, value: Any) -> None:
     match shape:
         case Structure():
-            for name in [name for name, one in value.items() if one is None]:
+            for name in [name for name, content in value.items() if content is None]:
                 del value[name]
             for name, member in shape.members.items():
                 if name in value:
                     _drop_nulls(member, value[name])
         case List():
-            for one in value:
-                _drop_nulls(shape.member, one)
+            for content in value:
+                _drop_nulls(shape.member, content)
         case Map():
-            for one in value.values():
-                _drop_nulls(shape.value, one)
+            for content in value.values():
+                _drop_nulls(shape.value, content)

@@ -1,17 +1,16 @@
-"""Checks which values a shape allows, and makes the one message that reports all violations.
+"""Checks which values a shape allows, and makes the message that reports all violations.
 
     2 validation errors detected: Value 'x' at 'limit' failed to satisfy constraint: ...; Value null at ...
 
 Order of the violations: members in the order of the API model, a container before its contents; for one
 text the pattern, then the minimum, then the maximum. DynamoDB's own order changes between releases and
 regions, so no program can depend on it. It reports ten at most [report], and so does this module. How much
-of a long value DynamoDB shows is not known; this module cuts long values off, so that an answer is always
-small [assumed].
+of a long value DynamoDB shows is unknown; this module cuts long values off to keep answers small [assumed].
 
 Paths are Java's: `keySchema.1.member.attributeName` (lists count from 1),
 `requestItems.TABLE.member.keys`. Rejected values are printed as Java prints them.
 
-This module expects JSON types to be right already (`wire_types`), and never looks into attribute values.
+This module expects that JSON types have been checked (`wire_types`), and never looks into attribute values.
 """
 
 from __future__ import annotations
@@ -78,8 +77,8 @@ def violations(shape: Shape, value: Any, path: str = "", *, terse: bool = False)
         case List():
             for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
                 yield _terse(path, rule) if terse else violation(java_text(shape, value), path, rule)
-            for position, one in enumerate(value, 1):
-                yield from _element(shape.member, one, f"{path}.{position}.member", terse)
+            for position, element in enumerate(value, 1):
+                yield from _element(shape.member, element, f"{path}.{position}.member", terse)
         case Map():
             yield from _in_map(shape, value, path, terse)
 
@@ -89,9 +88,9 @@ def member_violations(
 ) -> Iterator[str]:
     """Every violation in the member `name` of a structure."""
     inner = f"{path}.{camel(name)}" if path else camel(name)
-    one = value.get(name)
-    if one is not None:
-        yield from violations(shape.members[name], one, inner, terse=terse)
+    content = value.get(name)
+    if content is not None:
+        yield from violations(shape.members[name], content, inner, terse=terse)
     elif name in shape.needed:
         yield violation(None, inner, _NOT_NULL)
 
@@ -139,11 +138,11 @@ def _broken_by_text(shape: String, value: str) -> Iterator[str]:
         yield from lengths
 
 
-def _out_of_bounds(minimum: int | None, maximum: int | None, size: float, what: str) -> Iterator[str]:
+def _out_of_bounds(minimum: int | None, maximum: int | None, size: float, measure: str) -> Iterator[str]:
     if minimum is not None and size < minimum:
-        yield _minimum_rule(minimum, what)
+        yield _minimum_rule(minimum, measure)
     if maximum is not None and size > maximum:
-        yield _maximum_rule(maximum, what)
+        yield _maximum_rule(maximum, measure)
 
 
 def _all_rules(shape: String | List) -> Iterator[str]:
@@ -158,12 +157,12 @@ def _all_rules(shape: String | List) -> Iterator[str]:
         yield _pattern_rule(shape.pattern)
 
 
-def _minimum_rule(minimum: int, what: str) -> str:
-    return f"Member must have {what} greater than or equal to {minimum}"
+def _minimum_rule(minimum: int, measure: str) -> str:
+    return f"Member must have {measure} greater than or equal to {minimum}"
 
 
-def _maximum_rule(maximum: int, what: str) -> str:
-    return f"Member must have {what} less than or equal to {maximum}"
+def _maximum_rule(maximum: int, measure: str) -> str:
+    return f"Member must have {measure} less than or equal to {maximum}"
 
 
 def _pattern_rule(pattern: str) -> str:
@@ -187,7 +186,7 @@ def _terse(path: str, rule: str) -> str:
 
 
 def unlisted(words: Iterable[str]) -> str:
-    """The violation of an enum, by a layer that prints its own words and not the given value."""
+    """The violation of an enum, in a layer that does not print the value."""
     return f"Failed to satisfy constraint: Member must satisfy enum value set: [{', '.join(words)}]"
 
 
@@ -195,14 +194,14 @@ def _capital(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def message(found: Iterable[str]) -> str:
+def message(violation_texts: Iterable[str]) -> str:
     """The text of the ValidationException for one or more violations.
 
     It shows ten at most, and stops when the message is full; further violations are not computed.
     """
     texts: list[str] = []
     length = 0
-    for text in found:
+    for text in violation_texts:
         texts.append(text)
         length += len(text)
         if len(texts) == VIOLATIONS_MAX or length >= SHOWN_CHARS_MAX:
@@ -222,7 +221,7 @@ def java_text(shape: Shape, value: Any) -> str:
 
 
 def _beginning(text: Iterator[str]) -> str:
-    """The beginning of a text that comes in pieces, as far as it is shown."""
+    """The part of a text that messages show."""
     pieces: list[str] = []
     length = 0
     for piece in text:
@@ -237,16 +236,16 @@ def _json_pieces(value: Any) -> Iterator[str]:
     """A value as JSON, piece by piece, so that the caller can stop."""
     if type(value) is dict:
         lead = "{"
-        for key, one in value.items():
+        for key, content in value.items():
             yield f"{lead}{orjson.dumps(shown(key, SHOWN_CHARS_MAX)).decode()}:"
-            yield from _json_pieces(one)
+            yield from _json_pieces(content)
             lead = ","
         yield "}" if value else "{}"
     elif type(value) is list:
         lead = "["
-        for one in value:
+        for content in value:
             yield lead
-            yield from _json_pieces(one)
+            yield from _json_pieces(content)
             lead = ","
         yield "]" if value else "[]"
     elif type(value) is str:
@@ -263,16 +262,16 @@ def _java_pieces(shape: Shape, value: Any) -> Iterator[str]:
     match shape:
         case List():
             lead = "["
-            for one in value:
+            for content in value:
                 yield lead
-                yield from _java_pieces(shape.member, one)
+                yield from _java_pieces(shape.member, content)
                 lead = ", "
             yield "]" if value else "[]"
         case Map():
             lead = "{"
-            for key, one in value.items():
+            for key, content in value.items():
                 yield f"{lead}{shown(key, SHOWN_CHARS_MAX)}="
-                yield from _java_pieces(shape.value, one)
+                yield from _java_pieces(shape.value, content)
                 lead = ", "
             yield "}" if value else "{}"
         case Structure():

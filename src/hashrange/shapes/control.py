@@ -49,7 +49,7 @@ GLOBAL_TABLE_SETTINGS_REPLICATION_MODE: Final = enum("ENABLED", "DISABLED", "ENA
 CREATE_TABLE: Final = Structure(
     "CreateTableInput",
     {
-        # The model lets these two be absent for a replica in another account, which cannot exist here.
+        # In the model these two are optional for a replica in another account, which cannot exist here.
         "AttributeDefinitions": required(ATTRIBUTE_DEFINITIONS),
         "TableName": required(OWN_TABLE_ARN),
         "KeySchema": required(KEY_SCHEMA),

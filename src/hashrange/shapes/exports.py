@@ -28,7 +28,7 @@ FILTER_SPECIFICATION: Final = Structure(
 EXPORT_TABLE: Final = Structure(
     "ExportTableToPointInTimeInput",
     {
-        # The form of an ARN is judged later. [report] ack-api-quirks DDB-EXPORT-001
+        # The form of an ARN is checked later. [report] ack-api-quirks DDB-EXPORT-001
         "TableArn": required(String(1, 1024)),
         "ExportTime": TIMESTAMP,
         "ClientToken": String(pattern=r"^[^\$]+$"),

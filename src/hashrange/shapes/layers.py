@@ -1,19 +1,19 @@
 """The order in which a request is checked, as a table: which layer of the service reads it, and what it
 checks.
 
-A request goes through these steps, and the first step that finds a fault answers:
+A request goes through these steps; the first step that finds a fault answers:
 
     1. JSON types                     `wire_types`, in the request's order
     2. a bad table name, alone        `shapes.check`
     3. the members of the request     `constraints`, in the order and the words of the operation's `Layer`
     4. values, expressions, rules     `prepare` of the operation; a `RequestViolation` in the layer's words
-                                      (of a Query or Scan in the order of `operations.reads.reading`)
+                                      (of a Query or Scan in the order of `operations.reads.read_parameters`)
     5. the table                      the operation's body: whether it exists and is active, the index, keys
     6. the item                       conditions, then rules about the item that an update finds
 
 In June 2026 the service began to put a newer layer before six operations; by October 31 of 33 regions had
 it. The newer layer reads a request that has its required members and is not too deep; the older layer reads
-all others. `NEWER` and `OLDER` say how each layer does step 3, and which words it has for steps 3 and 4.
+all others. `NEWER` and `OLDER` say how each layer does step 3, and how it words errors of steps 3 and 4.
 
 Sources: recordings of all regions of September and October 2026, published by paritysuite ("captures" in
 dynamodb-conformance). Facts that they do not show are marked [assumed].
@@ -28,7 +28,8 @@ from typing import Any, Final, Literal
 from hashrange.errors import RequestViolation, ValidationException
 
 JSON_LEVELS_MAX: Final = 128
-"""The older layer reads deeper requests. Seen: values of about 62 levels; one has two levels of JSON."""
+"""The older layer reads deeper requests. Observed: values of about 62 levels, each of which is two levels of
+JSON."""
 
 _RETURN_VALUES: Final = ("ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATE_NEW", "NONE")  # sic
 _CONDITIONAL_OPERATOR: Final = ("ALL", "OR")  # sic
@@ -36,15 +37,15 @@ _CONDITIONAL_OPERATOR: Final = ("ALL", "OR")  # sic
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """How a layer checks the members of an operation's request, and the words of its errors.
+    """How a layer checks the members of an operation's request, and how it words the errors.
 
-    words: which text of a `RequestViolation` it has: the older, the newer, or the newer with a count before
-    it. alone: members whose violation is reported alone and before all others, in this order.
+    words: which text of a `RequestViolation` it answers: the older, the newer, or the newer after a count.
+    alone: members whose violation is reported alone and before all others, in this order.
     order: members whose violations come first, in this order; the others follow in the API model's order.
     last: members that are checked only if nothing else is wrong.
     first_only: only the first of several violations is reported.
-    lists: the words that it prints for the values of these enums; the given value is not shown.
-    bare: members of `alone` whose violation is reported without a count if the request has another member.
+    lists: enums whose violations list these words, and do not show the value.
+    bare: members of `alone`, each with the member beside which its violation is reported without a count.
     terse: a bad length or size is reported with the API's path and without the value; maps are shown as JSON.
     """
 
@@ -78,7 +79,7 @@ NEWER: Final = {
     "UpdateItem": Layer(
         "counted", alone=("ReturnValues", "ConditionalOperator"), first_only=True, lists=_LISTS, terse=True
     ),
-    # That QueryFilter alone makes the error bare, whatever else is wrong, is [assumed].
+    # It is [assumed] that QueryFilter by itself makes the error bare, whatever else is wrong.
     "Query": Layer(
         "newer",
         alone=("ConditionalOperator",),
@@ -116,7 +117,7 @@ _NEEDED: Final = {"PutItem": "Item", "DeleteItem": "Key", "UpdateItem": "Key", "
 
 
 def layer_of(operation: str, request: dict[str, Any], *, older: bool = False) -> Layer:
-    """The layer that checks a request. With `older` there is no newer layer."""
+    """The layer that checks a request; always the older layer if `older`."""
     if not older and operation in NEWER:
         needed = _NEEDED.get(operation)
         has_needed = needed is None or request.get(needed) is not None
@@ -128,7 +129,7 @@ def layer_of(operation: str, request: dict[str, Any], *, older: bool = False) ->
 def spoken(
     operation: str, request: dict[str, Any], error: RequestViolation, *, older: bool = False
 ) -> ValidationException:
-    """The error for a broken rule, in the words of the layer that read the request."""
+    """The error for a broken rule, as the layer that read the request words it."""
     words = layer_of(operation, request, older=older).words
     if words == "counted":
         return error.counted()
@@ -139,7 +140,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
     """Whether the list or map `value` has more than `levels` levels of lists and maps."""
     if levels == 0:
         return True
-    for one in value.values() if type(value) is dict else value:
-        if (type(one) is dict or type(one) is list) and _is_deeper(one, levels - 1):
+    for content in value.values() if type(value) is dict else value:
+        if (type(content) is dict or type(content) is list) and _is_deeper(content, levels - 1):
             return True
     return False

@@ -30,7 +30,7 @@ ATTRIBUTE_NAME: Final = String(maximum=limits.ATTRIBUTE_NAME_BYTES_MAX)
 KEY_ATTRIBUTE_NAME: Final = String(1, limits.KEY_ATTRIBUTE_NAME_BYTES_MAX)
 ATTRIBUTE_VALUES: Final = List(ATTRIBUTE_VALUE)
 
-# Too long names of an item's attributes are refused later, with their own error.
+# Attribute names that are too long are refused later, with their own error.
 # [report] extenddb issue 365; Alternator's authors, of AttributesToGet
 ITEM: Final = Map(TEXT, ATTRIBUTE_VALUE)
 KEY: Final = ITEM

@@ -34,7 +34,7 @@ Test: TypeAlias = Callable[[Any], object]
 
 
 def compile_test(shape: Shape) -> Test:
-    """A function that is true only for values that satisfy every rule of `shape`."""
+    """A test that is true only for values that satisfy every rule of `shape`."""
     match shape:
         case String():
             return _text_test(shape)
@@ -92,9 +92,9 @@ def _list_test(shape: List) -> Test:
     def is_good(value: Any) -> bool:
         if type(value) is not list or not low <= len(value) <= high:
             return False
-        for one in value:
+        for content in value:
             pace.step()
-            if not test(one):
+            if not test(content):
                 return False
         return True
 
@@ -113,8 +113,8 @@ def _map_test(shape: Map) -> Test:
     def is_good(value: Any) -> bool:
         if type(value) is not dict or not low <= len(value) <= high:
             return False
-        for key, one in value.items():  # noqa: SIM110
-            if not (test_key(key) and test_value(one)):
+        for key, content in value.items():  # noqa: SIM110
+            if not (test_key(key) and test_value(content)):
                 return False
         return True
 
@@ -122,9 +122,9 @@ def _map_test(shape: Map) -> Test:
 
 
 def structure_test(shape: Structure) -> Test:
-    """The test of a structure: known members are good, required ones present, unknown ones ignored.
+    """The test of a structure: known members are good, required members present, unknown members ignored.
 
-    A null member is allowed, but must be removed, so the exact walk has to do it.
+    A null member is allowed but must be removed, so the test refuses it: the exact walk removes it.
     """
     tests = {name: compile_test(member) for name, member in shape.members.items()}
     find = tests.get
@@ -136,9 +136,9 @@ def structure_test(shape: Structure) -> Test:
         for name in needed:
             if value.get(name) is None:
                 return False
-        for name, one in value.items():
+        for name, content in value.items():
             test = find(name)
-            if test is not None and not test(one):
+            if test is not None and not test(content):
                 return False
         return True
 

@@ -52,7 +52,7 @@ LOCAL_SECONDARY_INDEX_LIST: Final = List(LOCAL_SECONDARY_INDEX)
 PROVISIONED_THROUGHPUT: Final = Structure(
     "ProvisionedThroughput",
     {
-        # A violation of the writes is reported before one of the reads. [report] ack-api-quirks DDB-TABLE-038
+        # Violations of writes are reported before those of reads. [report] ack-api-quirks DDB-TABLE-038
         "WriteCapacityUnits": required(POSITIVE_LONG),
         "ReadCapacityUnits": required(POSITIVE_LONG),
     },

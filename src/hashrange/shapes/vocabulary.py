@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from hashrange import java
+from hashrange.values import java_order
 
 NAME_PATTERN: Final = "[a-zA-Z0-9_.-]+"
 
@@ -31,15 +31,15 @@ def enum_order(words: tuple[str, ...]) -> tuple[str, ...]:
     thirteen comparison operators) have exactly this order, so other lists are printed by the same rule.
     Words that share a bucket are printed in the reverse order of their declaration.
     """
-    return tuple(sorted(words, key=lambda word: (java.hash_code(word) & 31, -words.index(word))))
+    return tuple(sorted(words, key=lambda word: (java_order.hash_code(word) & 31, -words.index(word))))
 
 
 class String(msgspec.Struct, frozen=True):
     """Text; `minimum` and `maximum` count characters, `words` is the closed set of an enum.
 
-    `names_table`: an ARN or the name of a table; a name must also keep the narrower rules of names, as must
-    an empty text if `empty_is_name`. `length_first`: a violation of the length is reported before one of the
-    pattern.
+    `names_table`: an ARN or the name of a table; a name must also satisfy the narrower rules of names, as
+    must an empty text if `empty_is_name`. `length_first`: a violation of the length is reported before a
+    violation of the pattern.
     """
 
     minimum: int | None = None
@@ -93,23 +93,23 @@ class Map(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A member of a structure that must be present; `required` makes one."""
+    """A required member of a structure; `required` makes it."""
 
     shape: Shape
 
 
 class Structure:
-    """`name` is the shape's name in the API model. `members` are the shapes of `table`, `needed` the names
-    of those that it requires."""
+    """`name` is the shape's name in the API model. `members` maps the names of `table` to shapes; `needed`
+    are the names of the required members."""
 
     __slots__ = ("members", "name", "needed")
 
     def __init__(self, name: str, table: Mapping[str, Shape | Member]) -> None:
         self.name: Final = name
         self.members: Final = {
-            name: one.shape if isinstance(one, Member) else one for name, one in table.items()
+            name: member.shape if isinstance(member, Member) else member for name, member in table.items()
         }
-        self.needed: Final = frozenset(name for name, one in table.items() if isinstance(one, Member))
+        self.needed: Final = frozenset(name for name, member in table.items() if isinstance(member, Member))
 
 
 Shape: TypeAlias = String | Number | Boolean | Blob | Timestamp | AttributeValue | List | Map | Structure

@@ -1,16 +1,16 @@
-"""Checks the JSON types of a request by its shape, and has DynamoDB's words for each wrong type.
+"""Checks the JSON types of a request by its shape, with DynamoDB's messages.
 
-DynamoDB reads a request as a stream and stops at the first value of a wrong JSON type. So there is one
+DynamoDB reads a request as a stream and stops at the first value of a wrong JSON type. So there is only one
 error, in the request's order, and it comes before the errors of all other rules. Unknown members are
-skipped, and null means absent. The words depend on the place of the value: a structure that is a member of
-another one is an unexpected *field*; inside a list or map it is an unexpected *value*.
+skipped, and null means absent. The message depends on the place of the value: a structure that is a member of
+another structure is an unexpected *field*; inside a list or map it is an unexpected *value*.
 
 Provenance of the wording: [report] for strings, booleans, integers, blobs, lists, maps and structures
 (public bug reports quote them); [assumed] for a fraction where an integer or boolean is expected, and for
-timestamps. Some words contain names of Java classes: they are DynamoDB's own, and programs may compare them.
+timestamps. Some messages contain names of Java classes: DynamoDB sends them, and programs may compare them.
 Values that are nested too deeply to be read get a SerializationException without a text [assumed].
 
-This module refuses to know which values are allowed: `constraints` does, and `values` for attribute values.
+Which values are allowed is not checked here, but in `constraints`, and in `values` for attribute values.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def check(shape: Shape, value: Any, *, element: bool = False, level: int = 1) ->
             _check_structure(shape, value, element, level + 1)
         case Map():
             _check_collection(value, dict, java_type(shape), element)
-            for one in value.values():
-                check(shape.value, one, element=True, level=level)
+            for content in value.values():
+                check(shape.value, content, element=True, level=level)
         case List():
             _check_collection(value, list, java_type(shape), element)
-            for one in value:
-                check(shape.member, one, element=True, level=level)
+            for content in value:
+                check(shape.member, content, element=True, level=level)
         case Boolean():
             if type(value) is not bool:
                 raise _not_a_boolean(value)
@@ -126,8 +126,8 @@ def _check_structure(shape: Structure | AttributeValue, value: Any, element: boo
             check(member, one, level=level)
 
 
-def _check_collection(value: Any, wanted: type, name: str, element: bool) -> None:
-    if type(value) is wanted:
+def _check_collection(value: Any, expected: type, name: str, element: bool) -> None:
+    if type(value) is expected:
         return
     if type(value) is dict:
         raise SerializationException(_STRUCTURE_FOUND)

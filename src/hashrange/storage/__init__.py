@@ -1,12 +1,17 @@
 """Ordered, transactional stores of byte records.
 
-    api          the contract of an engine
-    contract     the tests that every engine passes
-    memory       the engine that keeps everything in the process
-    embedded     the durable engine: RocksDB in a directory
-    postgres     the engine for several servers: a schema of a PostgreSQL database
-    drafts       runs a long write body on a view first, and commits its writes if no record it read changed
-    moving       copies a store from one engine to another
-    merging      lets a scan show writes that are not in the store yet
-    reads        `submit_read` for engines whose reads never wait
+    api           the contract of an engine
+    failures      the errors of storage
+    capabilities  what only some engines can do
+    loops         the event loop of an engine: outcomes, queued bodies, when commits start
+    contract      the tests that every engine passes
+    memory        the engine that keeps everything in the process
+    embedded      the durable engine: RocksDB in a directory
+    postgres      the engine for several servers: a schema of a PostgreSQL database
+    drafts        runs a long write body on a view first, and commits its writes if no record it read changed
+    moving        copies a store from one engine to another
+    translation   what a migration has to know of the records
+    merging       lets a scan show writes that are not in the store yet
+    layered       the records of a space over records that never change: for snapshots
+    reads         `submit_read` for engines whose reads never wait
 """

@@ -14,11 +14,10 @@ must not call the engine, nor use the reader, the transaction or a scan after it
 should be short, a page at a time, because an engine may have to keep the old version of every record that
 changes while a read body runs.
 
-A body must not catch a `BaseException` that is not an `Exception`. `pace` raises one when the
-body has taken too long for the thread that it runs on. An engine may raise one to stop a body, fetch records
-that the body needs, and run it again. Such an exception passes through `read`, `write`, `submit` and
-`submit_read` unchanged, and the body has written nothing. A submitted body that the engine queued, and ran
-after `submit` had returned, ends with `Stopped` instead, and the bodies queued after it still run.
+A body must not catch a `BaseException` that is not an `Exception`: `pace` raises one when the body has taken
+too long for the thread that it runs on, and an engine may raise one to fetch records that the body needs, and
+run it again. Such an exception passes through `read`, `write`, `submit` and `submit_read` unchanged, and the
+body has written nothing. A body that runs after `submit` has returned ends with `Stopped` instead.
 
 What every engine promises (and `storage.contract` tests):
 
@@ -34,20 +33,21 @@ What every engine promises (and `storage.contract` tests):
 - The stamps of bodies (`Transaction.stamp`) increase in commit order.
 - Partitions and sorts are ordered as unsigned bytes.
 
-A time that orders records has to be a stamp (`Transaction.append`, `Transaction.stamp`). A body is given its
-time before it runs, and bodies may commit in another order than that of their times, above all on several
-servers. Only numbers and stamps never go back in commit order. Code that stores a time elsewhere, as tokens
-do, must work with times in any order.
+A time that orders records has to be a stamp: bodies may commit in another order than that of their times,
+above all on several servers. Code that stores a time elsewhere, as tokens do, must work with times in any
+order.
 
-Knows nothing of tables, items or time.
+`loops` has what an engine does with an event loop, `capabilities` what only some engines can do, `failures`
+the errors. Knows nothing of tables, items or time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from hashrange.clock import Clock, SystemClock
+from hashrange.storage.failures import CommitFault
+from hashrange.storage.loops import Done, Loop
 
 T = TypeVar("T")
 
@@ -178,35 +178,16 @@ class Transaction(Reader, Protocol):
         ...
 
 
-Done = Callable[[Any, "Exception | None"], None]
-"""Called exactly once with `(result, None)` or `(None, exception)`."""
-
-
-LoopWatch = Callable[[int, "Callable[[], None] | None"], object]
-"""Called with a descriptor and a callback, which the event loop calls whenever there is something to read
-from the descriptor. None in place of the callback ends the watch."""
-
-Moment = Literal["before", "after"]
-"""A moment of a commit: before any write reached the store, or after all writes did and before any caller
-hears of it."""
-
-CommitFault = Callable[[Moment], None]
-"""Called by an engine at both moments of each commit that writes something. An exception from it fails the
-commit with `CommitFailed`. If it raises `CommitUnknown`, the bodies end with `CommitUnknown`, and their
-writes are stored if the moment was "after". `storage.contract.faults` makes such functions."""
-
-
-class Snapshot:
-    """The records of a store at one moment. Only the engine that made the snapshot can use it."""
-
-    __slots__ = ()
-
-
 class Engine(Protocol):
     """A store. `commit_fault` is for tests; every engine calls it."""
 
     name: str
     commit_fault: CommitFault | None
+
+    @property
+    def loop(self) -> Loop:
+        """The event loop that delivers the outcomes of submitted bodies; it may be set at any time."""
+        ...
 
     def read(self, body: Callable[[Reader], T]) -> T:
         """Run `body` on one consistent snapshot of the committed records."""
@@ -221,41 +202,9 @@ class Engine(Protocol):
         ...
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
-        """Like `write`, without waiting: `done` gets the outcome.
+        """Like `write`, without waiting: `done` gets the outcome, before `submit` returns or through `loop`.
 
-        If the outcome need not wait, `done` may be called before `submit` returns. Otherwise it is called
-        through the function given to `deliver_on`, once per batch, so that an event loop is woken once
-        for all the requests of a batch. `submit` never waits: an engine that has too much under way queues
-        the body, and runs it later. A body does not block the loop for longer than `pace.TURN_SECONDS`, and
-        queued bodies run a few at a time.
-        """
-        ...
-
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None = None,
-        watch: LoopWatch | None = None,
-    ) -> None:
-        """Use the event loop whose thread calls this and will call `submit`. An engine that was given no loop
-        delivers outcomes, and runs queued bodies, on threads of its own.
-
-        `deliver(callback)` has the loop call `callback`, for example by `call_soon_threadsafe`. The engine
-        calls `deliver` on any thread, to deliver outcomes or to run queued bodies. `deliver` must not block.
-        If it raises, because the loop is closed, the engine drops these outcomes and goes on.
-
-        `defer(callback)`, for example `call_soon`, has the loop call `callback` in its next round, when the
-        caller of `submit` has nothing more to submit for now. The engine calls `defer` on the loop's thread
-        only. It starts a commit in that round, so that the commit holds all bodies that were submitted
-        together.
-
-        `watch(descriptor, callback)`, for example by `add_reader` and `remove_reader`, has the loop call
-        `callback` whenever there is something to read, and `watch(descriptor, None)` ends this. An engine
-        whose records another program keeps calls it on the loop's thread, with `defer`; others do not.
-
-        Each call replaces all functions. Bodies that the former loop was to run then run on the new one, and
-        outcomes that were not handed to the former `deliver` go to the new one. A callback of the former loop
-        may still be called, at any time or never.
+        An engine that has too much under way queues the body, and runs it later on the loop.
         """
         ...
 
@@ -284,112 +233,3 @@ class Engine(Protocol):
         the event loop may have ended, or be waiting for `close`. Their outcomes are delivered as usual.
         """
         ...
-
-
-@runtime_checkable
-class Rewinding(Protocol):
-    """An engine that can go back to what it held before."""
-
-    def snapshot(self) -> Snapshot:
-        """All records as they are now, for `restore`."""
-        ...
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Bring back the records, totals and sequence numbers of a snapshot, and drop everything written
-        since. A snapshot may be restored many times. Raises `Unsupported` for a snapshot of another kind of
-        engine."""
-        ...
-
-
-@runtime_checkable
-class Remote(Protocol):
-    """An engine whose records are stored by another program."""
-
-    @property
-    def connected_to(self) -> str:
-        """Where that program is, without any password."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """That program's clock. All servers that share the store agree on it."""
-        ...
-
-    def counts(self) -> dict[str, int]:
-        """Counters of the engine's work since its start, by names in the style of metrics."""
-        ...
-
-
-@runtime_checkable
-class Local(Protocol):
-    """An engine that keeps its records in a directory of this machine."""
-
-    def checkpoint_inside(self) -> str:
-        """Make a checkpoint in that directory for another process to copy; returns its path. The caller
-        removes it. Raises StorageError."""
-        ...
-
-    def missing_files(self) -> str | None:
-        """The files of the open store that somebody has removed, so that the store is lost when this process
-        ends; None if no file is missing."""
-        ...
-
-
-def clock_of(engine: Engine) -> Clock:
-    """The clock that a database over this engine follows, unless another one is given to it."""
-    return engine.clock if isinstance(engine, Remote) else SystemClock()
-
-
-class StorageError(Exception):
-    """Something is wrong with the store or its use; the text says what to do."""
-
-
-class StoreClosed(StorageError):
-    """The store was used after it was closed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The database is closed. Open it again with hashrange.Database.open(path), and make new clients "
-            "with hashrange.client.connect; or close it later, after the last request."
-        )
-
-
-class CommitError(StorageError):
-    """A batch was not acknowledged. The engine has logged the cause, once for all bodies of the batch."""
-
-
-class CommitFailed(CommitError):
-    """The engine could not make a batch durable; none of its writes is visible."""
-
-
-class CommitUnknown(CommitError):
-    """The engine does not know whether a batch became durable: either all of it did, or none of it."""
-
-
-class Stopped(StorageError):
-    """A queued body was ended by a `BaseException` that is not an `Exception`, such as `pace.TurnOver`. The
-    body has written nothing, and may be run again."""
-
-
-class DataDirectoryLocked(StorageError):
-    """Another process has the data directory open."""
-
-
-class UnknownFormat(StorageError):
-    """The data directory was written by a newer or foreign program."""
-
-
-class OutdatedFormat(StorageError):
-    """The data directory was written by an older program, and has to be migrated."""
-
-
-class UnfinishedCopy(StorageError):
-    """The store is an unfinished copy: it is still being made, or was cut off."""
-
-
-class StoreDamaged(StorageError):
-    """Files of the store are missing or damaged. The engine has not changed them."""
-
-
-class Unsupported(StorageError):
-    """The engine does not have this capability."""

@@ -6,7 +6,8 @@ Rules:
   body's writes.
 - A write changes the store at once, and adds its opposite to an undo list. If the body raises, its writes are
   undone.
-- A batch holds one body: `submit` does the work of `write`, and calls `done` before it returns.
+- A batch holds one body: `submit` does the work of `write`, and calls `done` before it returns. So nothing is
+  left for the event loop.
 - A read on a worker thread may take long, so it does not hold the lock: it reads a `_Moment`. While a moment
   is in use, every write first copies the record that it replaces into the moment.
 - A snapshot keeps the current records, and the engine goes on with `layered.Layered` records over
@@ -32,21 +33,22 @@ from hashrange.storage.api import (
     PARTITION_BYTES_MAX,
     STAMP_BYTES,
     Address,
+    Reader,
+    Totals,
+    Transaction,
+)
+from hashrange.storage.capabilities import Snapshot
+from hashrange.storage.failures import (
     CommitFailed,
     CommitFault,
     CommitUnknown,
-    Done,
-    LoopWatch,
     Moment,
-    Reader,
-    Snapshot,
     StorageError,
     StoreClosed,
-    Totals,
-    Transaction,
     Unsupported,
 )
 from hashrange.storage.layered import Layered, Leavings
+from hashrange.storage.loops import Done, Loop
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
@@ -85,6 +87,7 @@ class MemoryEngine:
 
     def __init__(self) -> None:
         self.commit_fault: CommitFault | None = None
+        self.loop = Loop()
         self._lock = RLock()
         # For each space a `SortedDict`, or after a snapshot a `Layered`: the keys are (partition, sort).
         self._spaces: dict[int, Any] = {}
@@ -156,14 +159,6 @@ class MemoryEngine:
             done(None, error)
         else:
             done(result, None)
-
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None = None,
-        watch: LoopWatch | None = None,
-    ) -> None:
-        """Nothing to do: `submit` delivers each outcome before it returns."""
 
     def refusing(self) -> str | None:
         return None

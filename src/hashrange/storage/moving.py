@@ -20,7 +20,8 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
-from hashrange.storage.api import Reader, StorageError, Totals
+from hashrange.storage.api import Reader, Totals
+from hashrange.storage.failures import StorageError
 
 Record = tuple[int, bytes, bytes, bytes]
 """Its space, partition, sort and value."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hashrange.storage.api import Done, Engine, Reader
+from hashrange.storage.api import Engine, Reader
+from hashrange.storage.loops import Done
 
 
 def read_at_once(engine: Engine, body: Callable[[Reader], Any], done: Done) -> None:

@@ -1,5 +1,5 @@
 """The translation of records to another format: the part of a migration that knows what the records mean.
-`embedded.migration` reads and writes the records."""
+`embedded.offline.migration` reads and writes the records."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@
     history      what each item was before each change, while somebody needs a table's past
     exports      what a table was, or what changed, as objects of a bucket
     backups      a table's items as of a moment, in files
+    bulk         many items at once into an existing table, from the objects of a bucket
     imports      tables that are made of the objects of a bucket
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has
+    formats      the records of older formats in the current one
     inspection   the integrity checker, and the tables' sizes and states for operators
 
 Knows nothing of expressions, request shapes or sockets: conditions and updates arrive as functions.

@@ -1,8 +1,7 @@
-"""What becomes of the records of a store of format 1 or 2 in one of format 3.
+"""Translates the records of a store of format 1 or 2 to format 3.
 
-Format 3 places items, and entries of indexes with a partition key of their own, by a salted hash
-(`encoding`), and keeps tables and streams by their scope (`catalog`). All spaces, totals and sequence numbers
-stay.
+Format 3 places items, and entries of indexes with their own partition key, by a salted hash (`encoding`), and
+stores tables and streams by their scope (`catalog`). All spaces, totals and sequence numbers stay.
 
     catalog            tables and streams go to the shared scope
     items              to their new places; with them their places in the expiry queue, and, at the first item
@@ -16,11 +15,11 @@ stay.
     holds on items     are left out: a transaction that was under way has ended with the process
     streams, tokens, and all else  as they are
 
-The open shards of a stream share the items by their hash. Those of a stream with several are closed, and
-children opened: the records of one item are in order in each, but those from before lie in a shard that need
-not be the parent of the one with those from after. Streams with one shard go on in it.
+The open shards of a stream divide the items by their hash. If a stream has several, they are closed, and
+children opened: the records of an item are in order in each shard, but its old records may lie in a shard
+that is not the parent of the shard with its new records. Streams with a single shard continue in it.
 
-Refuses to know: where the records come from and how they are written.
+Refuses to know where the records come from and how they are written.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ import msgspec
 
 from hashrange.encoding import PLACE_BYTES
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Reader, StorageError
+from hashrange.storage.api import Reader
+from hashrange.storage.failures import StorageError
 from hashrange.storage.translation import Record, Translation, Untranslatable
 from hashrange.tables.background import expiry, lag, queues
 from hashrange.tables.data import indexes, items, keys, records
@@ -52,7 +52,7 @@ def begin(reader: Reader, mark: int, now: float) -> Translation:
 
 
 class _Translation:
-    """What is known of the whole store: which table each space belongs to."""
+    """The facts about the whole store: which table each space belongs to."""
 
     def __init__(self, reader: Reader, mark: int, now: float) -> None:
         self._reader = reader
@@ -70,7 +70,7 @@ class _Translation:
             try:
                 self._add(tables.decode(stored))
             except (msgspec.MsgspecError, ValueError):
-                continue  # told of when the definition itself is translated
+                continue  # reported when the definition itself is translated
 
     def _add(self, table: Table) -> None:
         self._of_space[table.space] = _Items(self._reader, table).record
@@ -86,7 +86,7 @@ class _Translation:
             self._of_space[table.ttl.space] = _nothing
 
     def record(self, space: int, partition: bytes, sort: bytes, value: bytes) -> Iterator[Record]:
-        """What becomes of a record; it stays as it is where nothing else is known."""
+        """The translation of a record; it stays unchanged unless a rule applies."""
         translate = self._of_space.get(space)
         if translate is None:
             return iter(((space, partition, sort, value),))
@@ -94,7 +94,7 @@ class _Translation:
             return iter([*translate(partition, sort, value)])
         except (Untranslatable, StorageError):
             raise
-        except Exception as error:  # what is damaged can fail in any way
+        except Exception as error:  # damaged records can fail in any way
             where = _at(f"A record of space {space}", partition, sort)
             raise Untranslatable(f"{where} cannot be brought over ({error!r})") from error
 
@@ -112,7 +112,7 @@ class _Translation:
         yield CATALOG_SPACE, partition, sort, value
 
     def _table(self, table: Table) -> Table:
-        if table.updating_until <= self._now:  # 0.1.0 never ended this state, it went by the time
+        if table.updating_until <= self._now:  # 0.1.0 never ended this state: it compared the time
             table = msgspec.structs.replace(table, updating_until=0.0)
         if table.ttl is not None:
             table = msgspec.structs.replace(table, ttl=msgspec.structs.replace(table.ttl, built=True))
@@ -136,7 +136,7 @@ class _Translation:
                 raise Untranslatable(f"A change for a lagging index cannot be decoded ({error})") from error
             found = self._indexes.get(change.space)
             if found is None:
-                return  # the index is gone, or filled anew
+                return  # the index was deleted, or is filled again
             before, after = (one and _moved(*found, one) for one in (change.before, change.after))
             value = lag.encode(change._replace(before=before, after=after))
         yield LAG_SPACE, partition, sort, value
@@ -186,7 +186,7 @@ def _moved(table: Table, index: Index, entry: indexes.Entry) -> indexes.Entry:
 def _entry_place(
     table: Table, index: Index, partition: bytes, sort: bytes, value: bytes
 ) -> tuple[bytes, bytes]:
-    """Where an entry lies: it holds its item's key, and its own."""
+    """The place of an entry, which holds its item's key and its own."""
     where = f"An entry of index {index.name} of table {table.name}"
     item = _decoded(where, partition, sort, value)
     place = _address(where, table, item, partition, sort)

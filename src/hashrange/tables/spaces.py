@@ -1,7 +1,7 @@
 """The spaces that every store has. A space is the first part of an address: see `storage.api`.
 
 Tables, their indexes, queues and streams get spaces from FIRST_TABLE_SPACE on, when they are made
-(`definitions.catalog.new_space`); no number is given twice.
+(`definitions.catalog.new_space`); no number is used twice.
 """
 
 from typing import Final
@@ -17,3 +17,10 @@ BACKUP_SPACE: Final = 7
 BULK_SPACE: Final = 8
 SERVER_SPACE: Final = 9
 FIRST_TABLE_SPACE: Final = 64
+
+IMPORT_JOBS: Final = b"import"
+EXPORT_JOBS: Final = b"export"
+BACKUPS: Final = b"backup"
+BULK_JOBS: Final = b"bulk"
+"""The partitions in the spaces of imports, exports, backups and bulk operations that hold the record of each;
+the other partitions of these spaces are named where they are used."""

@@ -1,20 +1,20 @@
-"""The database for tests in Python: nothing to start, a fresh database in microseconds, a clock, snapshots.
+"""The database for tests in Python: no server to start, a fresh database in microseconds, a clock, snapshots.
 
-    blocks      `hashrange.local`: a block, a function or a class whose DynamoDB is in this process
-    classes     classes of tests, and their subclasses
-    database    what the block gives: `LocalDatabase`
-    scopes      which database answers which request
-    hook        the handlers of botocore's events that ask the scopes
-    costs       `pytest --dynamodb-costs`: the dearest tests of a run
-    moments     moments and durations as tests write them; the clock
-    tables      tables from a short form, and from the files that people have
-    items       items from Python values, JSON and CSV
-    triggers    functions that get a table's changes
-    serving     a server in a thread
-    plugin      the pytest plugin
-    mocking     `mock_aws`, in the place of moto's
+    blocks    `hashrange.local`: a block, a function or a class whose DynamoDB is in this process
+    classes   classes of tests, and their subclasses
+    database  the result of a block: `LocalDatabase`
+    scopes    which database answers which request
+    hook      the handlers of botocore's events that ask the scopes
+    costs     `pytest --dynamodb-costs`: the most expensive tests of a run
+    moments   moments and durations as tests write them; the clock
+    tables    tables from a short form, and from files in common formats
+    items     items from Python values, JSON and CSV
+    triggers  functions that get a table's changes
+    serving   a server in a thread
+    plugin    the pytest plugin
+    mocking   `mock_aws`, in place of moto's
 
-Its names are loaded when they are asked for. `serving` alone knows the server.
+Its names are loaded when they are first used. Only `serving` knows the server.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@
     @hashrange.local()                           classes of tests and their subclasses
 
 In the block, each DynamoDB and DynamoDB Streams client and resource of boto3, botocore, aioboto3 and
-aiobotocore in this process speaks to the database: whenever it was made, in all threads and tasks, with any
+aiobotocore in this process talks to the database: whenever it was made, in all threads and tasks, with any
 endpoint, region and credentials, or with none.
 
-`testing.classes` says what happens to a class, `testing.hook` how the clients are reached, and whom they are
-not reached of. Refuses to know botocore, unless a block is entered.
+`testing.classes` says what happens to a class, `testing.hook` how clients are reached, and which are not.
+Refuses to know botocore, unless a block is entered.
 """
 
 from __future__ import annotations
@@ -51,25 +51,29 @@ def local(
 
 
 def local(given: Any = None, /, **options: Any) -> Any:
-    """Give this process's DynamoDB clients a database of this process, for a block, a function or a class.
+    """Let a database of this process answer this process's DynamoDB clients, in a block, a function or a
+    class.
 
-    given: the database; without one, each time the block is entered it gets an empty one in memory, which is
-        closed at the end. Or the function or class to decorate, as in ``@hashrange.local``.
-    settings: the settings of the empty database. The default gives each account, and each region, tables of
-        its own, as AWS does; global tables need ``Settings(separate_accounts=True)``.
+    given: the database; by default each block gets an empty database in memory, which is closed at its end.
+    Or
+        the function or class to decorate, as in ``@hashrange.local``.
+    settings: the settings of the empty database. By default each account, and each region, has its own
+    tables,
+        as on AWS; global tables need ``Settings(separate_accounts=True)``.
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
-    endpoint_url, region, account_id: answer the requests to this endpoint, region or account only. Blocks
-        with different limits stand side by side; the request of a client that no block takes goes its way.
-    default_account_id: the account of callers whose access key is no account id (12 digits).
-    other_services: requests without credentials to other services than DynamoDB raise `RequestStopped` in
+    endpoint_url, region, account_id: answer only requests to this endpoint, region or account. Blocks with
+        different limits can exist side by side; requests that belong to no block are sent as usual.
+    default_account_id: the account of callers whose access key is not an account id (12 digits).
+    other_services: requests without credentials to services other than DynamoDB raise `RequestStopped` in
         the block, before they leave this machine; with ``"refuse"`` all requests to other services do, and
-        with ``"allow"`` none. What moto or a stub answers, and requests to this machine, always pass.
+        with ``"allow"`` none. Requests that moto or a stub answers, and requests to this machine, always
+        pass.
     afterwards: ``"reach"`` lets clients that were made in the block reach AWS after it; with ``"refuse"``
-        their requests raise `RequestStopped` then.
+        their requests then raise `RequestStopped`.
 
-    The block gives the `LocalDatabase`. Blocks nest: the innermost answers. Raises ImportError where botocore
-    is not installed.
+    The block's value is the `LocalDatabase`. Blocks nest: the innermost answers. Raises ImportError if
+    botocore is not installed.
     """
     if isinstance(given, type) or (callable(given) and not isinstance(given, LocalDatabase | Database)):
         return Block(None, **options)(given)
@@ -77,7 +81,7 @@ def local(given: Any = None, /, **options: Any) -> Any:
 
 
 def current() -> LocalDatabase:
-    """The database of the block that was entered last. Raises LookupError outside of a block."""
+    """The database of the block that was entered last. Raises LookupError outside any block."""
     scope = scopes.innermost()
     if scope is None or scope.holder is None:
         raise LookupError("There is no block of hashrange.local here: enter one, or decorate the function.")
@@ -85,7 +89,8 @@ def current() -> LocalDatabase:
 
 
 class Block:
-    """What `local` returns: a context manager, sync and async, and a decorator. Each use enters it anew."""
+    """The result of `local`: a context manager, sync and async, and a decorator. Each use enters a new
+    block."""
 
     def __init__(
         self,
@@ -169,7 +174,7 @@ class Block:
         Raises TypeError for a class that is neither of unittest nor collected by pytest.
         """
         if isinstance(decorated, type):
-            # Imported here, because it needs unittest, which most programs do without.
+            # Imported here, because it needs unittest, which most programs do not use.
             from hashrange.testing import classes
 
             classes.decorate(decorated, self)
@@ -179,40 +184,40 @@ class Block:
 
 
 def _decorate(function: Any, block: Block) -> Any:
-    """`function`, each call of which is a block from its begin to its end."""
+    """`function`, wrapped so that each call runs in a block."""
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
-        async def asynchronous_generator(*given: Any, **named: Any) -> AsyncIterator[Any]:
+        async def asynchronous_generator(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
             with block.again():
-                made = function(*given, **named)
+                generated = function(*arguments, **named)
                 try:
-                    async for one in made:
-                        yield one
+                    async for item in generated:
+                        yield item
                 finally:
-                    await made.aclose()
+                    await generated.aclose()
 
         return asynchronous_generator
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def coroutine(*given: Any, **named: Any) -> Any:
+        async def coroutine(*arguments: Any, **named: Any) -> Any:
             with block.again():
-                return await function(*given, **named)
+                return await function(*arguments, **named)
 
         return coroutine
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
-        def generator(*given: Any, **named: Any) -> Generator[Any, Any, Any]:
+        def generator(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
             with block.again():
-                return (yield from function(*given, **named))
+                return (yield from function(*arguments, **named))
 
         return generator
 
     @functools.wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*arguments: Any, **named: Any) -> Any:
         with block.again():
-            return function(*given, **named)
+            return function(*arguments, **named)
 
     return call

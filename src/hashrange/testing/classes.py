@@ -1,14 +1,15 @@
 """Classes of tests whose tests run in blocks of `hashrange.local`, and their subclasses.
 
 Each test has the database from before its `setUp`, `setup_method` or fixtures until after its clean-ups. What
-`setUpClass` or `setup_class` puts into it is there for each test: the class has a block of its own, and each
-test begins with that block's state as it was before the first test.
+`setUpClass` or `setup_class` puts into it is there for each test: the class has its own block, and each test
+begins with that block's state as it was before the first test.
 
     unittest   `run` is wrapped, and `setUpClass`
-    pytest     the class gets two fixtures that nobody has to ask for; pytest calls `setup_class`,
+    pytest     the class gets two fixtures with autouse; pytest calls `setup_class`,
                `setup_method` and `teardown_class` outside of them, so these are wrapped
 
-Subclasses are wrapped when they are made. A class that is no `TestCase` may be a base or a mixin of one.
+Subclasses are wrapped when they are defined. A class that is not a `TestCase` may be a base or a mixin of
+one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Block(Protocol):
 class _ClassBlock:
     """The block of one class: its database, and the state that each of its tests begins with.
 
-    `depth` counts the calls of `teardown_class` that are under way: one may call that of its base class.
+    `depth` counts the nested calls of `teardown_class`, which may call the one of its base class.
     """
 
     def __init__(self, block: Block) -> None:
@@ -52,7 +53,7 @@ class _ClassBlock:
         self.depth = 0
 
     def begin_test(self) -> None:
-        """Begin a test with the state of before the first one. Only the first call for a test counts."""
+        """Begin a test with the state from before the first test. Only the first call for a test counts."""
         if self._begun:
             return
         self._begun = True
@@ -73,7 +74,7 @@ class _ClassBlock:
 def decorate(decorated: type, block: Block) -> None:
     """Let the tests of `decorated`, and those of its subclasses, run in blocks like `block`.
 
-    Raises TypeError for a class that is no `TestCase` where pytest does not run.
+    Raises TypeError for a class that is not a `TestCase` if pytest is not running.
     """
     pytest = sys.modules.get("pytest")
     collected: _Collected | None = None
@@ -92,7 +93,7 @@ def decorate(decorated: type, block: Block) -> None:
 
 
 def _follow_subclasses(decorated: Any, block: Block, collected: _Collected | None) -> None:
-    """Wrap each subclass when it is made: it may bring methods of its own, or `TestCase` itself."""
+    """Wrap each subclass when it is defined: it may add methods, or derive from `TestCase`."""
     before = decorated.__dict__.get("__init_subclass__")
 
     def __init_subclass__(cls: Any, /, **named: Any) -> None:  # noqa: N807
@@ -109,7 +110,8 @@ def _follow_subclasses(decorated: Any, block: Block, collected: _Collected | Non
 
 
 def _wrap_case(case: Any, block: Block) -> None:
-    """Wrap a class of unittest: all that it needs if none of its bases is wrapped, else its `setUpClass`."""
+    """Wrap a class of unittest: only its own `setUpClass` if a base is already wrapped, otherwise
+    everything."""
     if not getattr(case, _WRAPPED, False):
         setattr(case, _WRAPPED, True)
         case.run = _run_in_block(case.run, block)
@@ -134,7 +136,7 @@ def _run_in_block(run: Callable[..., Any], block: Block) -> Callable[..., Any]:
 
 
 def _set_up_in_block(own: Any, case: Any, block: Block) -> classmethod[Any, ..., None]:
-    """`setUpClass` in a block that ends after the class's clean-ups; `own` is the class's, if it has one."""
+    """`setUpClass` in a block that ends after the class's clean-ups; `own` is the class's own, if any."""
 
     def set_up(cls: Any) -> None:
         if _CLASS_BLOCK not in cls.__dict__:
@@ -149,7 +151,7 @@ def _set_up_in_block(own: Any, case: Any, block: Block) -> classmethod[Any, ...,
 
 
 def _begin(cls: Any, block: Block) -> _ClassBlock:
-    """The block of `cls`, entered if it is not yet."""
+    """The block of `cls`, entered if necessary."""
     shared: _ClassBlock | None = cls.__dict__.get(_CLASS_BLOCK)
     if shared is None:
         shared = _ClassBlock(block)
@@ -166,9 +168,9 @@ def _end(cls: Any) -> None:
 class _Collected:
     """Makes the tests of classes that pytest collects run in blocks.
 
-    pytest calls `setup_class` and `setup_method` before it sets the fixtures of a class up, and
-    `teardown_class` after it took them down. So whoever comes first enters the block, and `teardown_class`
-    ends it where there is one.
+    pytest calls `setup_class` and `setup_method` before it sets up the fixtures of a class, and
+    `teardown_class` after it tears them down. So the first of them enters the block, and `teardown_class`
+    ends it if there is one.
     """
 
     def __init__(self, block: Block) -> None:
@@ -237,7 +239,7 @@ class _Collected:
 
 
 def _call(function: Callable[..., object], argument: object) -> None:
-    """Call `function` with `argument` if it takes one: pytest leaves that to the program."""
+    """Call `function`, with `argument` if it takes one: pytest allows both."""
     if inspect.signature(function).parameters:
         function(argument)
     else:

@@ -1,8 +1,8 @@
-"""`pytest --dynamodb-costs`: the tests whose requests to databases of this process cost most, at the end.
+"""`pytest --dynamodb-costs`: shows at the end which tests' requests to databases of this process cost most.
 
-It records every request to every `hashrange.Database` of the run, also those behind a server in this process,
-and adds them up for each test, its fixtures included. It works with pytest-xdist, too: the reports carry the
-sums. Without the option it is not loaded (`plugin`).
+It records every request to every `hashrange.Database` of the run, including those behind a server in this
+process, and adds them up for each test and its fixtures. It also works with pytest-xdist: the reports carry
+the sums. Without the option it is not loaded (`plugin`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import aligned, number
-from hashrange.interest import record_everywhere
+from hashrange.watching.interest import record_everywhere
 
 _PROPERTY: Final = "dynamodb_costs"
 _COLUMNS: Final = (
@@ -79,10 +79,11 @@ class CostsOfTests:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._tests:
             return
-        terminalreporter.section(f"DynamoDB: the dearest of {len(self._tests)} tests")
-        dearest = sorted(self._tests.items(), key=lambda one: (-_units(one[1]), one[0]))[: self._most]
+        terminalreporter.section(f"DynamoDB: the most expensive of {len(self._tests)} tests")
+        by_units = sorted(self._tests.items(), key=lambda entry: (-_units(entry[1]), entry[0]))
+        most_expensive = by_units[: self._most]
         rows = [[*_COLUMNS, "test"]]
-        rows += [[*(number(sums[name]) for name in _COLUMNS), nodeid] for nodeid, sums in dearest]
+        rows += [[*(number(sums[name]) for name in _COLUMNS), nodeid] for nodeid, sums in most_expensive]
         for line in aligned(rows, {len(_COLUMNS)}):
             terminalreporter.write_line(line)
 

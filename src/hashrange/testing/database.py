@@ -1,4 +1,4 @@
-"""A database of this process with what a test wants of it: a clock, snapshots, clients, tables, triggers."""
+"""A database of this process with what tests need: a clock, snapshots, clients, tables, triggers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hashrange import client as clients
 from hashrange.clock import VirtualClock
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
-from hashrange.storage.api import Snapshot as Records
+from hashrange.storage.capabilities import Snapshot as Records
 from hashrange.testing.moments import LocalClock, Moment, epoch_of
 
 if TYPE_CHECKING:
     from hashrange.costs import Costs
     from hashrange.faults import Faults
+    from hashrange.operations.travel import Travel
     from hashrange.testing.tables import Declaration
     from hashrange.testing.triggers import Positions, Start, Trigger
-    from hashrange.travel import Travel
 
 _ROUNDS_MAX: Final = 1_000
 
 SETTINGS = Settings(separate_accounts=True, separate_regions=True)
-"""Those of a database of this process: each account and each region has tables of its own, as on AWS."""
+"""The settings of a database of this process: each account and each region has its own tables, as on AWS."""
 
 
 class Snapshot:
@@ -46,16 +46,16 @@ class Snapshot:
 
 
 class NotSettling(RuntimeError):
-    """The functions of triggers go on making changes that call them again; the text names them."""
+    """The functions of triggers keep making changes that call them again; the text names them."""
 
 
 class LocalDatabase:
     """A database of this process, as `hashrange.local` gives it. Thread-safe, and a context manager that
     closes it.
 
-    `database` is the `hashrange.Database` beneath. `region` and `account_id` are the caller of the methods
-    that make requests of their own, such as `create_table` and `client`; the default region is that of the
-    environment (AWS_DEFAULT_REGION), or else us-east-1.
+    `database` is the underlying `hashrange.Database`. `region` and `account_id` are the caller of methods
+    that make requests, such as `create_table` and `client`; the default region is that of the environment
+    (AWS_DEFAULT_REGION), or us-east-1.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class LocalDatabase:
         region: str | None = None,
         account_id: str | None = None,
     ) -> None:
-        """An empty database in memory with `settings`, or the one that is given.
+        """An empty database in memory with `settings`, or an existing database.
 
-        With `now`, its clock stands still there. Raises ValueError where `now` is no moment.
+        With `now`, its clock stands still there. Raises ValueError if `now` is not a moment.
         """
         self.database = database or Database.in_memory(settings=settings, clock=VirtualClock())
         clock = self.database.clock
@@ -107,7 +107,7 @@ class LocalDatabase:
         return answer
 
     def client(self, service: str = "dynamodb", *, region: str | None = None, config: Any = None) -> Any:
-        """A boto3 client of this database for ``dynamodb`` or ``dynamodbstreams``, inside and outside of the
+        """A boto3 client of this database for ``dynamodb`` or ``dynamodbstreams``, inside and outside the
         block. As `hashrange.client.connect`."""
         return clients.connect(
             self.database,
@@ -128,29 +128,29 @@ class LocalDatabase:
 
     def snapshot(self) -> Snapshot:
         """The state of the database now: all tables of all accounts and regions, their items, indexes and
-        streams, and the clock. It costs no copy of the items.
+        streams, and the clock. No item is copied.
 
-        Raises `hashrange.storage.api.Unsupported` for a database on disk.
+        Raises `hashrange.storage.failures.Unsupported` for a database on disk.
         """
         positions = [(trigger, trigger.positions()) for trigger in self._triggers]
         return Snapshot(self.database.snapshot(), (self._virtual.now(), self._virtual.frozen), positions)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring the state of `snapshot` back, in microseconds, whatever changed since. It may be called again
-        and again, also with the snapshot of another database in memory.
+        """Restore the state of `snapshot`, in microseconds, whatever changed since. A snapshot can be
+        restored many times, even one from another database in memory.
 
-        The clock shows the time of the snapshot again if it stood still then. Triggers go on from where they
-        were, and those that were added since are gone. Raises `hashrange.storage.api.Unsupported` for a
-        database on disk.
+        If the clock stood still in the snapshot, it shows that time again. Triggers continue from where they
+        were, and triggers that were added later are removed. Raises `hashrange.storage.failures.Unsupported`
+        for a database on disk.
         """
         self.database.restore(snapshot.records)
         now, frozen = snapshot.course
         if frozen:
             self._virtual.change(now, frozen=True)
-        known = dict(snapshot.triggers)
-        self._triggers = [trigger for trigger in self._triggers if trigger in known]
+        trigger_states = dict(snapshot.triggers)
+        self._triggers = [trigger for trigger in self._triggers if trigger in trigger_states]
         for trigger in self._triggers:
-            trigger.go_back(known[trigger])
+            trigger.go_back(trigger_states[trigger])
 
     def create_table(
         self,
@@ -167,7 +167,7 @@ class LocalDatabase:
 
         `key` names the partition key, and the sort key if there is one, with their types; an attribute
         without a type is a text. Indexes project all attributes. `stream` is a StreamViewType such as
-        ``"NEW_AND_OLD_IMAGES"``, `ttl` the attribute of the time to live. `members` are further members of
+        ``"NEW_AND_OLD_IMAGES"``, `ttl` the attribute of the time to live. `members` are other members of
         CreateTable. Raises `DeclarationError` for a key that cannot be read, and
         `hashrange.errors.ServiceError` for a table that DynamoDB refuses.
         """
@@ -196,7 +196,7 @@ class LocalDatabase:
         """
         from hashrange.testing.tables import read
 
-        found = [
+        declarations = [
             declaration
             for path in paths
             for declaration in read(
@@ -206,9 +206,9 @@ class LocalDatabase:
                 account_id=self.caller.account_id,
             )
         ]
-        for declaration in found:
+        for declaration in declarations:
             self._create(declaration)
-        return [declaration.name for declaration in found]
+        return [declaration.name for declaration in declarations]
 
     def _create(self, declaration: Declaration) -> None:
         self.execute("CreateTable", declaration.create)
@@ -232,13 +232,16 @@ class LocalDatabase:
 
         if isinstance(items, str | Path):
             described = self.execute("DescribeTable", {"TableName": table})["Table"]
-            types = {one["AttributeName"]: one["AttributeType"] for one in described["AttributeDefinitions"]}
-            found = reading.read(items, types)
+            types = {
+                definition["AttributeName"]: definition["AttributeType"]
+                for definition in described["AttributeDefinitions"]
+            }
+            read_items = reading.read(items, types)
         else:
-            found = reading.of_values(items)
-        for item in found:
+            read_items = reading.of_values(items)
+        for item in read_items:
             self.database.execute("PutItem", {"TableName": table, "Item": item}, self.caller)
-        return len(found)
+        return len(read_items)
 
     def trigger(
         self,
@@ -252,16 +255,16 @@ class LocalDatabase:
         report_batch_item_failures: bool = False,
         starting_position: Start = "LATEST",
     ) -> Trigger:
-        """Have `settle` call `function` with the changes of `table`, as AWS Lambda does.
+        """Let `settle` call `function` with the changes of `table`, as AWS Lambda does.
 
         `function` takes an event, or an event and a context. `patterns` are filters in Lambda's language.
-        What the function raises comes out of `settle`; with `retries` the function is called again so many
-        times, and the records are then given up (`Trigger.given_up`). Raises `NoStream` if the table has no
-        stream, and `hashrange.triggers.InvalidPattern`.
+        `settle` raises the function's errors; with `retries` the function is called again that many times,
+        and the records are then given up (`Trigger.given_up`). Raises `NoStream` if the table has no stream,
+        and `hashrange.triggers.InvalidPattern`.
         """
         from hashrange.testing.triggers import Trigger
 
-        made = Trigger(
+        trigger_ = Trigger(
             self.execute,
             self._virtual,
             table,
@@ -273,8 +276,8 @@ class LocalDatabase:
             report_batch_item_failures=report_batch_item_failures,
             starting_position=starting_position,
         )
-        self._triggers.append(made)
-        return made
+        self._triggers.append(trigger_)
+        return trigger_
 
     @property
     def faults(self) -> Faults:
@@ -292,9 +295,9 @@ class LocalDatabase:
 
     def settle(self) -> None:
         """Do all work that is due by the clock, and deliver all changes to the triggers, in the order in
-        which the triggers were added; again and again, until nothing is left to do.
+        which the triggers were added; repeat this until nothing is left to do.
 
-        Raises what a trigger's function raises, and `NotSettling` if the functions do not come to an end.
+        Raises the errors of the triggers' functions, and `NotSettling` if they never stop making changes.
         """
         with self._settling:
             self.database.settle()

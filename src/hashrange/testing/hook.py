@@ -2,15 +2,15 @@
 
     before-call    finds the scope that answers a request, by endpoint, region and account; names the caller
     choose-signer  leaves such a request unsigned: no credentials are needed, and none are asked for
-    before-send    answers it; a request to another service that nobody else answers is stopped, if it has no
-                   credentials, or if the scope refuses all of them
-    creating-client-class   lets the clients that are made in a block refuse their requests after it
+    before-send    answers it; stops a request to another service that nothing else answers, if it has no
+                   credentials, or if the scope refuses all such requests
+    creating-client-class   makes clients that are created in a block refuse requests after the block
 
-`install` puts them into `botocore.handlers.BUILTIN_HANDLERS`, where each session that is made later finds
-them, and where its clients get them from: those of botocore and boto3, and those of aiobotocore and aioboto3.
-Sessions and clients that exist already have copies of that list. `install` registers the handlers with them
-once: it finds them among the objects of the garbage collector. The handlers stay for good. Without a scope
-they do nothing, and every request goes its way.
+`install` adds them to `botocore.handlers.BUILTIN_HANDLERS`, from which each later session, and so each of its
+clients, copies its handlers: in botocore and boto3, and in aiobotocore and aioboto3. Existing sessions and
+clients already have such copies, so `install` registers the handlers with them once; the garbage collector
+lists these objects. The handlers are never removed. Without a scope they do nothing, and every request is
+sent as usual.
 
 Nothing of botocore is replaced. Refuses to know how a scope is entered and left.
 
@@ -30,8 +30,8 @@ from urllib.parse import urlsplit
 import botocore
 from botocore import handlers, hooks
 
-from hashrange import protocol, transport
-from hashrange.client import ENDPOINT_URL
+from hashrange import protocol
+from hashrange.client import ENDPOINT_URL, transport
 from hashrange.errors import ServiceError
 from hashrange.testing import scopes
 from hashrange.testing.scopes import Scope, Sender, scope_of
@@ -61,7 +61,7 @@ def install() -> None:
         if _is_installed():
             return
         handlers.BUILTIN_HANDLERS.extend(_handlers())
-        # The last one: what moto or a stub answers comes before it.
+        # The last handler, so that moto or a stub may answer first.
         handlers.BUILTIN_HANDLERS.append(("before-send", _check, handlers.REGISTER_LAST))
         for emitter in _emitters():
             for event, handler in _handlers():
@@ -75,10 +75,10 @@ def _is_installed() -> bool:
 
 
 def _emitters() -> list[hooks.HierarchicalEmitter]:
-    """The emitters of all sessions and clients that there are."""
+    """The emitters of all existing sessions and clients."""
     kinds = {hooks.HierarchicalEmitter, *hooks.HierarchicalEmitter.__subclasses__()}
     # There are some hundred thousand objects, and an object refers to its class.
-    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
+    return [emitter for emitter in gc.get_referrers(*kinds) if type(emitter) in kinds]
 
 
 def _handlers() -> list[tuple[str, Any]]:
@@ -117,11 +117,11 @@ def _note(sender: Sender) -> bytes:
 
 
 def _access_key(signer: Any) -> str:
-    """The access key of a client; "" if there is none. It never asks anybody for credentials."""
+    """The access key of a client; "" if there is none. It never fetches credentials."""
     credentials = getattr(signer, "_credentials", None)
     if credentials is None:
         return ""
-    # The attribute `access_key` of credentials that expire may fetch new ones.
+    # Reading the property `access_key` of credentials that expire may fetch new ones.
     held = vars(credentials)
     return str(held.get("access_key") or held.get("_access_key") or "")
 
@@ -157,7 +157,7 @@ def _sender(request: AWSPreparedRequest) -> Sender | None:
 
 @lru_cache
 def _read_sender(text: bytes) -> Sender | None:
-    """The sender that a header names; None where it names none."""
+    """The sender that a header names; None if it names none."""
     if text.startswith(_SCHEME):
         access_key, _, region = text.removeprefix(_SCHEME).decode("latin-1").rpartition("/")
         return Sender(access_key, region)
@@ -169,7 +169,8 @@ def _read_sender(text: bytes) -> Sender | None:
 
 
 def _create_class(base_classes: list[type] | None = None, **_: Any) -> None:
-    """Let a client that is made in a block stop its requests after it, if the block asks for that."""
+    """Let a client that is made in a block refuse its requests after the block, if the block asks for
+    that."""
     scope = scopes.innermost()
     if base_classes is not None and scope is not None and scope.afterwards == "refuse":
         base_classes.insert(0, _refusing(scope))
@@ -201,8 +202,9 @@ def _refusing(scope: Scope) -> type:
 
 
 def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
-    """Stop a request to another service that nobody answers, before it leaves this machine: any, or one that
-    has no credentials, as the scopes say. Returns a `_Stopped`, or None where the request may go."""
+    """Stop a request to another service that nothing answers, before it leaves this machine: any request, or
+    only one without credentials, as the scopes say. Returns a `_Stopped`, or None if the request may be
+    sent."""
     treated = scopes.other_services()
     if treated == "allow":
         return None
@@ -224,8 +226,8 @@ def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
 class _Stopped:
     """An answer that raises when it is read.
 
-    botocore calls all handlers of an event, and reads the first answer. So a handler that comes last and
-    answers, instead of raising, lets the answers of moto and of stubs pass, without knowing them.
+    botocore calls all handlers of an event, and reads the first answer. So the last handler answers instead
+    of raising: then an answer of moto or of a stub still counts.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,12 +1,12 @@
 """Items from Python values and from files, in the form of the wire.
 
     .json     a list of items, or the output of `aws dynamodb scan` ({"Items": […]})
-    .jsonl    an item a line, or {"Item": {…}} a line, as DynamoDB exports a table to S3
-    .csv      a line of names, then an item a line; an empty field is an attribute that is not there
+    .jsonl    an item per line, or {"Item": {…}} per line, as DynamoDB exports a table to S3
+    .csv      a line of names, then an item per line; an empty field is a missing attribute
 
-An item whose attributes all are typed ({"S": "x"}) is in DynamoDB's JSON; any other is plain, and a number
-in it keeps all its digits. In a CSV the attributes of the table's and the indexes' keys have the types that
-the table gives them; any other is a text, unless its name says its type, as in ``price:N``.
+An item whose attributes are all typed ({"S": "x"}) is in DynamoDB's JSON; any other item is plain, and its
+numbers keep all their digits. In a CSV the key attributes of the table and its indexes have the types that
+the table gives them; any other attribute is a text, unless its name has a type, as in ``price:N``.
 """
 
 from __future__ import annotations

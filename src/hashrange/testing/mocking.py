@@ -1,13 +1,13 @@
 """`mock_aws`: moto's decorator for suites that use DynamoDB only.
 
-    from hashrange.testing import mock_aws          # in the place of: from moto import mock_aws
+    from hashrange.testing import mock_aws          # in place of: from moto import mock_aws
 
-It takes what moto's takes: a function, coroutine or class to decorate, nothing, or a ``config``, which has
-no meaning here; and it is a context manager with `start` and `stop`. As with moto, the account is
-123456789012 and a region is needed only where the program names none: us-east-1.
+It takes the same arguments as moto's: a function, coroutine or class to decorate, nothing, or a ``config``,
+which has no meaning here; and it is a context manager with `start` and `stop`. As with moto, the account is
+123456789012, and the region is us-east-1 if the program names none.
 
-Another service is not mocked: a request to it raises `RequestStopped`, whatever credentials it has, unless
-moto or a stub answers it, or it goes to this machine. Meanwhile the environment holds credentials of nobody.
+Other services are not mocked: a request to them raises `RequestStopped`, whatever credentials it has, unless
+moto or a stub answers it, or it goes to this machine. Meanwhile the environment holds dummy credentials.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class MockAWS(Block):
         self._own_credentials = True
 
     def start(self, reset: bool = True) -> LocalDatabase:
-        """Begin the block. `reset` is taken for moto's sake: each block begins with an empty database."""
+        """Begin the block. `reset` exists only for compatibility with moto: each block's database is
+        empty."""
         return self.__enter__()
 
     def stop(self) -> None:

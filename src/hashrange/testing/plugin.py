@@ -1,4 +1,4 @@
-"""The pytest plugin. It does nothing until a test asks for a fixture, or is marked.
+"""The pytest plugin. It does nothing until a test requests a fixture, or is marked.
 
     dynamodb                a database of this process, new for each test; answers all clients meanwhile
     dynamodb_client         a boto3 client of it; `dynamodb_streams_client`, `dynamodb_resource`
@@ -6,8 +6,8 @@
     dynamodb_clock          its clock
     dynamodb_faults         its fault rules, which end with the test
     dynamodb_costs          what the requests of the test cost
-    dynamodb_seed           override it: a function that fills a database once, from which each test starts
-    dynamodb_server         a server over HTTP on a free port; one for the run, with the tables of the marks
+    dynamodb_seed           to be overridden: a function that fills a database once, as each test's start
+    dynamodb_server         a server over HTTP on a free port; one per run, with the tables of the marks
 
     @pytest.mark.dynamodb("orders", "pk, sk:N", indexes={"by-customer": "customer"}, items="orders.json")
     @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
@@ -17,7 +17,7 @@ Options of the ini file: `dynamodb_scope`, `dynamodb_region`, `dynamodb_account_
 
 Options: `--dynamodb-costs`, `--dynamodb-costs-max`.
 
-Each process of pytest-xdist has databases and a server of its own. Nothing of it touches other services, so
+Each process of pytest-xdist has its own databases and server. The plugin does not touch other services, so
 fixtures of moto and of LocalStack may be used in the same test.
 """
 
@@ -98,14 +98,14 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:
 
 @pytest.fixture(scope="session")
 def _dynamodb_states() -> dict[Seed, Snapshot]:
-    """What seeds have made, by seed."""
+    """The states that seeds have made, by seed."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def dynamodb_seed() -> Seed | None:
-    """Override it, in any scope, with a function that fills a database: it is called once, and each test
-    starts from what it made, whatever other tests have changed."""
+    """Override this, in any scope, with a function that fills a database. It is called once, and each test
+    starts with the state that it made, whatever other tests have changed."""
     return None
 
 
@@ -129,7 +129,7 @@ def dynamodb(
             database.restore(_dynamodb_states[dynamodb_seed])
         else:
             for path in ini("dynamodb_tables"):
-                database.create_tables(_found(request, path))
+                database.create_tables(_located(request, path))
             if dynamodb_seed is not None:
                 dynamodb_seed(database)
                 _dynamodb_states[dynamodb_seed] = database.snapshot()
@@ -138,13 +138,13 @@ def dynamodb(
 
 
 def _declare_marks(database: LocalDatabase, request: pytest.FixtureRequest) -> None:
-    """Make the tables of the marks: those of a module before those of its classes, and these before those of
-    a test."""
+    """Make the tables of the marks: first those of the module, then those of the class, then those of the
+    test."""
     for mark in reversed(list(request.node.iter_markers(_MARK))):
         _declare(database, request, *mark.args, **mark.kwargs)
 
 
-def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *given: Any, **named: Any) -> None:
+def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *arguments: Any, **named: Any) -> None:
     from hashrange.shapes import OPERATIONS
     from hashrange.testing.tables.declaration import DeclarationError, check_names
 
@@ -159,14 +159,14 @@ def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *given: An
                 "may have several marks."
             )
         parameters = named.pop("parameters", None)
-        database.create_tables(*[_found(request, path) for path in paths], parameters=parameters)
+        database.create_tables(*[_located(request, path) for path in paths], parameters=parameters)
     items = named.pop("items", ())
-    if given or named:
-        database.create_table(*given, **named)
-        database.load(given[0], _found(request, items) if isinstance(items, str | Path) else items)
+    if arguments or named:
+        database.create_table(*arguments, **named)
+        database.load(arguments[0], _located(request, items) if isinstance(items, str | Path) else items)
 
 
-def _found(request: pytest.FixtureRequest, path: str | Path) -> Path:
+def _located(request: pytest.FixtureRequest, path: str | Path) -> Path:
     """A file beside the test, or in the root of the run."""
     beside: Path = request.path.parent / path
     return beside if beside.exists() else request.config.rootpath / path
@@ -174,18 +174,18 @@ def _found(request: pytest.FixtureRequest, path: str | Path) -> Path:
 
 @pytest.fixture(scope="session")
 def _dynamodb_clients(request: pytest.FixtureRequest) -> Callable[[str], Any]:
-    """The clients of the run: one for a service, since each database answers all of them."""
+    """The clients of the run: one per service, because each database answers all of them."""
     from hashrange.client import new_session
 
-    made: dict[str, Any] = {}
+    clients: dict[str, Any] = {}
     session = new_session(request.config.getini("dynamodb_region"))
-    known = {"endpoint_url": _ENDPOINT_URL, "aws_access_key_id": "any", "aws_secret_access_key": "any"}
+    options = {"endpoint_url": _ENDPOINT_URL, "aws_access_key_id": "any", "aws_secret_access_key": "any"}
 
     def client(service: str) -> Any:
-        if service not in made:
+        if service not in clients:
             make: Any = session.resource if service == "resource" else session.client
-            made[service] = make("dynamodb" if service == "resource" else service, **known)
-        return made[service]
+            clients[service] = make("dynamodb" if service == "resource" else service, **options)
+        return clients[service]
 
     return client
 
@@ -213,8 +213,8 @@ def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
     """Makes an aiobotocore client for the database `dynamodb`: ``async with dynamodb_async_client() as
     client``.
 
-    The first argument is the service, ``dynamodb`` by default; the others go to aiobotocore's
-    ``create_client``.
+    The first argument is the service, ``dynamodb`` by default; the other arguments are passed to
+    aiobotocore's ``create_client``.
     """
     from importlib import import_module
 
@@ -241,7 +241,7 @@ def dynamodb_clock(dynamodb: LocalDatabase) -> LocalClock:
 @pytest.fixture
 def dynamodb_faults(dynamodb: LocalDatabase) -> Iterator[Faults]:
     """The fault rules of the database `dynamodb`: ``dynamodb_faults.add(throttle("PutItem").on_call(1))``.
-    Those that the test adds end with it."""
+    They are removed at the end of the test."""
     before = set(dynamodb.faults)
     yield dynamodb.faults
     for fault in set(dynamodb.faults) - before:
@@ -250,7 +250,7 @@ def dynamodb_faults(dynamodb: LocalDatabase) -> Iterator[Faults]:
 
 @pytest.fixture
 def dynamodb_costs(dynamodb: LocalDatabase) -> Iterator[Costs]:
-    """What the requests of the test to the database `dynamodb` cost: ``dynamodb_costs.no_scan()``."""
+    """The costs of the test's requests to the database `dynamodb`: ``dynamodb_costs.no_scan()``."""
     with dynamodb.costs() as costs:
         yield costs
 
@@ -272,8 +272,8 @@ def _dynamodb_server_of_the_run(request: pytest.FixtureRequest) -> Iterator[tupl
 def dynamodb_server(
     request: pytest.FixtureRequest, _dynamodb_server_of_the_run: tuple[Server, Snapshot]
 ) -> Iterator[Server]:
-    """A server over HTTP on a free port (`hashrange.testing.Server`), for code in other languages, or in
-    other processes. It is started once a run, and its database has for each test what its marks say."""
+    """A server over HTTP on a free port (`hashrange.testing.Server`), for code in other languages or other
+    processes. It is started once per run, and its database has the tables of each test's marks."""
     server, empty = _dynamodb_server_of_the_run
     server.database.restore(empty)
     _declare_marks(server.database, request)

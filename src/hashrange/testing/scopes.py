@@ -1,13 +1,13 @@
-"""The scopes that are entered: which database of this process answers which request.
+"""The active scopes: which database of this process answers which request.
 
-All threads and tasks share them, because the code under test may make its requests on any. A scope may be
-limited to an endpoint, a region or an account. The scope that was entered last and takes a request answers
-it; so an inner scope hides an outer one. Scopes may be left in any order.
+All threads and tasks share them, because the code under test may make requests on any of them. A scope may be
+limited to an endpoint, a region or an account. Of the scopes that take a request, the one that was entered
+last answers it, so an inner scope hides an outer one. Scopes may be left in any order.
 
-While a scope is entered, the environment keeps botocore from asking the network for credentials, and names a
-region where the user has named none. While a scope with `own_credentials` is entered, the environment holds
-credentials that are nobody's, and boto3's default session, which may hold the developer's, gives way to
-another one. What was there before comes back with the end of the last such scope.
+While a scope is active, variables of the environment keep botocore from asking the network for credentials,
+and name a region if the user has named none. While a scope with `own_credentials` is active, the environment
+holds dummy credentials, and boto3's default session, which may hold the developer's credentials, is replaced.
+The end of the last such scope restores the previous state.
 
 Refuses to know botocore.
 """
@@ -51,9 +51,9 @@ class Sender(NamedTuple):
 class Scope:
     """A database, and the requests that it answers while the scope is entered.
 
-    `endpoint_url`, `region` and `account_id` limit the requests; None is no limit. A sender whose access key
-    has 12 digits is of that account, and any other sender of `default_account_id`. `holder` is what the
-    block of the scope gives to the program. `own_credentials` hides those of the developer.
+    `endpoint_url`, `region` and `account_id` limit the requests; None means no limit. An access key of 12
+    digits is the sender's account; any other sender belongs to `default_account_id`. `holder` is the value
+    that the scope's block has for the program. `own_credentials` hides the developer's credentials.
     """
 
     __slots__ = (
@@ -83,8 +83,8 @@ class Scope:
         own_credentials: bool = False,
     ) -> None:
         if other_services not in get_args(OtherServices):
-            known = ", ".join(get_args(OtherServices))
-            raise ValueError(f"other_services is {other_services!r}, and must be one of: {known}.")
+            choices = ", ".join(get_args(OtherServices))
+            raise ValueError(f"other_services is {other_services!r}, and must be one of: {choices}.")
         self.database = database
         self.holder = holder
         self.endpoint_url = endpoint_url.rstrip("/") if endpoint_url is not None else None
@@ -98,13 +98,13 @@ class Scope:
 
     def caller(self, sender: Sender) -> Caller:
         """The caller that `sender` is to this scope's database."""
-        found = self._callers.get(sender)
-        if found is None:
+        caller_ = self._callers.get(sender)
+        if caller_ is None:
             key = sender.access_key
             is_account = len(key) == _ACCOUNT_DIGITS and key.isascii() and key.isdecimal()
             account_id = key if is_account else self.default_account_id
-            found = self._callers[sender] = Caller(sender.region, account_id, key)
-        return found
+            caller_ = self._callers[sender] = Caller(sender.region, account_id, key)
+        return caller_
 
     def takes(self, url: str, sender: Sender) -> bool:
         """Whether a request to `url` belongs to this scope."""
@@ -123,7 +123,7 @@ _served: tuple[str, ...] = ()
 
 
 def scope_of(url: str, sender: Sender) -> Scope | None:
-    """The scope that answers a request of `sender` to `url`; None where none does."""
+    """The scope that answers a request of `sender` to `url`; None if none does."""
     for scope in reversed(_entered):
         if scope.takes(url, sender):
             return scope
@@ -137,12 +137,16 @@ def innermost() -> Scope | None:
 
 
 def other_services() -> OtherServices:
-    """What becomes of requests to other services. The innermost scope decides; but where it is content with
-    "stop", an outer scope may still refuse all of them."""
+    """How requests to other services are treated. The innermost scope decides; but if it says "stop", an
+    outer scope may still refuse all of them."""
     named: list[OtherServices] = [scope.other_services for scope in reversed(_entered)]
     if not named:
         return "allow"
-    return named[0] if named[0] != "stop" else next((one for one in named if one == "refuse"), "stop")
+    return (
+        named[0]
+        if named[0] != "stop"
+        else next((treatment for treatment in named if treatment == "refuse"), "stop")
+    )
 
 
 def is_entered(scope: Scope) -> bool:
@@ -163,10 +167,10 @@ def enter(scope: Scope) -> None:
 
 
 def leave(scope: Scope) -> None:
-    """End a scope, whether or not others were entered since."""
+    """End a scope, even if others were entered since."""
     global _entered
     with _changing:
-        _entered = tuple(one for one in _entered if one is not scope)
+        _entered = tuple(entered for entered in _entered if entered is not scope)
         if scope.own_credentials and not _has_own_credentials():
             _credentials.reset()
             _session.bring_back()
@@ -180,7 +184,7 @@ def _has_own_credentials() -> bool:
 
 @contextmanager
 def served(endpoint_url: str) -> Iterator[None]:
-    """Let requests to the server at `endpoint_url`, which this process runs, pass all scopes by."""
+    """Let requests to the server at `endpoint_url`, which this process runs, bypass all scopes."""
     global _served
     with _changing:
         _served = (*_served, endpoint_url)
@@ -188,11 +192,11 @@ def served(endpoint_url: str) -> Iterator[None]:
         yield
     finally:
         with _changing:
-            _served = tuple(one for one in _served if one != endpoint_url)
+            _served = tuple(url for url in _served if url != endpoint_url)
 
 
 class _Variables:
-    """Variables of the environment that are set for a while."""
+    """Variables of the environment that are set temporarily."""
 
     def __init__(self) -> None:
         self._before: dict[str, str | None] = {}
@@ -204,7 +208,7 @@ class _Variables:
         os.environ.update(wanted)
 
     def reset(self) -> None:
-        """Bring back what was there, unless the program has set a variable itself meanwhile."""
+        """Restore the previous values, except of variables that the program has set meanwhile."""
         for name, before in self._before.items():
             if os.environ.get(name) != self._set[name]:
                 continue
@@ -216,9 +220,9 @@ class _Variables:
 
 
 class _DefaultSession:
-    """boto3's default session, which keeps the credentials that it has found once.
+    """boto3's default session, which keeps credentials once it has found them.
 
-    The session that takes its place is kept for later scopes: making one takes a tenth of a second.
+    The session that replaces it is kept for later scopes, because making a session takes a tenth of a second.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""A server over HTTP in a thread of this process: for code that is not Python's, or that is to use sockets.
+"""A server over HTTP in a thread of this process: for code in other languages, or code that has to use
+sockets.
 
     with serving(database) as server:
         subprocess.run(["node", "tests.mjs"], env=os.environ | server.environment)
@@ -53,7 +54,7 @@ class Server:
 @contextmanager
 def serving(database: LocalDatabase, *, port: int = 0) -> Iterator[Server]:
     """Serve `database` on a free port, or on `port`, while the block runs."""
-    # Imported here, because it is the whole server, and most tests need none.
+    # Imported here, because it is the whole server, which most tests do not need.
     from hashrange.server import running
 
     with running(database.database, port=port) as endpoint_url, scopes.served(endpoint_url):

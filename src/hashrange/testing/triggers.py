@@ -1,13 +1,12 @@
 """Triggers of a database of this process: functions that get a table's changes, as Lambda's functions do.
 
-Nothing is called in the background. `LocalDatabase.settle` delivers what has changed, in the order of the
-changes, on the caller's thread, and goes on until the functions have made no further changes. Batches,
-filters, retries and partial failures are those of `hashrange.triggers`; the pauses between two retries are
-skipped.
+Nothing is called in the background. `LocalDatabase.settle` delivers the changes in their order, on the
+caller's thread, and continues until the functions make no further changes. Batches, filters, retries and
+partial failures work as in `hashrange.triggers`; the pauses between retries are skipped.
 
-A function that fails raises its own exception out of `settle`, so the test sees it, and its batch is
-delivered again by the next `settle`. With `retries`, records that failed often enough are given up instead:
-`Trigger.given_up` has them.
+If a function fails, `settle` raises its exception, so the test sees it, and the next `settle` delivers the
+batch again. With `retries`, records that failed often enough are given up instead: `Trigger.given_up` holds
+them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class NoStream(ValueError):
 class Trigger:
     """A function that gets the changes of a table. `LocalDatabase.trigger` makes it.
 
-    `calls` counts the calls, `delivered` the records that were done; `given_up` holds those that were not.
+    `calls` counts the calls, `delivered` the records that were processed; `given_up` holds the others.
     """
 
     def __init__(
@@ -80,14 +79,14 @@ class Trigger:
             self._pass_by()
 
     def run(self) -> bool:
-        """Deliver all changes that there are; returns whether there were any."""
+        """Deliver all current changes; returns whether there were any."""
         delivered_before, calls_before = self.delivered, self.calls
-        more = True
-        while more:
-            # A shard that was read to its end lets its children begin.
-            more = False
+        reached_end = True
+        while reached_end:
+            # Once a shard has been read to its end, its children begin.
+            reached_end = False
             for stream in self._streams():
-                more |= self._run_shards(stream)
+                reached_end |= self._run_shards(stream)
         return (delivered_before, calls_before) != (self.delivered, self.calls)
 
     def positions(self) -> Positions:
@@ -100,7 +99,7 @@ class Trigger:
         self._runs.clear()
 
     def _run_shards(self, stream: str) -> bool:
-        """Deliver what the shards of a stream hold. Returns whether a shard was read to its end just now."""
+        """Deliver the records in the shards of a stream. Returns whether this reached the end of a shard."""
         shards = self._shards(stream)
         open_ = {name for name, _ in shards if not self._is_done(stream, name)}
         ended = False
@@ -144,18 +143,20 @@ class Trigger:
 
     def _streams(self) -> list[str]:
         streams = self._execute("ListStreams", {"TableName": self.table})["Streams"]
-        return [one["StreamArn"] for one in sorted(streams, key=lambda one: str(one["StreamLabel"]))]
+        return [
+            stream["StreamArn"] for stream in sorted(streams, key=lambda stream: str(stream["StreamLabel"]))
+        ]
 
     def _shards(self, stream: str) -> list[tuple[str, str | None]]:
         """The shards of a stream with their parents, the oldest first."""
-        found: list[tuple[str, str | None]] = []
+        shards: list[tuple[str, str | None]] = []
         request: dict[str, Any] = {"StreamArn": stream}
         while True:
-            told = self._execute("DescribeStream", dict(request))["StreamDescription"]
-            found += [(one["ShardId"], one.get("ParentShardId")) for one in told["Shards"]]
-            if "LastEvaluatedShardId" not in told:
-                return sorted(found)
-            request["ExclusiveStartShardId"] = told["LastEvaluatedShardId"]
+            description = self._execute("DescribeStream", dict(request))["StreamDescription"]
+            shards += [(shard["ShardId"], shard.get("ParentShardId")) for shard in description["Shards"]]
+            if "LastEvaluatedShardId" not in description:
+                return sorted(shards)
+            request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
 
     def _call(self, records: list[Record], attempt: int) -> Any:
         self.calls += 1
@@ -182,8 +183,8 @@ class Trigger:
 class _Shard:
     """The records of one shard, read through the API. `after` is the last one that `read` has returned.
 
-    `fetch` fetches what the shard holds, and `read` returns that and no more: so a function that changes its
-    own table does not keep one round from ending.
+    `fetch` fetches the records in the shard, and `read` returns no later ones, so that a round ends even if
+    the function changes its own table.
     """
 
     def __init__(self, execute: Execute, stream: str, shard: str, after: str | None) -> None:
@@ -202,12 +203,12 @@ class _Shard:
             try:
                 answer = self._answer(last)
             except TrimmedDataAccessException:
-                # A day has gone by since: what is left begins at the horizon.
+                # A day has passed since then: the remaining records begin at the horizon.
                 answer = self._answer(None)
             except ResourceNotFoundException:
                 self._ended = True
                 return
-            self._fetched += [_record(one, self._stream) for one in answer["Records"]]
+            self._fetched += [_record(received, self._stream) for received in answer["Records"]]
             self._ended = answer.get("NextShardIterator") is None
             if not answer["Records"]:
                 return
@@ -230,7 +231,7 @@ class _Shard:
 
 
 def _record(received: dict[str, Any], stream: str) -> Record:
-    """The record of a Lambda event: that of GetRecords, with the stream's ARN and the names of Lambda."""
+    """The record of a Lambda event: the record of GetRecords, with the stream's ARN and Lambda's names."""
     record = {**received, "eventSourceARN": stream}
     identity = received.get("userIdentity")
     if identity is not None:

@@ -1,4 +1,4 @@
-"""Triggers: call a function with the changes of a table, as AWS Lambda does, from a program of your own.
+"""Triggers: call a function with the changes of a table, as AWS Lambda does, from your own program.
 
     filters      selects the records that the function gets
     events       makes the event that the function gets
@@ -6,9 +6,11 @@
     shard        the work on one shard
     worker       the work on a table
     source       reads streams
-    checkpoints  keeps how far each shard was processed
-    failures     keeps the records that were given up
+    checkpoints  stores how far each shard has been processed
+    failures     stores the records that were given up
     functions    finds a function by ``module:function``
+    tail         follows a table's changes as they happen
+    differences  shows a stream record to people
 
     from hashrange import triggers
 
@@ -19,7 +21,8 @@
     triggers.run("views", count, endpoint_url="http://127.0.0.1:8000")
 
 Every record is delivered at least once, and the records of each item in order: a function must work even if
-it gets a record twice. It uses the public API only, so it follows a table on AWS as well. It needs boto3.
+it gets a record twice. Triggers use only the public API, so they work with tables on AWS too. They need
+boto3.
 """
 
 from __future__ import annotations
@@ -68,11 +71,11 @@ def run(
     stop: threading.Event | None = None,
     clock: Clock = SystemClock(),  # noqa: B008 (stateless)
 ) -> Totals:
-    """Call `function` with the changes of `table` until `stop` is set. Returns the totals of its work.
+    """Call `function` with the changes of `table` until `stop` is set. Returns the totals of the work.
 
-    `function` takes an event, or an event and a context; if it raises, the batch has failed. The default
-    name of the trigger is made of the names of function and table. Without `clients` it uses clients of the
-    server at `endpoint_url`, or of AWS. Raises `TriggerError` if the table has no stream.
+    `function` takes an event, or an event and a context; if it raises, the batch has failed. The trigger's
+    default name consists of the names of function and table. Without `clients` it uses clients of the server
+    at `endpoint_url`, or of AWS. Raises `TriggerError` if the table has no stream.
     """
     if options is None:
         name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}@{table}"

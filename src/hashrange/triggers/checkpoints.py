@@ -1,12 +1,12 @@
-"""Checkpoints: how far a trigger has processed each shard, kept in a table through the public API.
+"""Checkpoints: how far a trigger has processed each shard, stored in a table through the public API.
 
     trigger (partition key)   the trigger's name
     shard   (sort key)        stream label "/" shard id, or the label alone for the stream
     sequence                  the last record that was processed
-    position                  the same filled with zeros, so that texts order
-    iterator                  without a sequence: the shard iterator at the place where the trigger starts
-    since                     the time at which that place is found when the iterator has expired
-    done                      the shard was read to its end; the stream has no shard left
+    position                  the sequence padded with zeros, so that it sorts as a text
+    iterator                  without a sequence: the shard iterator of the place where the trigger starts
+    since                     the time of that place, for use when the iterator has expired
+    done                      the shard was read to its end; for a stream: all its shards were
     updated                   when, in seconds since the epoch
 
 A checkpoint never moves back, so a worker that was believed dead cannot undo the work of its successor.
@@ -31,7 +31,7 @@ _SEQUENCE_DIGITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a shard was processed; `sequence` is None before its first record."""
+    """How far a shard has been processed; `sequence` is None before its first record."""
 
     sequence: str | None = None
     iterator: str | None = None
@@ -53,7 +53,7 @@ class Checkpoints:
 
     def load(self) -> dict[str, Checkpoint]:
         """All checkpoints, by `label/shard id`, and `label` for a stream."""
-        found: dict[str, Checkpoint] = {}
+        checkpoints: dict[str, Checkpoint] = {}
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
             ConsistentRead=True,
@@ -65,13 +65,13 @@ class Checkpoints:
             for item in page["Items"]:
                 since = item.get("since", {}).get("N")
                 sequence = item.get("sequence", {}).get("S")
-                found[item["shard"]["S"]] = Checkpoint(
+                checkpoints[item["shard"]["S"]] = Checkpoint(
                     sequence,
                     item.get("iterator", {}).get("S") if sequence is None else None,
                     float(since) if since is not None else None,
                     item.get("done", {}).get("BOOL", False),
                 )
-        return found
+        return checkpoints
 
     def begin(
         self,
@@ -82,7 +82,7 @@ class Checkpoints:
         iterator: str | None = None,
         done: bool = False,
     ) -> None:
-        """Note that a stream or a shard is known, unless this was noted before."""
+        """Create the checkpoint of a stream or a shard, unless it exists."""
         values: dict[str, Any] = {"done": {"BOOL": done}, "updated": {"N": f"{now:.3f}"}}
         if since is not None:
             values["since"] = {"N": f"{since:.3f}"}
@@ -100,8 +100,8 @@ class Checkpoints:
                 raise
 
     def advance(self, place: str, sequence: str, now: float) -> None:
-        """Note that all records of a shard up to `sequence` were processed. It may be noted twice, because a
-        client repeats a request of which it did not hear the outcome."""
+        """Note that all records of a shard up to `sequence` were processed. The update may run twice, because
+        a client repeats a request whose answer it did not get."""
         values = {
             ":sequence": {"S": sequence},
             ":position": {"S": sequence.zfill(_SEQUENCE_DIGITS)},
@@ -126,7 +126,7 @@ class Checkpoints:
         self._update(place, "SET #done = :done, #updated = :now", values)
 
     def forget(self, place: str) -> None:
-        """Remove the checkpoint of a shard or a stream that is no longer there."""
+        """Remove the checkpoint of a shard or a stream that no longer exists."""
         key = {"trigger": {"S": self._trigger}, "shard": {"S": place}}
         self._client.delete_item(TableName=self._table, Key=key)
 
@@ -143,11 +143,12 @@ class Checkpoints:
 
 
 def create_table(client: Any, name: str, key: dict[str, str]) -> bool:
-    """Create an on-demand table with a key of texts, `{attribute: "HASH" or "RANGE"}`, unless it exists."""
+    """Create an on-demand table whose key attributes are texts (`{attribute: "HASH" or "RANGE"}`), unless it
+    exists. Returns whether it was created."""
     waiter = client.get_waiter("table_exists")
     try:
         if client.describe_table(TableName=name)["Table"]["TableStatus"] == "CREATING":
-            # The process that began to create the table may have been killed: wait here, too.
+            # The process that began to create the table may have been killed, so wait in this case too.
             waiter.wait(TableName=name, WaiterConfig={"Delay": 1})
         return False
     except ClientError as error:
@@ -156,8 +157,8 @@ def create_table(client: Any, name: str, key: dict[str, str]) -> bool:
     try:
         client.create_table(
             TableName=name,
-            AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one in key],
-            KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in key.items()],
+            AttributeDefinitions=[{"AttributeName": attribute, "AttributeType": "S"} for attribute in key],
+            KeySchema=[{"AttributeName": attribute, "KeyType": kind} for attribute, kind in key.items()],
             BillingMode="PAY_PER_REQUEST",
         )
     except ClientError as error:

@@ -7,8 +7,8 @@ streams.
                    ├─ no retry left ─────────────────────────→ discarded, to the on-failure destination
                    └─ otherwise ─────────────────────────────→ again, after a pause that doubles
 
-A `Lane` holds batches in order and never begins the next one before the first is done or discarded, so the
-records of one item stay in order. It never waits: it says when it is to be called again. Time is an
+A `Lane` holds batches in order and never begins the next batch before the first is done or discarded, so the
+records of an item stay in order. It never waits: it returns when it wants to be called again. Time is an
 argument. Knows nothing of streams or checkpoints.
 
 Source: Lambda Developer Guide, "Error handling", "Reporting batch item failures".
@@ -34,7 +34,7 @@ class Policy:
     """The rules for failures.
 
     retries: calls after the first before a batch is given up; None: it is never given up.
-    bisect_on_error: halve a batch that fails, to find the record that it fails for.
+    bisect_on_error: halve a batch that fails, to find the record that causes the failure.
     max_record_age: seconds after which a record is given up; None: it is never given up.
     report_batch_item_failures: the function's answer names the records that failed.
     """
@@ -114,7 +114,7 @@ class Lane:
             self._batches.popleft()
             return Attempt(len(batch.records), aged)
         if done:
-            # There was progress, so the count of failed calls begins anew for the rest.
+            # Some records succeeded, so the count of failed calls starts again for the rest.
             del batch.records[:done]
             batch.failures = 0
         error = error or PartialFailure(f"{len(batch.records)} records from the first that failed on")
@@ -133,7 +133,7 @@ class Lane:
         return aged
 
     def _failed(self, batch: Batch, now: float, discard: Discard) -> int:
-        """Halve, give up or put off a failed batch; returns how many records were given up."""
+        """Halve, give up or postpone a failed batch; returns how many records were given up."""
         policy = self._policy
         batch.due = now + min(_PAUSE_SECONDS * 2.0 ** min(batch.failures, 16), PAUSE_SECONDS_MAX)
         if policy.bisect_on_error and len(batch.records) > 1:
@@ -152,7 +152,7 @@ class Lane:
 
 
 def delivered_of(records: list[Record], answer: Any) -> int:
-    """How many records come before the first one that the function's answer reports as failed.
+    """How many records precede the first record that the function's answer reports as failed.
 
     Without `batchItemFailures` all records succeeded; if the answer names a record that was not in the
     batch, all failed.

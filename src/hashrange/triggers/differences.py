@@ -1,4 +1,4 @@
-"""Shows a stream record to people: a line about the item, and one for each attribute that changed.
+"""Shows a stream record to people: a line about the item, and a line for each attribute that changed.
 
     12:03:04 MODIFY id="1"
       + note: "paid by card"
@@ -7,7 +7,7 @@
       ~ address.city: "Bern" → "Basel"
 
 Maps, and lists of equal length, are compared member by member; long values are cut off. Knows no terminal: a
-line is made of parts with roles, and the code that prints it chooses a colour for each role.
+line consists of parts with roles, and the code that prints it chooses a colour for each role.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def lines_of(record: Record) -> Iterator[Line]:
     yield head
     old, new = change.get("OldImage"), change.get("NewImage")
     if record["eventName"] == "MODIFY" and (old is None or new is None):
-        # With only one image the changes are not known, so the item itself is shown.
+        # With a single image the changes are unknown, so the item itself is shown.
         for name, value in (new or old or {}).items():
             if name not in keys:
                 yield [("", f"    {name}: {show(value)}")]
@@ -54,8 +54,8 @@ def _without(image: dict[str, Value] | None, keys: dict[str, Value]) -> dict[str
 
 def _differences(path: str, old: dict[str, Value], new: dict[str, Value]) -> Iterator[Line]:
     for name in {**old, **new}:
-        here = f"{path}.{name}" if path else name
-        yield from _difference(here, old.get(name), new.get(name))
+        place = f"{path}.{name}" if path else name
+        yield from _difference(place, old.get(name), new.get(name))
 
 
 def _difference(path: str, old: Value | None, new: Value | None) -> Iterator[Line]:
@@ -91,10 +91,10 @@ def _text(value: Value) -> str:
         if kind == "NS":
             return "{" + ", ".join(content) + "}"
         if kind in ("SS", "BS"):
-            return "{" + ", ".join(orjson.dumps(one).decode() for one in content) + "}"
+            return "{" + ", ".join(orjson.dumps(member).decode() for member in content) + "}"
         if kind == "L":
             return "[" + ", ".join(map(_text, content)) + "]"
         if kind == "M":
-            return "{" + ", ".join(f"{name}: {_text(one)}" for name, one in content.items()) + "}"
+            return "{" + ", ".join(f"{name}: {_text(member)}" for name, member in content.items()) + "}"
         return orjson.dumps(content).decode()
     return ""

@@ -25,7 +25,7 @@ Event = dict[str, list[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The second argument of a function: the members of Lambda's context that exist here.
+    """The second argument of a function: those members of Lambda's context that make sense here.
 
     `attempt` is 1 when the batch is delivered for the first time.
     """
@@ -37,7 +37,7 @@ class Context:
 
 
 def record_of(received: dict[str, Any], stream_arn: str) -> Record:
-    """The event's record from the one that boto3 returned."""
+    """The event's record, from the record that boto3 returned."""
     change = dict(received["dynamodb"])
     created = change.get("ApproximateCreationDateTime")
     if created is not None:
@@ -53,16 +53,16 @@ def record_of(received: dict[str, Any], stream_arn: str) -> Record:
 
 
 def _wire(value: dict[str, Any]) -> dict[str, Any]:
-    """A value as JSON has it: boto3 decodes binary."""
+    """A value in the form of JSON; boto3 has decoded binary."""
     for kind, content in value.items():
         if kind == "B":
             return {"B": b64encode(content).decode()}
         if kind == "BS":
-            return {"BS": [b64encode(one).decode() for one in content]}
+            return {"BS": [b64encode(member).decode() for member in content]}
         if kind == "M":
-            return {"M": {name: _wire(one) for name, one in content.items()}}
+            return {"M": {name: _wire(member) for name, member in content.items()}}
         if kind == "L":
-            return {"L": [_wire(one) for one in content]}
+            return {"L": [_wire(member) for member in content]}
     return value
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from hashrange.durable_files import sync_directory
+from hashrange.files.durable import sync_directory
 from hashrange.triggers.checkpoints import create_table
 from hashrange.triggers.delivery import Reason
 from hashrange.triggers.events import Record, created_at, sequence_of
@@ -31,7 +31,7 @@ TABLE_PREFIX: Final = "table:"
 
 
 class Destination(Protocol):
-    """Takes failures. Implementations: `FailureFile`, `FailureTable`."""
+    """Stores failures. Implementations: `FailureFile`, `FailureTable`."""
 
     def keep(self, failure: dict[str, Any]) -> None:
         """Keep one failure; it must be durable when this returns."""
@@ -62,7 +62,7 @@ class FailureTable:
 
     def keep(self, failure: dict[str, Any]) -> None:
         batch = failure["DDBStreamBatchInfo"]
-        # If a failure comes again after a restart, it replaces the first item.
+        # If a failure is stored again after a restart, it replaces its first item.
         name = f"{failure['requestContext']['functionArn']}/{batch['shardId']}/{batch['startSequenceNumber']}"
         item = {
             "id": {"S": name},
@@ -83,7 +83,7 @@ def destination(clients: Clients, where: str) -> Destination:
 def describe(
     function: str, shard_id: str, records: list[Record], reason: Reason, calls: int, now: float
 ) -> dict[str, Any]:
-    """The on-failure record of some records that were given up after so many calls."""
+    """The on-failure record of `records`, which were given up."""
     return {
         "requestContext": {
             "requestId": records[0]["eventID"],

@@ -8,10 +8,10 @@ a list must hold. All fields of a pattern must match; of several patterns at lea
 
     rule     = literal | null | {operator: argument}
     operator = "exists" | "prefix" | "suffix" | "equals-ignore-case" | "wildcard" | "numeric" | "anything-but"
-    "$or"    = a list of patterns in place of a field, of which one has to match
+    "$or"    = a list of patterns in place of a field, at least one of which has to match
 
-There is one difference: DynamoDB sends a number as a text, and `numeric` here compares the value of this
-number; Lambda documents this for JSON numbers only. A pattern is compiled once. Refuses to know where
+There is one difference to Lambda: DynamoDB sends a number as a text, and `numeric` here compares the number
+in this text; Lambda documents this for JSON numbers only. A pattern is compiled once. Refuses to know where
 records come from.
 
 Source: Lambda Developer Guide, "Filter rule syntax"; EventBridge User Guide, "Comparison operators".
@@ -49,7 +49,7 @@ def parse(texts: Iterable[str]) -> Predicate:
 
 
 def compile(patterns: Iterable[Mapping[str, Any]]) -> Predicate:  # noqa: A001 (the verb of the language)
-    """A function that tells whether a record matches one of `patterns`; without patterns every record
+    """A function that returns whether a record matches one of `patterns`; without patterns every record
     matches.
 
     Raises `InvalidPattern`.
@@ -69,7 +69,7 @@ def _pattern(pattern: Any, where: str) -> Predicate:
         if name == "$or":
             if not isinstance(content, list) or len(content) < 2:
                 raise InvalidPattern(f"$or in {where} needs a list of at least two patterns")
-            alternatives = [_pattern(one, "a pattern of $or") for one in content]
+            alternatives = [_pattern(member, "a pattern of $or") for member in content]
         elif isinstance(content, list):
             fields.append((name, _rules(content, name)))
         elif isinstance(content, Mapping):
@@ -95,8 +95,8 @@ def _rules(rules: list[Any], name: str) -> Predicate:
 
     def matches(value: Any) -> bool:
         if isinstance(value, list):
-            # A list or set matches if one of its members does.
-            return any(test(one) for one in value or [_ABSENT] for test in tests)
+            # A list or set matches if one of its members matches.
+            return any(test(member) for member in value or [_ABSENT] for test in tests)
         return any(test(value) for test in tests)
 
     return matches
@@ -196,12 +196,12 @@ def _anything_but(argument: Any, name: str) -> Predicate:
             )
         ((operator, excluded),) = argument.items()
         every = excluded if isinstance(excluded, list) else [excluded]
-        refused = [_OPERATORS[operator](one, name) for one in every]
+        refused = [_OPERATORS[operator](member, name) for member in every]
     else:
         every = argument if isinstance(argument, list) else [argument]
-        if not every or any(isinstance(one, list | Mapping) for one in every):
+        if not every or any(isinstance(member, list | Mapping) for member in every):
             raise InvalidPattern(f"anything-but of {name} needs texts or numbers, not {_show(argument)}")
-        refused = [_equals(one) for one in every]
+        refused = [_equals(member) for member in every]
     return lambda value: value is not _ABSENT and not any(test(value) for test in refused)
 
 

@@ -1,4 +1,4 @@
-"""Finds a trigger's function by its name, ``module:function``, in the modules that `python -m` finds."""
+"""Loads a trigger's function by its name, ``module:function``, from the modules that `python -m` finds."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ Function = Callable[[Event, Context], Any]
 def load(name: str) -> Function:
     """The function that ``module:function`` names; modules of the current directory come first.
 
-    Raises `TriggerError` that says what was not found.
+    Raises `TriggerError` if the name, the module or the function is wrong.
     """
     module_name, colon, function_name = name.partition(":")
     if not colon or not module_name or not function_name:
         raise TriggerError(f"{name!r} names no function; write module:function, as in totals:count_views.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
             raise
-        raise TriggerError(f"There is no module {module_name} in {here} or among those installed.") from error
-    found: Any = module
+        raise TriggerError(
+            f"There is no module {module_name} in {directory} or among those installed."
+        ) from error
+    member: Any = module
     for part in function_name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
+        member = getattr(member, part, None)
+    if not callable(member):
         raise TriggerError(f"The module {module_name} has no function {function_name}.")
-    return adapt(found)
+    return adapt(member)
 
 
 def adapt(function: Callable[..., Any]) -> Function:
@@ -48,5 +50,5 @@ def adapt(function: Callable[..., Any]) -> Function:
         return lambda event, context: function(event)
     except ValueError:
         pass
-    found: Function = function
-    return found
+    with_context: Function = function
+    return with_context

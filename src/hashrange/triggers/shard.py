@@ -1,11 +1,11 @@
 """The work on one shard, one step at a time: read, filter, wait for a batch, deliver, save the checkpoint.
 
 A `ShardRun` never waits: `step` does the work that is due and returns when to call it again. Its checkpoint
-is the last record before the first one that is not done, also if later records of other lanes are done. So
+is the last record before the first record that is not done, even if later records of other lanes are done. So
 after a restart records may be repeated, but none is missed.
 
-With a parallelization factor, the records of several batches are spread by their keys over this many lanes,
-which deliver at the same time. All records of one item are in the same lane, so they stay in order.
+With a parallelization factor, the records of several batches are distributed by their keys to this many
+lanes, which deliver at the same time. All records of an item are in the same lane, so they stay in order.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Batching:
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """The functions that handle records: the filter, the trigger's function, and the one for records given
-    up."""
+    """The functions that handle records: the filter, the trigger's function, and the function for records
+    that are given up."""
 
     matches: Predicate
     call: Call
@@ -90,7 +90,7 @@ class ShardRun:
 
     @property
     def _unsaved(self) -> bool:
-        # If all records were trimmed before the first was read, there is no checkpoint to save.
+        # If all records were trimmed before the first read, there is no checkpoint to save.
         return self._reached is not None and self._reached != self._saved
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class ShardRun:
             self._pool.shutdown()
 
     def save(self) -> None:
-        """Save the checkpoint, unless it is saved already."""
+        """Save the checkpoint if it has changed."""
         if self._reached is not None and self._unsaved:
             self._save(self._reached)
             self._saved = self._reached
@@ -119,8 +119,8 @@ class ShardRun:
     def _fill(self, now: float) -> float:
         """Read until there is a batch. Returns the seconds to wait if there are not enough records yet."""
         batching = self._batching
-        wanted = batching.batch_size * batching.parallelization_factor
-        if len(self._buffer) < wanted and not self._reader.exhausted:
+        records_max = batching.batch_size * batching.parallelization_factor
+        if len(self._buffer) < records_max and not self._reader.exhausted:
             read = self._reader.read()
             if not self._buffer:
                 self._buffered_at = now
@@ -134,11 +134,11 @@ class ShardRun:
             return 0.0
         full_at = self._buffered_at + batching.batch_window
         waits = not has_come(full_at, now, batching.batch_window)
-        if len(self._buffer) < wanted and waits and not self._reader.exhausted:
+        if len(self._buffer) < records_max and waits and not self._reader.exhausted:
             return min(full_at - now, batching.poll_interval)
-        taken, self._buffer = self._buffer[:wanted], self._buffer[wanted:]
-        self._under_way = [sequence_of(record) for record in taken]
-        self._lanes = [Lane(batches, self._handling.policy) for batches in self._spread(taken)]
+        filling, self._buffer = self._buffer[:records_max], self._buffer[records_max:]
+        self._under_way = [sequence_of(record) for record in filling]
+        self._lanes = [Lane(batches, self._handling.policy) for batches in self._spread(filling)]
         return 0.0
 
     def _spread(self, records: list[Record]) -> list[list[list[Record]]]:
@@ -155,10 +155,10 @@ class ShardRun:
         try:
             self._attempt_all(due, now)
         finally:
-            # Also if a lane raised an error: the next step must not begin a lane that is done.
+            # Even if a lane raised an error: the next step must not run a lane that is done.
             self._lanes = [lane for lane in self._lanes if lane]
         if not self._lanes:
-            # The buffer may be empty, and the reader beyond records that the filter dropped.
+            # The buffer may be empty, and the reader past records that the filter dropped.
             self._reached = self._under_way[-1] if self._buffer else self._reader.after
             return 0.0
         waiting = [lane.first for lane in self._lanes]
@@ -168,8 +168,8 @@ class ShardRun:
         return max(0.0, min(lane.due for lane in self._lanes) - now)
 
     def _attempt_all(self, lanes: list[Lane], now: float) -> None:
-        """Attempt lanes at the same time, and wait for all of them, also if one raises an error: the next
-        step would run a lane that still runs on a second thread, and both would take batches from it."""
+        """Attempt lanes at the same time, and wait for all of them, even if a lane raises an error. Otherwise
+        the next step could run a lane that is still running, and two threads would take batches from it."""
         if self._pool is None or len(lanes) < 2:
             for lane in lanes:
                 self._attempt(lane, now)

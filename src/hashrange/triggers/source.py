@@ -6,8 +6,8 @@
             cursor = Cursor(clients, stream.arn, shard.id, start="TRIM_HORIZON")
             records = cursor.read(1000)
 
-A `Cursor` gets a new iterator by itself when its iterator expires. Knows nothing of checkpoints or
-functions. Works on AWS as well.
+A `Cursor` replaces its iterator when the iterator expires. Knows nothing of checkpoints or functions. Works
+on AWS too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _log = logging.getLogger("hashrange.triggers")
 
 PAGE_RECORDS_MAX: Final = 1_000
 SERVICE_ERRORS: Final = (BotoCoreError, ClientError)
-"""The exceptions of boto3 for a service that refuses a request, or cannot be reached."""
+"""The exceptions of boto3 for a service that refuses a request or cannot be reached."""
 
 Start = Literal["TRIM_HORIZON", "LATEST"]
 
-# Errors that may go away after a while: the service is busy, or cannot be reached.
+# Temporary errors: the service is busy, or cannot be reached.
 _TRANSIENT: Final = {
     "InternalServerError",
     "LimitExceededException",
@@ -57,7 +57,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """One stream of a table. A stream that was switched on later has a greater label."""
+    """A stream of a table. A stream that was enabled later has a greater label."""
 
     arn: str
     label: str
@@ -65,7 +65,7 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """One shard of a stream; a closed one gets no more records."""
+    """A shard of a stream; a closed shard gets no more records."""
 
     id: str
     parent: str | None
@@ -75,17 +75,17 @@ class ShardInfo:
 def connect(endpoint_url: str | None = None, region: str | None = None) -> Clients:
     """Clients of a server at `endpoint_url`, or of AWS; region and credentials as boto3 finds them.
 
-    If boto3 finds no credentials, a server at `endpoint_url` gets made-up ones, because it accepts any.
+    If boto3 finds no credentials, a server at `endpoint_url` gets invented ones, because it accepts any.
     """
     session = boto3.Session(region_name=region)
     retries: Any = {"mode": "standard", "total_max_attempts": 4}
-    known: dict[str, Any] = {"config": Config(retries=retries, max_pool_connections=64)}
+    options: dict[str, Any] = {"config": Config(retries=retries, max_pool_connections=64)}
     if endpoint_url is not None:
-        known["endpoint_url"] = endpoint_url
-        known["region_name"] = session.region_name or "us-east-1"
+        options["endpoint_url"] = endpoint_url
+        options["region_name"] = session.region_name or "us-east-1"
         if session.get_credentials() is None:
-            known |= {"aws_access_key_id": "hashrange", "aws_secret_access_key": "hashrange"}
-    return Clients(session.client("dynamodb", **known), session.client("dynamodbstreams", **known))
+            options |= {"aws_access_key_id": "hashrange", "aws_secret_access_key": "hashrange"}
+    return Clients(session.client("dynamodb", **options), session.client("dynamodbstreams", **options))
 
 
 def is_transient(error: Exception) -> bool:
@@ -97,22 +97,23 @@ def is_transient(error: Exception) -> bool:
 
 
 def error_code(error: Exception) -> str:
-    """The code of an error that the service answered; "" for other errors."""
+    """The code of an error answer of the service; "" for other errors."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def explain(error: Exception) -> str:
     """One line about an error."""
     if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        return f"{told.get('Code', 'error')}: {told.get('Message', '')}".rstrip(": ")
+        answered = error.response.get("Error", {})
+        return f"{answered.get('Code', 'error')}: {answered.get('Message', '')}".rstrip(": ")
     return str(error) or type(error).__name__
 
 
 def table_streams(clients: Clients, table: str) -> tuple[list[StreamInfo], str | None]:
-    """The streams of a table in the order of their labels, and the ARN of the one that is on, if one is.
+    """The streams of a table in the order of their labels, and the ARN of the enabled stream, if there is
+    one.
 
-    Raises `TriggerError` where there is no such table.
+    Raises `TriggerError` if there is no such table.
     """
     try:
         described = clients.dynamodb.describe_table(TableName=table)["Table"]
@@ -120,41 +121,41 @@ def table_streams(clients: Clients, table: str) -> tuple[list[StreamInfo], str |
         if error_code(error) == "ResourceNotFoundException":
             raise TriggerError(f"There is no table {table}.") from error
         raise
-    found: dict[str, StreamInfo] = {}
+    streams: dict[str, StreamInfo] = {}
     start: dict[str, str] = {}
     while True:
         answer = clients.streams.list_streams(TableName=table, **start)
-        for one in answer["Streams"]:
-            found[one["StreamLabel"]] = StreamInfo(one["StreamArn"], one["StreamLabel"])
+        for listed in answer["Streams"]:
+            streams[listed["StreamLabel"]] = StreamInfo(listed["StreamArn"], listed["StreamLabel"])
         if "LastEvaluatedStreamArn" not in answer:
             break
         start = {"ExclusiveStartStreamArn": answer["LastEvaluatedStreamArn"]}
     is_on = described.get("StreamSpecification", {}).get("StreamEnabled", False)
-    return [found[label] for label in sorted(found)], described.get("LatestStreamArn") if is_on else None
+    return [streams[label] for label in sorted(streams)], described.get("LatestStreamArn") if is_on else None
 
 
 def shards_of(clients: Clients, stream_arn: str) -> tuple[list[ShardInfo], bool]:
-    """The shards of a stream, and whether it is still on."""
+    """The shards of a stream, and whether it is still enabled."""
     shards: list[ShardInfo] = []
     start: dict[str, str] = {}
     while True:
-        told = clients.streams.describe_stream(StreamArn=stream_arn, **start)["StreamDescription"]
-        for one in told["Shards"]:
-            closed = "EndingSequenceNumber" in one["SequenceNumberRange"]
-            shards.append(ShardInfo(one["ShardId"], one.get("ParentShardId"), closed))
-        if "LastEvaluatedShardId" not in told:
-            return shards, told["StreamStatus"] in ("ENABLING", "ENABLED")
-        start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
+        description = clients.streams.describe_stream(StreamArn=stream_arn, **start)["StreamDescription"]
+        for shard in description["Shards"]:
+            closed = "EndingSequenceNumber" in shard["SequenceNumberRange"]
+            shards.append(ShardInfo(shard["ShardId"], shard.get("ParentShardId"), closed))
+        if "LastEvaluatedShardId" not in description:
+            return shards, description["StreamStatus"] in ("ENABLING", "ENABLED")
+        start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
 
 
 @dataclass(slots=True)
 class Cursor:
     """A position in a shard, from which `read` goes on.
 
-    It starts after the record with the sequence number `after`; without `after` at `start`, which is an end
-    of the shard, or a time in seconds since the epoch. While `iterator` is valid, reading goes on with it,
-    because it is more precise than a time. `exhausted` is set when a closed shard was read to its end, or
-    does not exist any more.
+    It starts after the record with the sequence number `after`; without `after`, at `start`, which is an end
+    of the shard or a time in seconds since the epoch. While `iterator` is valid, reading continues with it,
+    because it is more precise than a time. `exhausted` is set when a closed shard was read to its end, or no
+    longer exists.
     """
 
     clients: Clients
@@ -180,7 +181,7 @@ class Cursor:
             return []
         self.iterator = answer.get("NextShardIterator")
         self.exhausted = self.iterator is None
-        records = [record_of(one, self.stream_arn) for one in answer["Records"]]
+        records = [record_of(received, self.stream_arn) for received in answer["Records"]]
         if records:
             self.after = sequence_of(records[-1])
         if self._skip_before is not None:
@@ -188,8 +189,8 @@ class Cursor:
         return records
 
     def open(self, since: float) -> str:
-        """Fix the position now, before anything is read. Returns an iterator that finds it again; when this
-        iterator has expired, the time `since` finds it."""
+        """Fix the position now, before anything is read. Returns an iterator that leads to it; once the
+        iterator has expired, the time `since` does."""
         self.iterator = self._new_iterator()
         self.start = since
         return self.iterator
@@ -229,7 +230,8 @@ class Cursor:
             if error_code(error) == "TrimmedDataAccessException":
                 self._lose()
             elif request["ShardIteratorType"] == "AT_TIMESTAMP" and not is_transient(error):
-                # An older service or boto3 does not know the type: read all, and skip.
+                # An older service or boto3 does not know this type of iterator: read all records, and skip
+                # some.
                 self._skip_before, self.start = float(self.start), "TRIM_HORIZON"
             else:
                 raise

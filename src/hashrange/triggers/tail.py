@@ -5,8 +5,8 @@
         for record in tail.poll():
             ...
 
-It keeps no checkpoints: to see earlier changes, give a `start` in the past. Work that must not miss any
-change needs `worker`.
+It keeps no checkpoints: to see earlier changes, pass a `start` in the past. Work that must not miss a change
+needs `worker`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Tail:
         *,
         clock: Clock = SystemClock(),  # noqa: B008 (stateless)
     ) -> None:
-        """Raises `TriggerError` where the table has no stream."""
+        """Raises `TriggerError` if the table has no stream."""
         self._clients, self._clock, self._start = clients, clock, start
         streams, current = table_streams(clients, table)
         if current is None and (start == "LATEST" or not streams):
@@ -57,17 +57,17 @@ class Tail:
         exhausted = any(cursor.exhausted for cursor in self._cursors.values())
         if exhausted or has_come(self._discover_at, self._clock.now(), _DISCOVER_SECONDS):
             self._discover()
-        found: list[Record] = []
+        changes: list[Record] = []
         for cursor in self._cursors.values():
             while not cursor.exhausted:
                 read = cursor.read()
-                found += read
+                changes += read
                 if len(read) < PAGE_RECORDS_MAX:
                     break
-        return sorted(found, key=lambda record: int(sequence_of(record)))
+        return sorted(changes, key=lambda record: int(sequence_of(record)))
 
     def _discover(self) -> None:
-        """Begin to read the shards whose parents were read to their end."""
+        """Begin to read the shards whose parents have been read to their end."""
         self._discover_at = self._clock.now() + _DISCOVER_SECONDS
         first = not self._cursors
         shards, _ = shards_of(self._clients, self._arn)

@@ -1,11 +1,11 @@
-"""The worker: follows all streams and shards of a table, parents before children, until it is told to stop.
+"""The worker: follows all streams and shards of a table, parents before children, until it is stopped.
 
-The life of a record: `Worker._discover` finds its shard, and makes a `ShardRun` for the shard when the
-shard's parent was read to its end. `ShardRun.step` reads the record (`source.Cursor`), filters it
+The life of a record: `Worker._discover_shards` finds its shard, and makes a `ShardRun` for the shard when the
+shard's parent has been read to its end. `ShardRun.step` reads the record (`source.Cursor`), filters it
 (`filters`), puts it into a batch, delivers it (`delivery.Lane`), and saves the checkpoint (`checkpoints`).
 
-A stream that was switched off is read to its end before the next stream of the same table. Shards are
-processed at the same time, so several threads call the function if there are several shards.
+A stream that was disabled is read to its end before the next stream of the same table. Shards are processed
+at the same time, so several threads call the function if there are several shards.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _log = logging.getLogger("hashrange.triggers")
 _DISCOVER_SECONDS: Final = 5.0
 _PROGRESS_SECONDS: Final = 10.0
 _PAUSE_SECONDS_MAX: Final = 30.0
-# The clock here may be this far ahead of the service's, so a position is looked up for a time this much
-# earlier.
+# This machine's clock may be this far ahead of the service's, so positions are looked up for a time that is
+# earlier by this much.
 _AHEAD_SECONDS_MAX: Final = 60.0
 _SHARDS_AT_ONCE_MAX: Final = 64
 _NO_STREAM: Final = "The table {table} has no stream that is on; switch one on with UpdateTable."
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(slots=True)
 class Totals:
-    """The work of a worker so far, in records and calls; `behind` is the age of the last record in
+    """The work of a worker so far, in records and calls; `behind` is the age of the last record, in
     seconds."""
 
     delivered: int = 0
@@ -71,7 +71,8 @@ class Totals:
 
 @dataclass(slots=True)
 class _Running:
-    """A shard under way: its run, the time of its next step, and how often it could not reach the service."""
+    """The state of a shard: its run, the time of its next step, and how often it could not reach the
+    service."""
 
     place: str
     run: ShardRun
@@ -103,7 +104,7 @@ class Worker:
         self._destination = failures.destination(clients, options.on_failure) if options.on_failure else None
         self._shards: dict[str, _Running] = {}
         self._cursors: dict[str, Cursor] = {}
-        # No shard waits for longer than this, so a shard that seems to was put off before the clock was set
+        # No shard waits longer than this. If a shard seems to, it was postponed before the clock was set
         # back.
         self._wait_seconds_max = max(LANE_PAUSE_SECONDS_MAX, options.batching.poll_interval)
         self._discover_at = 0.0
@@ -122,15 +123,16 @@ class Worker:
             _log.info("created table of checkpoints", extra={"fields": fields})
         self._known = self._checkpoints.load()
         if not any(_is_stream(place) for place in self._known):
-            # The stream is noted last: a worker that was killed before this has not started yet.
-            stream = next((one for one in streams if one.arn == current), None)
+            # The stream's checkpoint is written last: a worker that was killed before this has not started
+            # yet.
+            stream = next((enabled for enabled in streams if enabled.arn == current), None)
             if stream is None:
                 raise TriggerError(_NO_STREAM.format(table=self._table))
             self._begin(stream)
             self._known = self._checkpoints.load()
 
     def run(self, stop: threading.Event) -> Totals:
-        """Work until `stop` is set; then finish the deliveries under way, and save their checkpoints."""
+        """Work until `stop` is set; then finish the current deliveries, and save their checkpoints."""
         try:
             while not stop.is_set():
                 seconds = self.cycle()
@@ -145,7 +147,7 @@ class Worker:
         return self.totals
 
     def cycle(self) -> float:
-        """Do the work that is due, and return the seconds until more is."""
+        """Do the work that is due, and return the seconds until more is due."""
         now = self._clock.now()
         for shard in list(self._shards.values()):
             if shard.future is not None and shard.future.done():
@@ -171,7 +173,8 @@ class Worker:
         self._settle(shard, future, now)
 
     def _settle(self, shard: _Running, future: Future[float], now: float) -> None:
-        """Take the outcome of a shard's step: the time of its next step, or that it was read to its end."""
+        """Handle the outcome of a shard's step: the time of its next step, the end of the shard, or an
+        error."""
         shard.future = None
         try:
             shard.due = now + future.result()
@@ -195,17 +198,17 @@ class Worker:
         shard.run.close()
         del self._shards[shard.place]
         self._known[shard.place] = Checkpoint(done=True)
-        # Its children may begin.
+        # The shard's children may begin.
         self._discover_at = now
         _log.info("shard finished", extra={"fields": {"shard": shard.place}})
 
     # Streams and shards
 
     def _begin(self, stream: StreamInfo) -> None:
-        """Note where the trigger starts, so that a restart before its first record misses none.
+        """Save where the trigger starts, so that a restart before its first record misses none.
 
-        The stream is noted after all its shards. A worker that was killed before this begins anew, and keeps
-        the noted positions, because they are earlier than those that it would find now.
+        The stream's checkpoint is written after those of all its shards. A worker that was killed before that
+        starts again, and keeps the saved positions, because they are earlier than the current ones.
         """
         now = self._clock.now()
         if self._options.starting_position == "LATEST":
@@ -222,7 +225,7 @@ class Worker:
         self._checkpoints.begin(stream.label, now)
 
     def _find_shards(self, now: float) -> float:
-        """Make runs of the shards whose turn it is. Returns the seconds until the next call."""
+        """Start the shards whose turn it is. Returns the seconds until the next call."""
         try:
             self._discover(now)
         except Exception as error:
@@ -237,11 +240,15 @@ class Worker:
         streams, _ = source.table_streams(self._clients, self._table)
         first = min(place for place in self._known if _is_stream(place))
         labels = {stream.label for stream in streams}
-        # Streams before the first one are older than the trigger, and not read. If the first one is gone,
-        # they are gone, too: an earlier label then belongs to a newer stream, which was made after the clock
-        # was set back.
+        # Streams before the first stream are older than the trigger, and are not read. If the first stream no
+        # longer exists, they do not exist either: an earlier label then belongs to a newer stream, which was
+        # made after the clock was set back.
         oldest = first if first in labels else ""
-        for place in [one for one in self._known if one.partition("/")[0] not in labels and one != first]:
+        for place in [
+            known_place
+            for known_place in self._known
+            if known_place.partition("/")[0] not in labels and known_place != first
+        ]:
             self._forget(place)
         for stream in streams:
             if stream.label < oldest or self._known.get(stream.label, Checkpoint()).done:
@@ -253,42 +260,46 @@ class Worker:
                 return
 
     def _discover_shards(self, stream: StreamInfo, now: float) -> bool:
-        """Make runs of a stream's shards whose turn it is. Returns whether all shards of the stream are
+        """Start the shards of a stream whose turn it is. Returns whether all shards of the stream are
         done."""
         shards, is_on = source.shards_of(self._clients, stream.arn)
         listed = {f"{stream.label}/{shard.id}" for shard in shards}
-        for place in [one for one in self._known if one.startswith(stream.label + "/") and one not in listed]:
+        for place in [
+            known_place
+            for known_place in self._known
+            if known_place.startswith(stream.label + "/") and known_place not in listed
+        ]:
             self._forget(place)
-        left = {place for place in listed if not self._known.get(place, Checkpoint()).done}
+        unfinished = {place for place in listed if not self._known.get(place, Checkpoint()).done}
         for shard in shards:
             place = f"{stream.label}/{shard.id}"
-            waits = shard.parent is not None and f"{stream.label}/{shard.parent}" in left
-            if place in left and not waits and place not in self._shards:
+            waits = shard.parent is not None and f"{stream.label}/{shard.parent}" in unfinished
+            if place in unfinished and not waits and place not in self._shards:
                 self._open(stream, shard, place)
-        if left or is_on:
+        if unfinished or is_on:
             return False
         self._checkpoints.finish(stream.label, now)
         self._known[stream.label] = Checkpoint(done=True)
         return True
 
     def _forget(self, place: str) -> None:
-        """Remove the checkpoint of a shard or stream that does not exist any more."""
+        """Remove the checkpoint of a shard or stream that no longer exists."""
         if place not in self._shards:
             self._checkpoints.forget(place)
             del self._known[place]
 
     def _open(self, stream: StreamInfo, shard: ShardInfo, place: str) -> None:
-        known = self._known.get(place, Checkpoint())
-        start: Start | float = known.since if known.since is not None else "TRIM_HORIZON"
+        checkpoint = self._known.get(place, Checkpoint())
+        start: Start | float = checkpoint.since if checkpoint.since is not None else "TRIM_HORIZON"
         cursor = self._cursors.pop(place, None)
         cursor = cursor or Cursor(
-            self._clients, stream.arn, shard.id, start, known.sequence, iterator=known.iterator
+            self._clients, stream.arn, shard.id, start, checkpoint.sequence, iterator=checkpoint.iterator
         )
         context = f"{self._options.name}/{shard.id}"
 
         def call(records: list[Record], attempt: int) -> Any:
-            told = Context(self._options.name, records[0]["eventID"], shard.id, attempt)
-            return self._function({"Records": records}, told)
+            lambda_context = Context(self._options.name, records[0]["eventID"], shard.id, attempt)
+            return self._function({"Records": records}, lambda_context)
 
         def discard(records: list[Record], reason: Reason, calls: int) -> None:
             self._discard(shard.id, records, reason, calls)
@@ -302,7 +313,7 @@ class Worker:
             report=lambda attempt, record: self._report(context, attempt, record),
         )
         self._shards[place] = _Running(place, run)
-        fields = {"shard": place, "from": known.sequence or start}
+        fields = {"shard": place, "from": checkpoint.sequence or start}
         _log.info("shard opened", extra={"fields": fields})
 
     # What happens to records
@@ -343,7 +354,7 @@ class Worker:
         _log.info("progress", extra={"fields": fields})
 
     def _drain(self) -> None:
-        """Let the steps under way end, and save the checkpoint of each shard."""
+        """Wait until the running steps end, and save the checkpoint of each shard."""
         wait([shard.future for shard in self._shards.values() if shard.future is not None])
         for shard in self._shards.values():
             try:

@@ -7,6 +7,7 @@ A value is a dict with one member, whose name is the type: ``{"S": "x"}``, ``{"N
     numbers     38-digit numbers as normalised text: parse, render, arithmetic, size
     attributes  validation, normalisation and size in one walk
     compare     equality and order of values
+    java_order  the order in which Java's hash maps list names
 """
 
 from hashrange.values import numbers

@@ -5,9 +5,8 @@ place, and returns the size in bytes as DynamoDB counts it. `*_size` measures va
 before. Items inside the engine are always admitted.
 
 Rules: one type per value; sets never empty and without duplicates; NULL is true; at most 32 levels, the
-innermost value counted.
-Wording that this module raises is DynamoDB's; for members of a wrong JSON type it raises
-`SerializationException`, and `shapes` knows the exact text for each.
+innermost value counted. The messages are DynamoDB's. For a member of a wrong JSON type this module raises
+`SerializationException`, and `shapes` replaces its text with the exact one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 _POINT_MASK: Final = 255
-"""One of this many members of a list, a set or a map asks whether the turn is over."""
+"""After this many members of a list, a set or a map the walk asks whether its turn is over."""
 
 _CHUNK_MEMBERS: Final = 4_096
 """This many texts are joined at once."""
@@ -51,7 +50,7 @@ _AMBIGUOUS: Final = (
 )
 _REPEATED_NUMBER: Final = "Input collection contains duplicates"
 _NO_TEXT: Final = "NUMBER_VALUE can not be converted to String"
-# DynamoDB Local's words for JSON's null in the place of a value or of a member of a set.
+# DynamoDB Local's messages for a JSON null in place of a value or of a member of a set.
 _NULL_VALUE: Final = "The supplied Item contains a null AttributeValue"
 _NULL_MEMBER: Final = INVALID + "An {what} set may not have a null {what} as a member"
 _EMPTY_SET: Final = {
@@ -86,7 +85,7 @@ def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
         if not place & _POINT_MASK:
             pace.point()
         total += len(name) if name.isascii() else len(name.encode())
-        # A shortcut for strings and numbers, which are by far the most frequent.
+        # A shortcut for strings and numbers, which are by far the most frequent types.
         if type(value) is dict and len(value) == 1:
             text = value.get("S")
             if type(text) is str:
@@ -120,13 +119,13 @@ def check_names(names: Iterable[str]) -> None:
 def admit_value(value: Any, *, level: int = 1) -> int:
     """Check and normalise one value in place. Returns its size in bytes, without a name.
 
-    `level` is the level at which it will lie.
+    `level` is the nesting level that the value will have.
     """
     return _admit(value, level)
 
 
 def levels(value: AttributeValue) -> int:
-    """How many levels of values `value` has, itself counted."""
+    """How many levels of values `value` has, including itself."""
     if "M" in value:
         return 1 + max(map(levels, value["M"].values()), default=0)
     if "L" in value:
@@ -150,9 +149,9 @@ def _admit(value: Any, level: int) -> int:
 
 
 def _reduce_to_one_kind(value: AttributeValue, level: int) -> None:
-    """Drop unknown and null members, which DynamoDB ignores; exactly one type must be left.
+    """Drop unknown and null members, which DynamoDB ignores; exactly one type must remain.
 
-    A wrong content is reported before a second type ([report] extenddb pull request 201), in the order in
+    Wrong content is reported before a second type ([report] extenddb pull request 201), in the order in
     which DynamoDB Local checks the types.
     """
     for name in [name for name, content in value.items() if name not in KINDS or content is None]:
@@ -171,7 +170,7 @@ def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
 
 
 def portions(members: list[Any]) -> Iterable[list[Any]]:
-    """The members in lists that a loop in C goes over in a short time; others may run before each of them."""
+    """The members in lists that a loop in C processes in a short time; other requests may run before each."""
     if len(members) > _CHUNK_MEMBERS:
         return _portions(members)
     pace.step()
@@ -210,9 +209,9 @@ _ORDER: Final[dict[str, Callable[[str], Any] | None]] = {"SS": None, "NS": numbe
 def _duplicates(name: str, members: list[str]) -> RequestViolation:
     """The error for a repeated text or binary in a set of type `name`.
 
-    The older layer shows all members as they were sent. The newer layer sorts the members one by one: it
-    shows those before the repeated one sorted, then that one, and of texts also the rest as they were sent.
-    [report] paritysuite, captures of 2026.
+    The older layer shows all members as they were sent. The newer layer sorts the members as it reads them:
+    it shows the members before the repeated one sorted, then the repeated one, and for texts also the rest as
+    they were sent. [report] paritysuite, captures of 2026.
     """
     seen: set[str] = set()
     for member in members:
@@ -253,7 +252,7 @@ def _admit_binary(value: AttributeValue, content: Any, level: int) -> int:
 
 
 def _normal_binary(content: Any) -> tuple[str, int]:
-    """Base64 text in normal form, and the number of its bytes. Equal bytes must have equal text."""
+    """Base64 text in normal form, so that equal bytes have equal text; and the number of its bytes."""
     if type(content) is not str:
         raise SerializationException("NUMBER_VALUE can not be converted to Blob")
     try:
@@ -264,7 +263,7 @@ def _normal_binary(content: Any) -> tuple[str, int]:
         content.endswith("=")
         and b2a_base64(decoded[-(len(decoded) % 3) :], newline=False).decode() != content[-4:]
     ):
-        # Bits of the last character that no byte uses are set.
+        # Unused bits of the last character are set.
         raise SerializationException("Invalid base64 text")
     return content, len(decoded)
 
@@ -329,8 +328,9 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
         raise SerializationException(_NO_TEXT) from None
     if len(seen) != looked_at:
         raise _duplicates("SS", members)
-    # A set that is too large is refused for that. To look for repetitions among two million texts and to put
-    # them in order would take long, in steps in which nothing else runs. The same goes for the other sets.
+    # A set that is too large is refused for its size before its members are compared and sorted: for two
+    # million members that would take long, in steps in which nothing else runs. The other types of sets do
+    # the same.
     if total <= ITEM_BYTES_MAX:
         value["SS"] = in_order("SS", members)
     return total
@@ -349,7 +349,7 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
             raise SerializationException(_NO_TEXT)
         number = numbers.normalise(member)
         if number in seen:
-            # The members are checked one by one: the repeated one is reported before wrong numbers after it.
+            # The members are checked in turn, so a repeated member is reported before wrong numbers after it.
             raise RequestViolation(_REPEATED_NUMBER, f"{INVALID}{_REPEATED_NUMBER}.")
         if total <= ITEM_BYTES_MAX:
             seen.add(number)
@@ -398,7 +398,7 @@ def decode_binary(text: str) -> bytes:
 
 
 def item_size(item: Item) -> int:
-    """The size of an admitted item in bytes, attribute names counted.
+    """The size of an admitted item in bytes, including attribute names.
 
     Source: Developer Guide, "DynamoDB item sizes and formats".
     """
@@ -441,8 +441,8 @@ def _members_size(members: list[AttributeValue]) -> int:
 
 
 def size_within(value: AttributeValue, bytes_max: int) -> int:
-    """Like `value_size`, for a value that may hold the same value many times. It stops as soon as the size is
-    above `bytes_max`, and returns some number above it then."""
+    """Like `value_size`, but it stops as soon as the size is above `bytes_max`, and then returns some number
+    above it; for a value that may hold the same value many times."""
     members: Any = value.get("L")
     if members is None:
         if "M" not in value:

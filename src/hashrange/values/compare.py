@@ -1,7 +1,7 @@
 """Equality and order of admitted attribute values.
 
-Numbers are in normal form, so equal numbers have equal text and only order needs their value. Sets and
-maps compare without order. Values of different types are never equal and have no order.
+Numbers are in normal form, so equal numbers have equal text and only `order` needs their value. The order of
+members does not matter in sets and maps. Values of different types are never equal and have no order.
 Source: Developer Guide, "Comparison operator and function reference".
 """
 
@@ -17,19 +17,20 @@ from hashrange.values.attributes import AttributeValue, decode_binary, portions
 
 
 def equal(left: AttributeValue, right: AttributeValue) -> bool:
-    """Whether two values have the same type and the same content."""
+    """Whether two values have equal types and contents."""
     if left == right:
         return True
     for name, content in left.items():
         if name not in right:
             return False
-        other = right[name]
+        compared = right[name]
         if name in ("SS", "NS", "BS"):
-            return len(content) == len(other) and set(content) == set(other)
+            return len(content) == len(compared) and set(content) == set(compared)
         if name == "L":
-            return len(content) == len(other) and all(map(equal, content, other))
+            return len(content) == len(compared) and all(map(equal, content, compared))
         if name == "M":
-            return content.keys() == other.keys() and all(equal(content[key], other[key]) for key in content)
+            names = content.keys()
+            return names == compared.keys() and all(equal(content[key], compared[key]) for key in names)
     return False
 
 
@@ -49,43 +50,43 @@ def sort_token(value: AttributeValue) -> tuple[str, Any] | None:
 def order(left: AttributeValue, right: AttributeValue) -> int | None:
     """-1, 0 or 1 as `left` is below, equal to or above `right`; None if they cannot be ordered."""
     for name, content in left.items():
-        other = right.get(name)
-        if other is None:
+        compared = right.get(name)
+        if compared is None:
             # The types differ: nothing needs to be decoded.
             return None
         if name == "S":
-            return int(content > other) - int(content < other)
-        if content == other:
+            return int(content > compared) - int(content < compared)
+        if content == compared:
             return 0 if name == "N" or name == "B" else None
-    one, two = sort_token(left), sort_token(right)
-    if one is None or two is None or one[0] != two[0]:
+    left_token, right_token = sort_token(left), sort_token(right)
+    if left_token is None or right_token is None or left_token[0] != right_token[0]:
         return None
-    return int(one[1] > two[1]) - int(one[1] < two[1])
+    return int(left_token[1] > right_token[1]) - int(left_token[1] < right_token[1])
 
 
 def canonical_members(members: list[AttributeValue]) -> frozenset[bytes]:
     """The canonical forms of a list's members."""
-    found: set[bytes] = set()
+    forms: set[bytes] = set()
     for chunk in portions(members):
         if _may_have_sets(orjson.dumps(chunk)):
-            found.update([canonical(member) for member in chunk])
+            forms.update([canonical(member) for member in chunk])
         else:
             # A loop in C: a list may have 200,000 members.
-            found.update(map(_dumps_sorted, chunk))
-    return frozenset(found)
+            forms.update(map(_dumps_sorted, chunk))
+    return frozenset(forms)
 
 
 _dumps_sorted: Final = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
 def _may_have_sets(text: bytes) -> bool:
-    # Only the type of a set gives these bytes: inside a text quotes are escaped, and after a name comes a
+    # Only the type of a set has these bytes: quotes inside a text are escaped, and a name is followed by a
     # brace.
     return b'"SS":[' in text or b'"NS":[' in text or b'"BS":[' in text
 
 
 def canonical(value: AttributeValue) -> bytes:
-    """Bytes that are equal for two values exactly if the values are `equal`."""
+    """Bytes that are equal for two values if and only if the values are `equal`."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     if _may_have_sets(text):
         return orjson.dumps(_with_sorted_sets(value), option=orjson.OPT_SORT_KEYS)

@@ -41,7 +41,7 @@ def normalise(text: str) -> str:
 
     Raises `RequestViolation` if `text` is not a number, or is outside DynamoDB's range or precision.
     """
-    # Most numbers are in normal form already, and too short to break a limit.
+    # Most numbers are already in normal form, and too short to break a limit.
     if len(text) <= NUMBER_DIGITS_MAX and _NORMAL(text) is not None:
         return text
     match = _SYNTAX.fullmatch(text)
@@ -60,10 +60,10 @@ def normalise(text: str) -> str:
 
 
 def _exponent(text: str, exponent_text: str, digits: str, scale: int) -> int:
-    """The exponent of the number `text`, whose digits have the exponent `scale` without it.
+    """The exponent of the number `text`; `scale` is the exponent that its digits alone would have.
 
-    Raises `RequestViolation` if it is too large for the layer that reads it. The older layer has exponents
-    of 32 bits. It takes the largest numbers for the smallest, because the place of their first digit
+    Raises `RequestViolation` if it is too large for the layer that reads it. The older layer has exponents of
+    32 bits. It mistakes the largest numbers for the smallest, because the place of their first digit
     overflows.
     """
     magnitude_text = exponent_text.lstrip("+-").lstrip("0")
@@ -116,7 +116,7 @@ def render(number: int | Decimal) -> str:
     """The normal form of `number`, the result of a calculation. Raises `ValidationException` beyond the
     limits.
 
-    A result of more than 38 digits is an overflow, also if its magnitude is in the range: [report]
+    A result of more than 38 digits is an overflow, even if its magnitude is in the range: [report]
     Alternator's authors, of the difference of 1e50 and 1; other calculations are [assumed].
     """
     if isinstance(number, int):

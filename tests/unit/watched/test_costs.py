@@ -350,14 +350,14 @@ SUITE = """
         (["--dynamodb-costs", "-n", "1"], ["test_dear", "test_cheap"]),
     ],
 )
-def test_pytest_prints_the_dearest_tests(tmp_path: Path, options: list[str], tests: list[str]) -> None:
+def test_pytest_prints_the_most_expensive_tests(tmp_path: Path, options: list[str], tests: list[str]) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE), encoding="utf-8")
     shown = run_pytest(tmp_path, *options)
     assert "3 passed" in shown
     table = [line.split() for line in shown.splitlines() if "test_suite.py::" in line]
     assert [row[-1].rpartition("::")[2] for row in table] == tests
     if tests:
-        assert "DynamoDB: the dearest of 2 tests" in shown
+        assert "DynamoDB: the most expensive of 2 tests" in shown
         assert table[0][:-1] == ["0.5", "3", "5", "1", "3", "3", "0", "0"]
 
 

@@ -117,17 +117,17 @@ def test_the_option(started: list[list[str]], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "message"),
     [
         ("PutItem trottle", "did you mean throttle?"),
         ("@nothing.txt", "nothing.txt cannot be read: No such file or directory"),
         ("latency seconds=1 virtual=yes", "hashrange serve --virtual-clock"),
     ],
 )
-def test_a_wrong_option_is_told(started: list[list[str]], option: str, told: str) -> None:
+def test_a_wrong_option_is_reported(started: list[list[str]], option: str, message: str) -> None:
     result = invoke("serve", "--memory", "--port", "0", "--fault", option)
     assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert started == []
 
 

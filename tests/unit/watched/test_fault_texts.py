@@ -1,4 +1,4 @@
-"""Rules as text: it says what the rule says, and what is wrong with a text is told."""
+"""Rules as text: the text means the same as the rule, and an error names what is wrong with the text."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_text_of_a_rule_reads_as_the_rule(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "the effect is missing; it is one of throttle, internal-error"),
         ("PutItem table=orders", "the effect is missing"),
@@ -135,10 +135,10 @@ def test_the_text_of_a_rule_reads_as_the_rule(rule: Rule) -> None:
         ("key.pk='a throttle", "No closing quotation"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_an_example(text: str, told: str) -> None:
+def test_an_error_comes_with_an_example(text: str, message: str) -> None:
     with pytest.raises(WrongRule) as caught:
         parse(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert repr(text.strip()) in str(caught.value)
     assert "'PutItem table=orders nth=3 throttle'" in str(caught.value)
 

@@ -494,7 +494,9 @@ def test_chance_is_the_same_in_each_run(client: Any, database: Database) -> None
     assert failures(7) == first != failures(8)
 
 
-def test_rules_end_with_their_block_and_requests_are_watched_no_more(client: Any, database: Database) -> None:
+def test_rules_end_with_their_block_and_requests_are_no_longer_watched(
+    client: Any, database: Database
+) -> None:
     with database.faults(throttle("GetItem").after_calls(1)) as [outer]:
         with database.faults("PutItem internal-error") as [inner]:
             assert [one.number for one in database.faults] == [outer.number, inner.number]

@@ -9,17 +9,17 @@ from typing import Any, cast
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 
+from hashrange.client.transport import answer
 from hashrange.database import Caller, Database
 from hashrange.faults import latency
-from hashrange.transport import answer
 
 
 def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:
     held: list[tuple[float, Any]] = []
-    told: list[tuple[Any, Exception | None]] = []
+    answers: list[tuple[Any, Exception | None]] = []
 
     def done(answer: Any, error: Exception | None) -> None:
-        told.append((answer, error))
+        answers.append((answer, error))
 
     def deliver(callback: Any) -> None:
         callback()
@@ -28,13 +28,13 @@ def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:
     with database.faults(latency("ListTables", seconds=60), latency("ListStreams", seconds=5)):
         for submit in (database.submit, database.run_aside):
             submit("ListTables", {}, Caller(), done, lambda answer: answer)
-        assert told == []
+        assert answers == []
         database.submit("DescribeLimits", {}, Caller(), done, lambda answer: "limits")
-        assert told == [("limits", None)]
+        assert answers == [("limits", None)]
         assert [seconds for seconds, _ in held] == [60, 60]
         for _, callback in held:
             callback()
-        assert told[1:] == [({"TableNames": []}, None)] * 2
+        assert answers[1:] == [({"TableNames": []}, None)] * 2
         waits: list[float] = []
         database.execute("ListTables", {}, wait=waits.append)
         assert waits == [60]

@@ -1,4 +1,4 @@
-"""Patterns: tested recipes for things that many programs build on DynamoDB.
+"""Patterns: tested recipes for what many programs build on DynamoDB.
 
     counters    exactly once per event, batched
     sharded     counters for more additions than one item takes
@@ -11,7 +11,7 @@
     locks       a lock with a lease and a fence
     idempotency handlers that may be called twice, but act once
     rates       a rate limiter
-    sessions    who a browser belongs to
+    sessions    login sessions of browsers
     cursors     opaque, signed cursors for pages
     identifiers identifiers that sort by time
 
@@ -20,9 +20,9 @@
     counters = Counters(boto3.client("dynamodb"), "blog")
     counters.once("/home", event_id="2026-11-22T10:00:00Z#reader7#/home")
 
-The patterns use the public API only, so they work with tables on AWS as well, and use no other part of
-Hashrange. Every class has a second form for aiobotocore, whose name begins with Async; both perform the same
-logic (`flows`). Guides and costs: packages/patterns/docs.
+The patterns use only the public API, so they work with tables on AWS too, and use no other part of Hashrange.
+Every class has a second form for aiobotocore, whose name begins with Async; both perform the same logic
+(`flows`). Guides and costs: packages/patterns/docs.
 """
 
 from hashrange_patterns.batches import StillUnprocessed

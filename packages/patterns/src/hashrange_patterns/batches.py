@@ -1,7 +1,7 @@
 """Reads and writes of many items: all pages of a Query, and batches that are repeated until nothing is left.
 
-The answer of a batch may be incomplete, with the keys that were not processed; a page of a Query ends at one
-megabyte. Programs that ignore either lose items without an error.
+The answer of a batch may be incomplete, and then lists the keys that were not processed; a page of a Query
+ends at one megabyte. Programs that ignore either lose items without an error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def get_all(
     attributes: Sequence[str] | None = None,
     consistent: bool = False,
 ) -> Flow[dict[Address, Item]]:
-    """The items at `addresses` that exist, whole or some `attributes` of them, by BatchGetItem.
+    """The items at `addresses` that exist, whole or only their `attributes`, by BatchGetItem.
 
-    Keys that were not processed because of throttling are asked for again. After `attempts_max` attempts
+    Keys that were not processed because of throttling are requested again. After `attempts_max` attempts
     without any progress it raises `StillUnprocessed`.
     """
     waiting = [table.key(address) for address in dict.fromkeys(addresses)]
@@ -36,14 +36,14 @@ def get_all(
         named = [table.partition_key, table.sort_key, *attributes]
         options["ExpressionAttributeNames"] = {f"#{place}": name for place, name in enumerate(named)}
         options["ProjectionExpression"] = ", ".join(options["ExpressionAttributeNames"])
-    found: dict[Address, Item] = {}
+    items: dict[Address, Item] = {}
     idle = 0
     while waiting:
         keys, rest = waiting[:BATCH_KEYS_MAX], waiting[BATCH_KEYS_MAX:]
-        asked = {"RequestItems": {table.name: {"Keys": keys, **options}}}
-        answer = yield from request(runtime, "batch_get_item", asked, repeatable=True)
+        parameters = {"RequestItems": {table.name: {"Keys": keys, **options}}}
+        answer = yield from request(runtime, "batch_get_item", parameters, repeatable=True)
         for item in answer["Responses"].get(table.name, []):
-            found[table.address(item)] = item
+            items[table.address(item)] = item
         left = answer.get("UnprocessedKeys", {}).get(table.name, {}).get("Keys", [])
         if left:
             idle = idle + 1 if len(left) == len(keys) else 0
@@ -51,7 +51,7 @@ def get_all(
                 raise StillUnprocessed(f"{len(left)} keys of {table.name} were left unprocessed {idle} times")
             yield runtime.pause(idle)
         waiting = left + rest
-    return found
+    return items
 
 
 def put_all(runtime: Runtime, table: Table, items: Iterable[Item]) -> Flow[None]:
@@ -67,12 +67,12 @@ def write_all(runtime: Runtime, table: Table, writes: Iterable[Item]) -> Flow[No
     waiting = list(writes)
     idle = 0
     while waiting:
-        taken, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
-        asked = {"RequestItems": {table.name: taken}}
-        answer = yield from request(runtime, "batch_write_item", asked, repeatable=True)
+        batch, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
+        parameters = {"RequestItems": {table.name: batch}}
+        answer = yield from request(runtime, "batch_write_item", parameters, repeatable=True)
         left = list(answer.get("UnprocessedItems", {}).get(table.name, []))
         if left:
-            idle = idle + 1 if len(left) == len(taken) else 0
+            idle = idle + 1 if len(left) == len(batch) else 0
             if idle >= runtime.attempts_max:
                 raise StillUnprocessed(
                     f"{len(left)} items of {table.name} were left unprocessed {idle} times"
@@ -105,5 +105,4 @@ def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str,
 
 
 class StillUnprocessed(Exception):
-    """A batch made no progress in as many attempts as the runtime allows: the table is throttled all the
-    time."""
+    """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""

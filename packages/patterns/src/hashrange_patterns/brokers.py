@@ -2,15 +2,15 @@
 
     queue = BrokerEvents("redis://localhost:6379/0", Jobs(client, "blog", "views"))
 
-What kombu leaves open is done here:
+This module adds what kombu leaves open:
 
-- *Attempts.* Brokers say only that an event was delivered before, SQS by a count. Such an event, and one that
-  failed, is put into the queue again with the number of its deliveries, and then the old one is taken off. If
-  the worker dies between, there are two: an event is delivered at least once.
-- *Dead letters* are items of the table, in the form of `Jobs`, so that they can be looked at and replayed in
-  the same way whichever the broker is, and survive it.
-- *Broken connections.* A connection that breaks is made anew at the next call. What was taken over the old
-  one is delivered again, because it can no longer be acknowledged.
+- *Attempts.* Brokers say only that an event was delivered before; SQS gives a count. An event that was
+  delivered before or that failed is put into the queue again with the number of its deliveries, and then the
+  old event is removed. If the worker dies in between, there are two: events are delivered at least once.
+- *Dead letters* are items of the table, in the form of `Jobs`, so that they can be inspected and replayed in
+  the same way with every broker, and survive it.
+- *Broken connections.* The next call replaces a connection that broke. Events that were taken over the old
+  connection are delivered again, because they can no longer be acknowledged.
 - *Waiting for the broker.* RabbitMQ says when an event is on disk (publisher confirms), and only then `put`
   returns. Redis answers after its log is on disk if it runs with ``appendonly yes`` and
   ``appendfsync always``, and loses the events of the last second or more if it does not.
@@ -36,8 +36,8 @@ from hashrange_patterns.requests import Runtime
 T = TypeVar("T")
 
 _ATTEMPTS: Final = "attempts"
-_MORE_SECONDS: Final = 0.01  # to wait for further events once there is one
-_SQS_WAIT_SECONDS: Final = 1  # a request to SQS waits so long for events, whatever `take` is told
+_MORE_SECONDS: Final = 0.01  # the wait for further events after the first
+_SQS_WAIT_SECONDS: Final = 1  # a request to SQS waits this long for events, whatever `take` asks for
 
 __all__ = ["BrokerEvents", "QueueFull", "Unreachable"]
 
@@ -46,8 +46,8 @@ class BrokerEvents:
     """A queue at a broker, whose dead letters are those of `jobs`; its name is the jobs' name.
 
     An event belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times.
-    RabbitMQ takes it back as soon as the worker's connection ends, and knows no lease. `prefetch` events are
-    fetched ahead by each worker.
+    RabbitMQ has no leases, but takes an event back as soon as the worker's connection ends. Each worker
+    fetches `prefetch` events ahead.
     """
 
     def __init__(
@@ -135,12 +135,13 @@ class BrokerEvents:
         return self._jobs.dead(limit=limit)
 
     def replay(self, dead: DeadJob) -> bool:
-        # (first into the queue: if this process dies between, the event is delivered twice, not never)
+        # (into the queue first: if this process dies in between, the event is delivered twice rather than
+        # never)
         self._connected(lambda: self._publish(dead.payload, self._identifiers.next(), 0))
         return self._jobs.forget(dead)
 
     def close(self) -> None:
-        """Give back what was fetched ahead, and end the connection."""
+        """Give back the events that were fetched ahead, and end the connection."""
         with self._lock:
             connection, self._connection, self._consumer, self._fetched = self._connection, None, None, []
             if connection is not None:
@@ -193,7 +194,7 @@ class BrokerEvents:
             self._consumer.consume()
 
     def _drain(self, wait_seconds: float) -> bool:
-        """Wait for events; whether there are some."""
+        """Wait for events; returns whether there are any."""
         if not self._fetched:
             try:
                 self._connection.drain_events(timeout=wait_seconds)

@@ -1,9 +1,9 @@
-"""Counters that lose no addition and count none twice; where that is not certain, they raise an error.
+"""Counters that lose no addition and count none twice; if that is uncertain, they raise an error.
 
 `Counters` keeps each counter in one attribute of one item:
 
-- `add` is one UpdateItem, 1 write unit. Concurrent additions are all counted. If the answer is lost, it is
-  not known whether the addition was counted: `add` raises the error and does not repeat the request.
+- `add` is one UpdateItem, 1 write unit. Concurrent additions are all counted. If the answer is lost, nobody
+  knows whether the addition was counted: `add` raises the error and does not repeat the request.
 - `once` and `count` count an event exactly once, however often it is delivered: see the module `once`.
 
 One item takes about 1,000 write units a second, as a partition does. `sharded` has counters for more.
@@ -34,8 +34,8 @@ class Event:
     """An event, with its additions to counters.
 
     `id` distinguishes it from all other events, and is the same in every delivery: for a page view, for
-    example, the page, the time and the reader. It must not be a random identifier that the receiver makes,
-    because then each delivery would count as another event.
+    example, the page, the time and the reader. It must not be a random identifier from the receiver, because
+    then each delivery would count as a new event.
     """
 
     id: str
@@ -65,14 +65,14 @@ class CounterFlows:
             )
 
     def address(self, name: str) -> Address:
-        """Where the counter `name` lies."""
+        """The address of the counter `name`."""
         return Address(self.item[0].format(name=name), self.item[1].format(name=name))
 
     def add(self, name: str, by: int = 1) -> Flow[int]:
-        """Add `by` to the counter `name`, which begins at 0; gives its new value.
+        """Add `by` to the counter `name`, which starts at 0; returns its new value.
 
-        Costs 1 write unit for each KB of the item. Not to be repeated blindly: an error other than throttling
-        leaves open whether it was added. Configure the client not to either
+        Costs 1 write unit for each KB of the item. Do not repeat it blindly: after an error other than
+        throttling, the addition may have been counted. Configure the client not to repeat it either
         (`Config(retries={"total_max_attempts": 1})`), or use `once`.
         """
         update = update_of(self.table, Addition(self.address(name), {self.attribute: by}))
@@ -81,45 +81,46 @@ class CounterFlows:
         return int(answer["Attributes"][self.attribute]["N"])
 
     def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
-        """Add `by` to the counter `name` for this event; False if that was done before, by whomever.
+        """Add `by` to the counter `name` for this event; False if anybody has done so before.
 
-        Costs 4 write units, also for an event that was counted before. Repeats after conflicts and
-        throttling; whatever is raised, calling it again with this `event_id` is safe. Events are forgotten
-        after `remember_seconds`.
+        Costs 4 write units, even for an event that was counted before. Repeats after conflicts and
+        throttling; after any error, calling it again with this `event_id` is safe. Events are forgotten after
+        `remember_seconds`.
         """
         return (yield from self.count([Event(event_id, {name: by})]))[0]
 
     def count(self, events: Iterable[Event]) -> Flow[list[bool]]:
-        """`once` for many events; for each in turn, whether this call counted it.
+        """`once` for many events; returns for each event whether this call counted it.
 
         Costs 2 write units for each event and 2 for each counter in a transaction of up to 100 items: 2.02
-        for each event if they are all of one counter. If it raises, some may have been counted: call it again
-        with all.
+        for each event if all belong to one counter. If it raises, some events may have been counted: call it
+        again with all events.
         """
         return (yield from self._once().count(list(events)))
 
     def value(self, name: str, *, consistent: bool = False) -> Flow[int]:
-        """The counter's value, 0 if nothing was counted. Costs half a read unit, consistent 1."""
+        """The counter's value, 0 if nothing was counted. Costs half a read unit, or 1 if consistent."""
         values = yield from self.values([name], consistent=consistent)
         return values[name]
 
     def values(self, names: Iterable[str], *, consistent: bool = False) -> Flow[dict[str, int]]:
-        """The values of many counters, not all as of one moment.
+        """The values of many counters, not necessarily of the same moment.
 
-        Costs half a read unit each, consistent 1.
+        Costs half a read unit each, or 1 if consistent.
         """
         addresses = {name: self.address(name) for name in names}
-        found = yield from get_all(
+        items = yield from get_all(
             self.runtime, self.table, addresses.values(), attributes=[self.attribute], consistent=consistent
         )
-        return {name: self.amount(found.get(address)) for name, address in addresses.items()}
+        return {name: self.amount(items.get(address)) for name, address in addresses.items()}
 
     def amount(self, item: Item | None) -> int:
         """The counter's value in its item."""
         return int(item[self.attribute]["N"]) if item and self.attribute in item else 0
 
     def marker(self, event: Event) -> Address:
-        """Where an event's item lies: in a partition of its own, so that events do not make a counter hot."""
+        """The address of an event's item: a partition of its own, so that events do not make a counter
+        hot."""
         return Address(f"EVENT#{self.attribute}#{event.id}", "EVENT")
 
     def _once(self) -> Once[Event]:
@@ -136,11 +137,11 @@ class CounterFlows:
 class Counters(Blocking[CounterFlows]):
     """Counters in one item each, with a boto3 client.
 
-    `item` gives the key of a counter's item, and `attribute` the attribute of this item that is the counter.
-    So counters can be parts of items that the program has anyway. The keys of events' items contain the
-    attribute's name, so that two kinds of counters (views, likes) may count events with the same id. These
-    items expire after `remember_seconds` (a week; None: never); an event that is delivered later than that
-    counts again.
+    `item` gives the key of a counter's item, and `attribute` the attribute of this item that holds the
+    counter, so a counter can be part of an item that the program has anyway. The keys of events' items
+    contain the attribute's name, so two kinds of counters (views, likes) may count events with the same id.
+    The items of events expire after `remember_seconds` (a week; None: never); an event that is delivered
+    after that counts again.
     """
 
     def __init__(

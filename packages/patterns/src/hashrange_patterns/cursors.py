@@ -1,6 +1,6 @@
 """Cursors for pages: opaque, signed, and valid for one list only.
 
-A LastEvaluatedKey in a browser shows the form of the keys, and an altered one reads from anywhere in the
+A LastEvaluatedKey in a browser reveals the form of the keys, and a modified one reads from anywhere in the
 table. A cursor here is a position in a list, signed with a secret together with the name of the list.
 
     cursors = Cursors(b"a secret of 32 bytes or more, kept by the servers")
@@ -8,7 +8,7 @@ table. A cursor here is a position in a list, signed with a secret together with
     cursors.open("home#alice", text)     # "0193…"
     cursors.open("home#bob", text)       # raises InvalidCursor
 
-The position is signed, but not encrypted: put nothing into it that a reader must not know.
+The position is signed but not encrypted: put nothing secret into it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIGNATURE_BYTES: Final = 16
 
 
 class InvalidCursor(ValueError):
-    """The cursor was made by another program or for another list, or was altered: answer with status 400."""
+    """The cursor was made by another program or for another list, or was modified: answer with status 400."""
 
 
 class Cursors:

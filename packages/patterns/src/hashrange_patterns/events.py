@@ -10,13 +10,12 @@
 
     Worker(queue, count).run(stop)
 
-An event that was put is delivered at least once: again if its worker died, if handling it failed, and
-sometimes for no visible reason. So the handler has to bear duplicates, as counters do by the event's id. An
-event that failed `attempts_max` times is put aside, with the reason; `dead` shows such events, `replay` puts
-one back.
+Every event is delivered at least once: again if its worker died, if handling it failed, and sometimes for no
+visible reason. So the handler has to tolerate duplicates, as counters do by the event's id. An event that
+failed `attempts_max` times is put aside, with the reason; `dead` shows such events, `replay` puts one back.
 
 If more than `waiting_max` events wait, `put` raises `QueueFull`: answer with status 503, and let the sender
-try again. Otherwise a queue that nobody empties grows until it fails.
+try again. Without this limit a queue that nobody empties would grow until it fails.
 
 Refuses to know what is in events.
 """
@@ -43,13 +42,13 @@ class QueueFull(Exception):
 
 
 class Unreachable(Exception):
-    """The queue cannot be reached; the events of this call may have been put, or some of them."""
+    """The queue cannot be reached; some or all events of this call may have been put."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An event that was taken, and the number of its deliveries, including this one; `handle` is the
-    queue's."""
+    """An event that was taken, and the number of its deliveries, including this one. `handle` belongs to the
+    queue."""
 
     body: str
     attempts: int
@@ -63,26 +62,26 @@ class EventQueue(Protocol):
         """Put events into the queue. Raises `QueueFull`, and `Unreachable` if they may not be in it."""
 
     def take(self, limit: int, wait_seconds: float) -> list[Delivery]:
-        """Up to `limit` events; waits for the first one, but not longer than `wait_seconds`."""
+        """Up to `limit` events; waits up to `wait_seconds` for the first."""
 
     def done(self, deliveries: Sequence[Delivery]) -> None:
-        """Take finished events off the queue."""
+        """Remove finished events from the queue."""
 
     def failed(self, delivery: Delivery, reason: str) -> None:
-        """Give an event back, or put it aside if that was its last attempt."""
+        """Give an event back, or put it aside if this was its last attempt."""
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
-        """Give events back that were not handled, to be delivered to others."""
+        """Give back events that were not handled, so that they are delivered to others."""
 
     def dead(self, *, limit: int = 100) -> list[DeadJob]:
-        """The events that were put aside, the oldest first."""
+        """The events that were put aside, oldest first."""
 
     def replay(self, dead: DeadJob) -> bool:
-        """Put a dead event back into the queue, with all its attempts; False if somebody did."""
+        """Put a dead event back into the queue, with all its attempts; False if somebody else did."""
 
 
 class Gauge:
-    """Tells whether too many events wait; looks at most once in `look_seconds`."""
+    """Checks whether too many events wait; counts them at most once in `look_seconds`."""
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class Gauge:
             self._looked_at = now
         self._waiting += more
         if self._waiting > self._waiting_max:
-            # (look again at the next call: the queue may be emptied by then)
+            # (count again at the next call: the queue may be empty by then)
             self._looked_at = -self._look_seconds
             raise QueueFull(f"{self._waiting - more} events wait, and {self._waiting_max} may")
 
@@ -116,7 +115,7 @@ class Gauge:
 class TableEvents:
     """A queue in a table: needs no server but the database; see `Jobs` for the meaning of the numbers.
 
-    Costs 2 write units to put an event, 3 to take and finish it, besides what the handler costs.
+    Costs 2 write units to put an event and 3 to take and finish it, besides the handler's costs.
     """
 
     def __init__(
@@ -199,9 +198,9 @@ class TableEvents:
 class Worker:
     """Takes events from a queue in batches, and handles them; several may run, in threads or processes.
 
-    A batch that fails is handled one by one, so that one poisonous event does not hold up the others. While
-    the table is throttled or cannot be reached, which is not the events' fault, the worker waits, and no
-    attempt counts.
+    The events of a batch that fails are handled one by one, so that a bad event does not hold up the others.
+    While the table is throttled or cannot be reached, which is not the events' fault, the worker waits, and
+    the attempts do not count.
     """
 
     def __init__(
@@ -220,7 +219,7 @@ class Worker:
         self._runtime = runtime
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set; the batch at hand is finished, or given back."""
+        """Work until `stop` is set; the current batch is finished, or given back."""
         failures = 0
         while not stop.is_set():
             try:
@@ -233,7 +232,7 @@ class Worker:
                 failures += 1
 
     def step(self, stop: threading.Event) -> int:
-        """Take and handle one batch; the number of events in it."""
+        """Take and handle a batch; returns the number of its events."""
         deliveries = self._queue.take(self._batch_max, self._wait_seconds)
         if not deliveries:
             return 0
@@ -252,7 +251,7 @@ class Worker:
         return len(deliveries)
 
     def _tried(self, deliveries: Sequence[Delivery], stop: threading.Event) -> str | None:
-        """Handle events; why that failed, None if it did not."""
+        """Handle events; returns why that failed, or None."""
         failures = 0
         while True:
             try:

@@ -1,16 +1,16 @@
 """Pages of feeds, newest first: merges many lists into one order, with cursors in both directions.
 
 A feed is merged from lists that are sorted by post id: the posts that were written to the feed, the reader's
-own posts, the posts of authors whose posts are read and not written, and a table of ticks of an older feed,
+own posts, the posts of authors whose posts are read rather than written, and the tick table of an older feed,
 if there is one. Each list gives its next posts from the cursor on. If a list was not read to its end, posts
-of other lists beyond its last one are kept for a later page, because posts of this list may come before them.
+of other lists beyond its last post wait for a later page, because posts of this list may come before them.
 
 A cursor is the id of a post that was shown. Ids never change, so new posts do not disturb a reader who
 scrolls down: every post that existed at the beginning is shown once. A post that a late worker writes to a
-feed gets its place by its time; a reader sees it after beginning at the top again.
+feed is placed by its time; a reader sees it after starting at the top again.
 
-Posts that were deleted, that expired, or whose author the reader does not follow any more are left out, and
-other posts fill the page.
+Deleted and expired posts, and posts of authors whom the reader no longer follows, are left out, and other
+posts fill the page.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class TickTable:
-    """A feed as it was often built: the sort key is 2**63 - 1 less the nanoseconds since 1970.
+    """A feed as it was often built: the sort key is 2**63 - 1 minus the nanoseconds since 1970.
 
-    Two posts of one tick were one item there, so each that is left has a time of its own.
+    There, two posts of the same tick were a single item, so all remaining posts have different times.
     """
 
     name: str
@@ -75,13 +75,13 @@ class TickTable:
     content: str = "content"
 
     def post(self, reader: str, item: Mapping[str, Any]) -> Post:
-        """A post of a time before ids; its author was not kept."""
+        """A post from the time before ids; its author was not stored."""
         nanos = LONG_MAX - int(item[self.range_key]["N"])
         identifier = compose(nanos // _NANOS, nanos % _NANOS << 22, 0)
         return Post(identifier, "", item.get(self.content, {}).get("S", ""))
 
     def query(self, reader: str, bound: str, forward: bool) -> dict[str, Any]:
-        """The arguments of a Query for what may be older than `bound`, or newer."""
+        """The arguments of a Query for posts that may be older than `bound`, or newer."""
         millis, counter = parts(bound)
         nanos = min(millis * _NANOS + min(counter >> 22, _NANOS - 1), LONG_MAX)
         return {
@@ -146,13 +146,13 @@ class FeedPages:
         posts, more = yield from self._collect(lists, reader, bound, forward, limit, consistent)
         if forward:
             posts.reverse()
-            # (what this cursor came from lies below, whatever was found above it)
+            # (the page that this cursor came from lies below, even if nothing was found above it)
             older: str | None = _OLDER + (posts[-1].id if posts else bound)
             newer = _NEWER + (posts[0].id if posts else bound)
         else:
             older = _OLDER + posts[-1].id if posts and more else None
-            # Nothing is below the last page: what comes before this one begins with the post that it came
-            # from.
+            # Nothing is below the last page, so the previous page begins with the post that this cursor
+            # names.
             newer = _NEWER + posts[0].id if posts else _FROM + (FIRST if cursor is None else bound)
         return Page(
             tuple(posts),
@@ -210,7 +210,7 @@ class FeedPages:
     def _ticks(
         self, ticks: TickTable, reader: str, bound: str, forward: bool, wanted: int, consistent: bool
     ) -> Flow[tuple[dict[str, Found], bool]]:
-        # (one more: the bound itself may be among them)
+        # (one post more, because the bound itself may be among them)
         query = ticks.query(reader, bound, forward)
         items, ended = yield from self._query(query, wanted + 1, consistent)
         posts = [ticks.post(reader, item) for item in items]
@@ -245,7 +245,7 @@ class FeedPages:
     def _readable(
         self, found: dict[str, Found], reader: str | None, consistent: bool
     ) -> Flow[dict[str, Post]]:
-        """The posts that are there and that the reader may see, by their ids."""
+        """The posts that exist and that the reader may see, by their ids."""
         readable = {identifier: one.post for identifier, one in found.items() if one.post is not None}
         written = {identifier: one.author for identifier, one in found.items() if not one.post and one.author}
         if reader is None or not written:
@@ -263,15 +263,15 @@ class FeedPages:
         return readable
 
     def post_address(self, author: str, post_id: str) -> Address:
-        """Where a post lies."""
+        """The address of a post."""
         return Address(f"POSTS#{author}", post_id)
 
     def following_address(self, reader: str, author: str, *, pushed: bool) -> Address:
-        """Where it says that a reader follows an author, and how the posts come."""
+        """The address of the item which says that a reader follows an author, and how the posts arrive."""
         return Address(f"FOLLOWS#{reader}", f"{'PUSH' if pushed else 'PULL'}#{author}")
 
     def follower_address(self, author: str, reader: str) -> Address:
-        """Where it says the same in the other direction."""
+        """The address of the item which says the same in the other direction."""
         return Address(f"FOLLOWERS#{author}", reader)
 
 

@@ -16,8 +16,8 @@ Posts of an author with more than `pull_above` followers are not written to feed
 together with their feed (PULL). A job switches an author from one to the other. During the switch, posts are
 written *and* may be read, and a feed shows each post once.
 
-`feed_pages` reads feeds. Refuses to know more of users than their names, and more of contents than their
-text.
+`feed_pages` reads feeds. Refuses to know more about users than their names, and more about contents than
+their text.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class Switching(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """An author's item: the newest post's id, the number of followers, and the way in which posts reach
-    them."""
+    """An author's item: the newest post's id, the number of followers, and how posts reach them."""
 
     latest: str = FIRST
     followers: int = 0
@@ -82,10 +81,10 @@ class FeedFlows:
             )
 
     def post(self, author: str, content: str) -> Flow[Post]:
-        """Publish a post: in the author's list and own feed at once, in others when a worker was there.
+        """Publish a post: in the author's list and own feed at once, in other feeds by a worker.
 
-        Costs 6 write units for a small post; then 1 for each follower, by `work`. If it raises, the post may
-        have been published: look before you repeat.
+        Costs 6 write units for a small post; then 1 for each follower, in `work`. If it raises, the post may
+        have been published: check before you repeat.
         """
         seen = FIRST
         while True:
@@ -95,7 +94,7 @@ class FeedFlows:
                 return post
             except Exception as error:
                 failed_members(error)
-            # Another process was later, by its clock at least: go beyond its post.
+            # Another process was later, at least by its clock: use an id above its post's.
             seen = (yield from self.author(author)).latest
 
     def edit(self, author: str, post_id: str, content: str) -> Flow[bool]:
@@ -125,9 +124,9 @@ class FeedFlows:
         yield from request(self.runtime, "delete_item", parameters, repeatable=True)
 
     def follow(self, reader: str, author: str) -> Flow[bool]:
-        """Let `reader` follow `author`; False if that was so. Safe to repeat.
+        """Let `reader` follow `author`; False if that was already so. Safe to repeat.
 
-        Costs 8 write units and a read unit. A worker brings the author's newest posts.
+        Costs 8 write units and a read unit. A worker adds the author's newest posts.
         """
         for attempt in range(self.runtime.attempts_max):
             mode = (yield from self.author(author)).mode
@@ -153,9 +152,9 @@ class FeedFlows:
         raise Switching(f"{author!r} was switched during each of {self.runtime.attempts_max} attempts")
 
     def unfollow(self, reader: str, author: str) -> Flow[bool]:
-        """Let `reader` not follow `author` any more; False if that was so. Safe to repeat.
+        """Let `reader` unfollow `author`; False if that was already so. Safe to repeat.
 
-        The author's posts are gone from the feed at once. Costs 8 write units.
+        The author's posts disappear from the feed at once. Costs 8 write units.
         """
         delete_follower = {
             **self._at(self.pages.follower_address(author, reader)),
@@ -178,38 +177,38 @@ class FeedFlows:
     def posts(
         self, author: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
     ) -> Flow[Page]:
-        """A page of an author's posts, newest first; `cursor` is one of another page.
+        """A page of an author's posts, newest first; `cursor` comes from another page.
 
-        Costs half a read unit for each 4 KB, consistent 1. Raises `InvalidCursor`.
+        Costs half a read unit for each 4 KB, or 1 if consistent. Raises `InvalidCursor`.
         """
         return (yield from self.pages.posts_of(author, limit, cursor, consistent))
 
     def home(
         self, reader: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
     ) -> Flow[Page]:
-        """A page of a reader's feed, newest first; `cursor` is one of another page.
+        """A page of a reader's feed, newest first; `cursor` comes from another page.
 
-        Costs half a read unit (consistent 1) for each post that was written, each of their authors, and each
-        list: the feed, the own posts, and one for each followed author whose posts are read. Raises
-        `InvalidCursor`.
+        Costs half a read unit (1 if consistent) for each post that was written, each of their authors, and
+        each list: the feed, the reader's own posts, and one list for each followed author whose posts are
+        read. Raises `InvalidCursor`.
         """
         return (yield from self.pages.home_of(reader, limit, cursor, consistent))
 
     def following(self, reader: str) -> Flow[list[str]]:
-        """Whom a reader follows. Costs half a read unit for each 4 KB, some 40 authors."""
-        found = yield from self._all(f"FOLLOWS#{reader}")
-        return sorted(item["author"]["S"] for item in found)
+        """Whom a reader follows. Costs half a read unit for each 4 KB, which is about 40 authors."""
+        items = yield from self._all(f"FOLLOWS#{reader}")
+        return sorted(item["author"]["S"] for item in items)
 
     def followers(self, author: str) -> Flow[list[str]]:
-        """Who follows an author. Costs half a read unit for each 4 KB, some 40 readers."""
+        """Who follows an author. Costs half a read unit for each 4 KB, which is about 40 readers."""
         return [item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}"))]
 
     def work(self) -> Flow[bool]:
-        """Do one job, if one is due: bring a post to followers, or an author's posts to a new follower.
+        """Do a job, if one is due: bring a post to followers, or an author's posts to a new follower.
 
-        False if there was none: wait a while. Any number of workers may do this; a worker that dies loses
-        nothing. A job that keeps failing is put aside: `Jobs(client, table, "FEEDS")` shows and replays
-        those.
+        False if none was due: wait a while. Any number of workers may do this; a worker that dies loses
+        nothing. A job that keeps failing is put aside: `Jobs(client, table, "FEEDS")` shows and replays such
+        jobs.
         """
         job = yield from self.jobs.take()
         if job is None:
@@ -263,7 +262,7 @@ class FeedFlows:
             yield from self._switch(job, author)
 
     def followers_now(self, author: str) -> Flow[list[str]]:
-        """The followers as of now, by a consistent read: one that is missing here would miss the post."""
+        """The current followers, by a consistent read: a follower who is missing here would miss the post."""
         return [
             item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}", consistent=True))
         ]
@@ -284,12 +283,12 @@ class FeedFlows:
                 self.runtime, [{"Update": change}, self.jobs.member(_payload("switch", author, ""))]
             )
         except Exception as error:
-            failed_members(error)  # somebody else did
+            failed_members(error)  # somebody else did it
 
     def _switch(self, job: Job, author: str) -> Flow[None]:
-        """Have all followers read the author's posts; then stop writing them.
+        """Let all followers read the author's posts; then stop writing them.
 
-        Those who begin to follow meanwhile read them.
+        Readers who begin to follow meanwhile read them.
         """
         for reader in (yield from self.followers_now(author)):
             pushed, pulled = (
@@ -304,7 +303,7 @@ class FeedFlows:
             try:
                 yield from transact(self.runtime, [{"Delete": delete}, {"Put": put}])
             except Exception as error:
-                failed_members(error)  # has been switched, or does not follow any more
+                failed_members(error)  # the follower has been switched, or no longer follows
             if not (yield from self.jobs.extend(job)):
                 return
         try:
@@ -324,7 +323,7 @@ class FeedFlows:
         }
 
     def _count_followers(self, author: str, by: int, mode: str | None) -> dict[str, Any]:
-        """An update of the number of followers; with `mode`, if the author still has that."""
+        """An update of the number of followers; with `mode`, only if the author still has that mode."""
         update: dict[str, Any] = {
             **self._at(self._author_address(author)),
             "UpdateExpression": "ADD #followers :by",
@@ -394,9 +393,10 @@ def _flows(
 class Feeds(Blocking[FeedFlows]):
     """Feeds of posts, with a boto3 client.
 
-    `secret` signs cursors; all servers share it. Authors with more than `pull_above` followers are read, not
-    written. Who follows gets the newest `backfilled` posts at once. Posts go after `kept_seconds` (None:
-    never), and with them their places in feeds. `ticks` is a table of an older feed, to be read along.
+    `secret` signs cursors; all servers share it. The posts of authors with more than `pull_above` followers
+    are read, not written. A new follower gets the newest `backfilled` posts at once. Posts, and their places
+    in feeds, expire after `kept_seconds` (None: never). `ticks` is the table of an older feed, which is read
+    too.
     """
 
     def __init__(

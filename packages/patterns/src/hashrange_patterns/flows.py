@@ -5,8 +5,7 @@ the answer by `send` or the error by `throw`, and returns its result. It knows n
 event loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client. A test may
 perform several flows step by step, in any order, and stop any of them at any point.
 
-The logic of a pattern is a class of flows (`CounterFlows`). What programs use are two classes that list its
-methods:
+The logic of a pattern is a class of flows (`CounterFlows`). Programs use two classes that list its methods:
 
     class Counters(Blocking[CounterFlows]):        class AsyncCounters(Awaiting[CounterFlows]):
         add = blocking(CounterFlows.add)               add = awaiting(CounterFlows.add)
@@ -33,7 +32,7 @@ Answer: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to DynamoDB: the client's method and its keyword arguments. It is sent the answer."""
+    """A request to DynamoDB: the client's method and its keyword arguments. The flow is sent the answer."""
 
     operation: str
     parameters: Mapping[str, Any]
@@ -41,7 +40,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A wait before the next request. It is sent None."""
+    """A wait before the next request. The flow is sent None."""
 
     seconds: float
 
@@ -153,7 +152,7 @@ def _blocking_answer(answer: Any) -> Any:
 
 
 class Blocking(Generic[F]):
-    """Flows that are performed at once, with a boto3 client; threads may share it, as they may the client."""
+    """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
     def __init__(self, client: Client, flows: F, sleep: Callable[[float], None] = time.sleep) -> None:
         self._client = client

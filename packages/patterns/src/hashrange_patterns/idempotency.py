@@ -10,11 +10,11 @@ requests.
     store.finish(started, result)
     return result
 
-While one worker handles a request, others get `InProgress`. A worker that dies loses its claim after
-`lease_seconds`, and the next worker handles the request again. So effects outside of DynamoDB happen at
-least once, and twice only if a worker died in between. Effects in DynamoDB can happen exactly once: put
-`member` into their transaction. Then the effects and the result commit together, and only if the worker
-still has the claim.
+While a worker handles a request, others get `InProgress`. A worker that dies loses its claim after
+`lease_seconds`, and the next worker handles the request again. So effects outside DynamoDB happen at least
+once, and twice only if a worker died in between. Effects in DynamoDB can happen exactly once: put `member`
+into their transaction. Then the effects and the result commit together, and only if the worker still has the
+claim.
 
 Refuses to know handlers: a result is a text.
 """
@@ -34,7 +34,7 @@ _MILLIS: Final = 1_000
 
 
 class InProgress(Exception):
-    """Another worker handles this request: answer with status 409, or try again later."""
+    """Another worker is handling this request: answer with status 409, or try again later."""
 
 
 class KeyReused(Exception):
@@ -61,10 +61,10 @@ class IdempotencyFlows:
     runtime: Runtime
 
     def begin(self, key: str, request_body: str = "") -> Flow[Started]:
-        """Claim `key`, or get the result of who did before.
+        """Claim `key`, or get the result of an earlier call.
 
-        Raises `InProgress` while another has the claim, and `KeyReused` if the key came with another
-        `request_body`, of which a hash is kept. Costs 1 write unit, also where it fails.
+        Raises `InProgress` while another worker has the claim, and `KeyReused` if the key was used with
+        another `request_body`, of which a hash is stored. Costs 1 write unit, even if it fails.
         """
         claim = self.runtime.token()
         fingerprint = sha256(request_body.encode()).hexdigest()
@@ -105,16 +105,16 @@ class IdempotencyFlows:
         return Started(key, "", item["result"]["S"])
 
     def finish(self, started: Started, result: str) -> Flow[bool]:
-        """Record the result, for `remember_seconds`; False if the claim ran out and another has it.
+        """Store the result for `remember_seconds`; False if the claim expired and another worker has it.
 
         Costs 1 write unit for each KB of the item. Safe to repeat.
         """
         return (yield from self._conditionally("update_item", self._finish(started, result)))
 
     def member(self, started: Started, result: str) -> Item:
-        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once.
+        """`finish` as a member of your own TransactWriteItems: what it does is done exactly once.
 
-        The transaction is canceled if the claim ran out and another has it. Costs 2 write units there.
+        The transaction is canceled if the claim expired and another worker has it. Costs 2 write units there.
         """
         return {"Update": self._finish(started, result)}
 
@@ -185,7 +185,7 @@ class Idempotency(Blocking[IdempotencyFlows]):
         super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
 
     def member(self, started: Started, result: str) -> Item:
-        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once."""
+        """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
 
     begin = blocking(IdempotencyFlows.begin)
@@ -208,7 +208,7 @@ class AsyncIdempotency(Awaiting[IdempotencyFlows]):
         super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
 
     def member(self, started: Started, result: str) -> Item:
-        """`finish` as a member of a TransactWriteItems of yours: what it does is done exactly once."""
+        """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
 
     begin = awaiting(IdempotencyFlows.begin)

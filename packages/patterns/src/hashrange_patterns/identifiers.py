@@ -1,13 +1,13 @@
-"""Identifiers that sort by time: unique everywhere, and greater than all that were made or seen here before.
+"""Identifiers that sort by time: unique everywhere, and greater than all that were made here before.
 
 The text of a UUIDv7 (RFC 9562): 48 bits of milliseconds, a counter of 42 bits, 32 random bits. As text it
 sorts as its bits do.
 
-- Bursts: within a millisecond the counter goes on from where it began, at random in its lower half.
-- A clock that steps back: the milliseconds of the last identifier stay, and the counter goes on.
-- Processes: 32 random bits and the counter's random beginning keep their identifiers distinct. The order of
-  identifiers of two processes is as exact as their clocks agree. If one process knows an identifier of the
-  other, `next(after=...)` is always above it.
+- Bursts: within a millisecond the counter goes up from its start, a random number in its lower half.
+- A clock that steps back: the milliseconds of the last identifier stay, and the counter goes up.
+- Processes: 32 random bits and the counter's random start keep their identifiers distinct. The order of the
+  identifiers of two processes is as exact as their clocks. If a process knows an identifier of another
+  process, `next(after=...)` is always above it.
 
 packages/patterns/docs/feeds.md compares this with ticks, nanoseconds, KSUID and ULID.
 """
@@ -35,7 +35,7 @@ LAST: Final = "ffffffff-ffff-7fff-bfff-ffffffffffff"
 
 
 class Identifiers:
-    """Makes identifiers, each above the one before; threads may share it.
+    """Makes identifiers, each above the previous one; threads may share it.
 
     `now` returns seconds since the epoch, `bits` a random number with the given number of bits.
     """
@@ -56,7 +56,7 @@ class Identifiers:
                 self._last = (now_millis, self._bits(_COUNTER_BITS - 1))
             else:
                 self._last = _successor(*self._last)
-            # (not kept: one clock that is far ahead would else spread through everybody who saw its
+            # (not stored: otherwise a clock that is far ahead would spread to every process that saw its
             # identifiers)
             millis, counter = max(self._last, _successor(*parts(after)))
         return compose(millis, counter, self._bits(_RANDOM_BITS))
@@ -74,7 +74,7 @@ def compose(millis: int, counter: int, random: int) -> str:
 
 
 def parts(identifier: str) -> tuple[int, int]:
-    """The milliseconds since the epoch and the counter. Raises ValueError for a text that is no such
+    """The milliseconds since the epoch and the counter. Raises ValueError for a text that is not such an
     identifier."""
     if not _FORM.fullmatch(identifier):
         raise ValueError(f"{identifier!r} is no UUIDv7 in small letters")
@@ -83,7 +83,7 @@ def parts(identifier: str) -> tuple[int, int]:
 
 
 def just_below(identifier: str) -> str:
-    """The text before `identifier` in the order of identifiers: above all that are below it."""
+    """A text below `identifier`, and above all identifiers that are below it."""
     millis, counter = parts(identifier)
     random = int(identifier[-8:], 16)
     if random:

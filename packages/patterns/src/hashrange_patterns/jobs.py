@@ -5,18 +5,17 @@ A program that writes an order and then sends a message loses the message if it 
 that sends the message first may send messages for orders that do not exist. `member` makes a job a member of
 your own TransactWriteItems, so that both are written, or neither.
 
-A job is delivered at least once. One worker has it until its lease ends. If the worker has neither finished
-nor extended it by then, it is delivered again. After `attempts_max` deliveries it is put aside (a dead
-letter), and can be inspected and replayed. So workers must be able to do a job twice. `Job.attempts` grows
-with each delivery: a worker can write it with its results, so that a late worker is distinguished from the
-one that has the job now.
+A job is delivered at least once. A worker has it until its lease ends. If the worker has neither finished nor
+extended it by then, it is delivered again, so workers must be able to do a job twice. After `attempts_max`
+deliveries it is put aside (a dead letter), and can be inspected and replayed. `Job.attempts` grows with each
+delivery: a worker can write it with its results, to distinguish a late worker from the current one.
 
     JOBS#mail#0    <due>#<id>    payload, until, attempts
     DEAD#mail      <id>          payload, attempts, reason
 
 Jobs are taken roughly in the order of their due times: workers that read at the same time choose among the
-first ones at random. Leases are measured by the workers' clocks. If clocks differ by more than the lease,
-two workers may have a job at the same time.
+first jobs at random. Leases are measured by the workers' clocks. If clocks differ by more than the lease, two
+workers may have a job at the same time.
 
 Refuses to know the contents of jobs.
 """
@@ -82,14 +81,14 @@ class JobFlows:
             raise ValueError(f"a job is delivered once or more, not {self.attempts_max} times")
 
     def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
-        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
         return {"Put": self._put(self.identifiers.next(), payload, delay_seconds)}
 
     def put(self, payload: str, *, delay_seconds: float = 0.0) -> Flow[str]:
-        """Put a job into the queue, due in `delay_seconds`; gives its id.
+        """Put a job into the queue, due in `delay_seconds`; returns its id.
 
-        Costs 2 write units for each KB: a transaction of one, so that a repeat does not put a job back that
-        was done meanwhile. If it raises, the job may be in the queue all the same.
+        Costs 2 write units for each KB, because it is a transaction, so that a repeat does not put back a job
+        that was done meanwhile. If it raises, the job may still be in the queue.
         """
         identifier = self.identifiers.next()
         yield from transact(self.runtime, [{"Put": self._put(identifier, payload, delay_seconds)}])
@@ -108,17 +107,19 @@ class JobFlows:
         return None
 
     def done(self, job: Job) -> Flow[bool]:
-        """Take a finished job off the queue; False if the lease was over, and the job is somebody else's now.
+        """Remove a finished job from the queue; False if the lease was over and another worker has the job
+        now.
 
         Costs 1 write unit.
         """
         parameters = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
-        # One that is gone is done as well: the answer to an earlier attempt may have been lost.
+        # A job that is no longer there counts as done: the answer to an earlier attempt may have been lost.
         parameters["ConditionExpression"] += " OR attribute_not_exists(#attempts)"
         return (yield from self._conditionally("delete_item", parameters))
 
     def extend(self, job: Job) -> Flow[bool]:
-        """Keep a job for `lease_seconds` from now; False if it is somebody else's, or gone: stop working.
+        """Keep a job for `lease_seconds` from now; False if another worker has it or has finished it: stop
+        then.
 
         Costs 1 write unit.
         """
@@ -126,9 +127,9 @@ class JobFlows:
         return (yield from self._set_until(job, until)) and not self._is_over(until)
 
     def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
-        """Give a job back, due again in `delay_seconds`; put it aside if that was its last attempt.
+        """Give a job back, due again in `delay_seconds`; put it aside if this was its last attempt.
 
-        Costs 1 write unit, 4 to put it aside. Does nothing if the job is somebody else's by now.
+        Costs 1 write unit, or 4 to put it aside. Does nothing if another worker has the job now.
         """
         if job.attempts >= self.attempts_max:
             yield from self._bury(job, reason)
@@ -136,7 +137,7 @@ class JobFlows:
             yield from self._set_until(job, int((self.runtime.now() + delay_seconds) * _MILLIS))
 
     def dead(self, *, limit: int = 100) -> Flow[list[DeadJob]]:
-        """The jobs that were put aside, the oldest first."""
+        """The jobs that were put aside, oldest first."""
         parameters = {
             "TableName": self.table.name,
             "KeyConditionExpression": "#pk = :pk",
@@ -156,7 +157,7 @@ class JobFlows:
         ]
 
     def replay(self, dead: DeadJob) -> Flow[bool]:
-        """Put a dead job back into the queue, with all its attempts; False if somebody did.
+        """Put a dead job back into the queue, with all its attempts; False if somebody else did.
 
         Costs 4 write units.
         """
@@ -170,7 +171,7 @@ class JobFlows:
         return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
 
     def put_aside(self, dead: DeadJob) -> Flow[None]:
-        """Put a job among the dead ones that was never in this table: a letter that a broker gave up.
+        """Store a dead job that was never in this table: an event that a broker queue gave up.
 
         Costs 1 write unit for each KB. Safe to repeat.
         """
@@ -179,7 +180,7 @@ class JobFlows:
         yield from request(self.runtime, "put_item", parameters, repeatable=True)
 
     def forget(self, dead: DeadJob) -> Flow[bool]:
-        """Delete a dead job; False if somebody did. Costs 1 write unit."""
+        """Delete a dead job; False if somebody else did. Costs 1 write unit."""
         parameters = {
             "TableName": self.table.name,
             "Key": self.table.key(Address(self._dead_partition, dead.id)),
@@ -189,7 +190,7 @@ class JobFlows:
         return "Attributes" in answer
 
     def waiting(self, *, at_most: int) -> Flow[int]:
-        """How many jobs are in the queue, those at work included; counts no further than `at_most`.
+        """How many jobs are in the queue, including those that are being worked on; counts up to `at_most`.
 
         Costs half a read unit for each 4 KB of jobs.
         """
@@ -249,8 +250,8 @@ class JobFlows:
             answer = yield from request(self.runtime, "query", parameters, repeatable=True)
             waiting = list(answer["Items"])
             while waiting:
-                # Choose at random, because workers that read at the same moment would all try to take the
-                # first.
+                # Choose at random: otherwise workers that read at the same moment would all try to take the
+                # first job.
                 item = waiting.pop(int(self.runtime.chance() * len(waiting)))
                 job = yield from self._claim(item)
                 if job is not None:
@@ -260,9 +261,9 @@ class JobFlows:
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _claim(self, item: Item) -> Flow[Job | None]:
-        """The job in `item`, if nobody was faster. One that had its attempts is put aside instead.
+        """The job in `item`, unless another worker was faster. A job without further attempts is put aside.
 
-        A job whose lease ran out while the claim was repeated is left to others, who may have it by now.
+        A job whose lease expired while the claim was repeated is left to others, who may have it by now.
         """
         attempts = int(item["attempts"]["N"])
         job = Job(
@@ -279,7 +280,7 @@ class JobFlows:
             "TableName": self.table.name,
             "Key": self.table.key(job.address),
             "UpdateExpression": "SET #until = :until, #attempts = :next, #claim = :claim",
-            # By the claim a repeat knows that an earlier attempt succeeded, whose answer was lost.
+            # The claim shows a repeat that an earlier attempt succeeded and its answer was lost.
             "ConditionExpression": "(#attempts = :attempts AND #until = :seen) OR #claim = :claim",
             "ExpressionAttributeNames": {"#until": "until", "#attempts": "attempts", "#claim": "claim"},
             "ExpressionAttributeValues": {
@@ -295,7 +296,7 @@ class JobFlows:
         return Job(job.id, job.payload, attempts + 1, job.address)
 
     def _lease_end(self) -> int:
-        """When a lease that begins now runs out, in milliseconds."""
+        """When a lease that begins now expires, in milliseconds."""
         return int((self.runtime.now() + self.lease_seconds) * _MILLIS)
 
     def _is_over(self, until: int) -> bool:
@@ -317,7 +318,7 @@ class JobFlows:
         return (yield from self._conditionally("update_item", parameters))
 
     def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
-        """Put a job aside, if it was not delivered again; with `until`, only if nobody extended its lease."""
+        """Put a job aside, unless it was delivered again; with `until`, only if nobody extended its lease."""
         dead = self._dead_item(job.id, job.payload, job.attempts, reason)
         delete = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
         if until is not None:
@@ -355,7 +356,7 @@ class JobFlows:
 
 
 def _held(job: Job) -> dict[str, Any]:
-    """The condition that a job was not delivered to another worker since."""
+    """The condition that a job has not been delivered again since."""
     return {
         "ConditionExpression": "#attempts = :attempts",
         "ExpressionAttributeNames": {"#attempts": "attempts"},
@@ -378,8 +379,8 @@ def _flows(
 class Jobs(Blocking[JobFlows]):
     """A queue of jobs in a table, with a boto3 client.
 
-    A job belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times. One shard
-    takes about 250 jobs a second; all users of a queue have to give the same number of shards.
+    A job belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times. A shard
+    takes about 250 jobs a second; all users of a queue have to pass the same number of shards.
     """
 
     def __init__(
@@ -396,7 +397,7 @@ class Jobs(Blocking[JobFlows]):
         super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
 
     def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
-        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
         return self._flows.member(payload, delay_seconds=delay_seconds)
 
     put = blocking(JobFlows.put)
@@ -433,7 +434,7 @@ class AsyncJobs(Awaiting[JobFlows]):
         super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
 
     def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
-        """A job as a member of a TransactWriteItems of your own: the outbox. Costs 2 write units there."""
+        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
         return self._flows.member(payload, delay_seconds=delay_seconds)
 
     put = awaiting(JobFlows.put)

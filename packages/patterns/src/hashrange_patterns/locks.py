@@ -2,19 +2,20 @@
 
     LOCK#report   LOCK    owner, lease, fence, beat
 
-When the holder of a lock dies, another process must get the lock. But a dead holder looks like a slow one,
-and a comparison of a time in the item with the own clock would give the lock to two processes if their
+When the holder of a lock dies, another process must get the lock. But a dead holder looks like a slow holder,
+and if processes compared a time in the item with their own clocks, two of them could get the lock when their
 clocks differ. So:
 
-- A waiting process watches the item. It takes the lock over only if `fence` and `beat` did not change for
-  the holder's whole lease, by its own clock. The holder counts its lease from before its request, so it
-  knows that it has lost the lock before another process gets it, if a second is equally long for both.
-- A holder may pause at the wrong moment: after it looked at its lease and before it writes. The fence
-  protects against this. It grows with every holder, and the store that is written to can refuse a smaller
-  fence; with `member` DynamoDB does this itself.
+- A waiting process watches the item. It takes over the lock only if `fence` and `beat` have not changed for
+  the holder's whole lease, by the waiting process's own clock. The holder counts its lease from before its
+  request, so it knows that it has lost the lock before another process gets it, if their clocks run equally
+  fast.
+- A holder may pause at the wrong moment: after it checked its lease and before it writes. The fence protects
+  against this. It grows with every holder, and the store that is written to can refuse a smaller fence; with
+  `member` DynamoDB does this itself.
 
-Refuses to know the protected resource, and to renew in the background: a process that holds a lock for long
-renews it.
+Refuses to know the protected resource, and to renew in the background: a process that holds a lock for a long
+time renews it.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class LockFlows:
     poll_seconds: float
     runtime: Runtime
     watched: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
-    """The last seen state of locks that other processes hold, and since when it did not change."""
+    """The last observed state of locks that other processes hold, and since when it has not changed."""
 
     def acquire(self, name: str, *, wait_seconds: float = 0.0) -> Flow[Held | None]:
         """Take the lock `name`; None if others held it for `wait_seconds`.
 
-        Costs a read unit and a write unit, and a read unit for each look while waiting. The lock of a holder
-        who died is free after its lease, counted from the first look at it: so ask again, or wait that long.
+        Costs a read unit and a write unit, and a read unit for each read while waiting. The lock of a holder
+        that died is free after its lease, counted from the first read: so ask again, or wait that long.
         """
         owner = self.runtime.token()
         deadline = self.runtime.elapsed() + wait_seconds
@@ -85,29 +86,31 @@ class LockFlows:
             yield Pause(min(left, self.poll_seconds * (0.5 + self.runtime.chance())))
 
     def renew(self, held: Held) -> Flow[Held | None]:
-        """Hold the lock for another lease, from now; None if it is somebody else's: stop. Costs 1 write unit.
+        """Hold the lock for another lease, from now; None if another process has it: stop. Costs 1 write
+        unit.
 
         Use the new `Held` from then on.
         """
-        asked = self.runtime.elapsed()
+        started_at = self.runtime.elapsed()
         beat = {":beat": number(held.beat + 1)}
         if not (yield from self._update(held, "SET #beat = :beat", beat)):
             return None
-        return replace(held, beat=held.beat + 1, until=asked + self.lease_seconds)
+        return replace(held, beat=held.beat + 1, until=started_at + self.lease_seconds)
 
     def release(self, held: Held) -> Flow[bool]:
-        """Give the lock back; False if it was somebody else's already. Costs 1 write unit. Safe to repeat."""
+        """Release the lock; False if another process already has it. Costs 1 write unit. Safe to repeat."""
         beat = {":beat": number(held.beat + 1)}
-        # (released by an earlier attempt whose answer was lost: that is released, too)
-        gone = " OR (attribute_not_exists(#owner) AND #fence = :fence)"
-        return (yield from self._update(held, "SET #beat = :beat REMOVE #owner", beat, gone))
+        # (the lock may have been released by an earlier attempt whose answer was lost)
+        was_released = " OR (attribute_not_exists(#owner) AND #fence = :fence)"
+        return (yield from self._update(held, "SET #beat = :beat REMOVE #owner", beat, was_released))
 
     def is_held(self, held: Held) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
         return self.runtime.elapsed() < held.until
 
     def member(self, held: Held) -> Item:
-        """The fence as a member of a TransactWriteItems of yours: it fails if somebody took the lock over.
+        """The fence as a member of your own TransactWriteItems: it fails if another process took over the
+        lock.
 
         Costs 2 write units there.
         """
@@ -129,21 +132,21 @@ class LockFlows:
         return item
 
     def _is_free(self, name: str, item: Item | None) -> bool:
-        """Whether nobody holds the lock, or its holder gave no sign for the whole of its lease."""
+        """Whether nobody holds the lock, or its holder gave no sign of life for its whole lease."""
         if item is None or "owner" not in item:
             self.watched.pop(name, None)
             return True
         now, version = self.runtime.elapsed(), _version(item)
-        seen, since = self.watched.get(name, (None, now))
-        if seen != version:
+        state, since = self.watched.get(name, (None, now))
+        if state != version:
             self.watched[name] = (version, now)
             return False
         return now - since >= int(item["lease"]["N"]) / _MILLIS
 
     def _take(self, name: str, owner: str, item: Item | None) -> Flow[Held | None]:
-        """Take a lock that is free; None if somebody was faster."""
+        """Take a lock that is free; None if another process was faster."""
         fence, beat = _version(item)
-        asked = self.runtime.elapsed()
+        started_at = self.runtime.elapsed()
         parameters: dict[str, Any] = {
             "TableName": self.table.name,
             "Key": self.table.key(_address(name)),
@@ -156,7 +159,7 @@ class LockFlows:
                 ":lease": number(self.lease_seconds * _MILLIS),
             },
         }
-        # (or the lock is ours, by an earlier attempt whose answer was lost)
+        # (or an earlier attempt got the lock, and its answer was lost)
         if item is None:
             parameters["ConditionExpression"] = "attribute_not_exists(#fence) OR #owner = :owner"
         else:
@@ -170,7 +173,7 @@ class LockFlows:
                 return None
             raise
         self.watched.pop(name, None)
-        return Held(name, owner, fence + 1, 0, asked + self.lease_seconds)
+        return Held(name, owner, fence + 1, 0, started_at + self.lease_seconds)
 
     def _update(self, held: Held, expression: str, values: Item, also: str = "") -> Flow[bool]:
         parameters = {
@@ -195,7 +198,7 @@ def _address(name: str) -> Address:
 
 
 def _version(item: Mapping[str, Any] | None) -> tuple[int, int]:
-    """The fence and the beat; one of them changes with every request of a holder."""
+    """The fence and the beat; every request of a holder changes one of them."""
     return (int(item["fence"]["N"]), int(item["beat"]["N"])) if item else (0, 0)
 
 
@@ -223,7 +226,7 @@ class Locks(Blocking[LockFlows]):
         return self._flows.is_held(held)
 
     def member(self, held: Held) -> Item:
-        """The fence as a member of a TransactWriteItems of yours: it fails if somebody took the lock over."""
+        """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
 
     acquire = blocking(LockFlows.acquire)
@@ -250,7 +253,7 @@ class AsyncLocks(Awaiting[LockFlows]):
         return self._flows.is_held(held)
 
     def member(self, held: Held) -> Item:
-        """The fence as a member of a TransactWriteItems of yours: it fails if somebody took the lock over."""
+        """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
 
     acquire = awaiting(LockFlows.acquire)

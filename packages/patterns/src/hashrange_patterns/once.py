@@ -1,7 +1,7 @@
 """Adds to counters exactly once per event, however often the event is delivered.
 
-A transaction puts the event's item, on the condition that there is none, and adds to the counters. Two
-mistakes are common in such programs, and avoided here:
+A transaction puts the event's item, on the condition that there is none, and adds to the counters. Such
+programs often make two mistakes, which are avoided here:
 
 - Only the failed condition of the event's own item means that the event was counted before. A conflict with
   another transaction, or throttling, cancels the transaction as well; it is repeated then, and the event is
@@ -9,11 +9,11 @@ mistakes are common in such programs, and avoided here:
 - An answer may be lost after the commit. Because of the transaction's token, the repeated request gets the
   answer of the first one, so the event is neither counted twice nor reported as a duplicate.
 
-Many events go into one transaction, of at most 100 items, and additions to one counter are summed: 99 events
-of one counter cost 200 write units; one by one they would cost 396. If some events were counted before, the
-others go into another transaction.
+Many events go into one transaction, of at most 100 items, and additions to the same counter are summed: 99
+events of a counter cost 200 write units; one by one they would cost 396. If some events were counted before,
+the others go into another transaction.
 
-Refuses to know the things that are counted: a function gives the additions of events.
+Refuses to know what is counted: a function gives the additions of events.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ WEEK_SECONDS: Final = 7 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What an event adds to one item: amounts by attribute.
+    """What an event adds to an item: amounts by attribute.
 
-    `condition` guards the item where it may have gone; `expires_at` is when it may go.
+    `condition` guards an item that may have been removed; `expires_at` is when it may expire.
     """
 
     address: Address
@@ -55,7 +55,7 @@ E = TypeVar("E", bound=Identified)
 
 
 class _Refused(Exception):
-    """A transaction was canceled: by events that were counted before, and by counters that moved."""
+    """A transaction was canceled by events that were counted before, or by counters that moved."""
 
     def __init__(self, error: Exception, duplicates: list[int]) -> None:
         super().__init__(str(error))
@@ -67,9 +67,9 @@ class _Refused(Exception):
 class Once(Generic[E]):
     """Counts events of type E exactly once.
 
-    `marker` places an event's item, and `place` the additions of events, anew for each transaction: where
-    counters move, `moved` is told of the addresses whose condition failed, and the next call of `place` gives
-    others.
+    `marker` gives the address of an event's item. `place` gives the additions of events, again for each
+    transaction: if counters have moved, `moved` is called with the addresses whose conditions failed, and the
+    next call of `place` gives others.
     """
 
     table: Table
@@ -87,25 +87,25 @@ class Once(Generic[E]):
         idle = 0
         while waiting:
             additions = yield from self.place([events[index] for index in waiting])
-            taken = _fitting(additions)
+            fitting = _fitting(additions)
             try:
-                yield from self._transact([events[index] for index in waiting[:taken]], additions[:taken])
+                yield from self._transact([events[index] for index in waiting[:fitting]], additions[:fitting])
             except _Refused as refused:
-                # Neither committed nor one event fewer: a counter moved. Not for ever, or something else is
-                # wrong.
+                # No event was counted before, so a counter must have moved. If this repeats, something else
+                # is wrong.
                 idle = 0 if refused.duplicates else idle + 1
                 if idle >= self.runtime.attempts_max:
                     raise refused.error from None
-                gone = {waiting[number] for number in refused.duplicates}
-                waiting = [index for index in waiting if index not in gone]
+                duplicates = {waiting[number] for number in refused.duplicates}
+                waiting = [index for index in waiting if index not in duplicates]
             else:
-                for index in waiting[:taken]:
+                for index in waiting[:fitting]:
                     counted[index] = True
-                waiting = waiting[taken:]
+                waiting = waiting[fitting:]
         return counted
 
     def _transact(self, events: Sequence[E], additions: Sequence[list[Addition]]) -> Flow[None]:
-        """Commit all of it, or raise `_Refused`."""
+        """Count all events in a transaction, or raise `_Refused`."""
         merged = _merged(addition for of_event in additions for addition in of_event)
         members = [self._marker(event) for event in events]
         members += [self._update(addition) for addition in merged]
@@ -179,14 +179,14 @@ def _merged(additions: Iterable[Addition]) -> list[Addition]:
     """One addition for each address: a transaction may name an item once."""
     merged: dict[Address, Addition] = {}
     for addition in additions:
-        known = merged.get(addition.address)
-        if known is None:
+        earlier = merged.get(addition.address)
+        if earlier is None:
             merged[addition.address] = addition
             continue
-        amounts = dict(known.amounts)
+        amounts = dict(earlier.amounts)
         for attribute, amount in addition.amounts.items():
             amounts[attribute] = amounts.get(attribute, 0) + amount
         merged[addition.address] = Addition(
-            known.address, amounts, known.condition, known.names, known.expires_at
+            earlier.address, amounts, earlier.condition, earlier.names, earlier.expires_at
         )
     return list(merged.values())

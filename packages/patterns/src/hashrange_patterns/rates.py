@@ -22,14 +22,14 @@ from hashrange_patterns.requests import Runtime, item_that_was_there, request
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 _MICROS: Final = 1_000_000
-# A bucket is forgotten so long after it was full at the latest: an item that goes early, by a clock that is
-# ahead, would let a burst pass.
+# A bucket's item expires this long after it is full at the latest. If it expired early, by a clock that is
+# ahead, a burst could pass.
 _SPARE_SECONDS: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a request may pass; how many more may pass at once; and otherwise how long to wait."""
+    """Whether a request may pass; how many more may pass at once; and if not, how long to wait."""
 
     allowed: bool
     remaining: int
@@ -38,7 +38,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Whether a bucket was moved; and when it is full again, as it is now."""
+    """Whether a bucket was moved, and when it will be full again."""
 
     moved: bool
     full_at: int
@@ -63,13 +63,13 @@ class RateFlows:
     def allow(self, key: str, cost: int = 1) -> Flow[Decision]:
         """Decide on a request of `key`, which counts as `cost`.
 
-        Costs 1 write unit, 2 where the bucket was full; also when it refuses. Raises where DynamoDB does not
-        answer: whether to let pass then is for the program to say.
+        Costs 1 write unit, or 2 if the bucket was full, even for a refusal. Raises if DynamoDB does not
+        answer: the program then decides whether to let the request pass.
         """
         if not 1 <= cost <= self.burst:
             raise ValueError(f"a cost of {cost} never passes where {self.burst} may at once")
-        one = self._micros_of_one
-        share, depth = cost * one, self.burst * one
+        micros_per_request = self._micros_of_one
+        share, depth = cost * micros_per_request, self.burst * micros_per_request
         for _ in range(self.runtime.attempts_max):
             now = int(self.runtime.now() * _MICROS)
             latest = now + depth - share
@@ -83,7 +83,7 @@ class RateFlows:
             if filling.moved:
                 return self._passed(filling.full_at, now + depth)
             if filling.full_at > latest:
-                left = max(now + depth - filling.full_at, 0) // one
+                left = max(now + depth - filling.full_at, 0) // micros_per_request
                 return Decision(False, left, (filling.full_at - latest) / _MICROS)
             if filling.full_at <= now:
                 full = yield from self._move(
@@ -95,7 +95,7 @@ class RateFlows:
                 )
                 if full.moved:
                     return self._passed(full.full_at, now + depth)
-            # Between two writes somebody else's came.
+            # Another process wrote between the two writes.
         raise Contended(f"the bucket of {key!r} changed during each of {self.runtime.attempts_max} attempts")
 
     def _passed(self, full_at: int, end: int) -> Decision:
@@ -103,7 +103,7 @@ class RateFlows:
 
     @property
     def _micros_of_one(self) -> int:
-        """How far one request moves the bucket: rounded up, so that `per_second` is never passed."""
+        """How far a request moves the bucket: rounded up, so that `per_second` is never exceeded."""
         return math.ceil(_MICROS / self.per_second)
 
     def _move(self, key: str, update: str, condition: str, values: Item, until: int) -> Flow[Bucket]:

@@ -1,15 +1,15 @@
 """Sends a request, and repeats it if that is safe; reads the errors of boto3.
 
-It distinguishes three kinds of failures, because many programs go wrong by mixing them up:
+It distinguishes three kinds of failures, which many programs confuse:
 
 - *refused*: throttling, conflicts, a transaction in progress. Nothing was written; the request is repeated.
 - *unknown*: a 5xx answer, a broken connection. The request may have been performed. It is repeated only if a
   repetition has no further effect: a read, a conditional write that recognises its own effect, a transaction
   with its token.
-- *final*: all other errors, also a failed condition. They are raised.
+- *final*: all other errors, including a failed condition. They are raised.
 
-Before a repetition it waits for a random time up to a limit that doubles (full jitter), so that requests
-that collided do not collide again. botocore repeats requests by itself, too, whether that is safe or not;
+Before a repetition it waits for a random time up to a limit that doubles (full jitter), so that requests that
+collided do not collide again. botocore also repeats requests, whether that is safe or not;
 packages/patterns/docs/README.md says how to switch this off.
 
 Refuses to know what the requests mean.
@@ -53,7 +53,7 @@ _HTTP_SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The surroundings of a flow: clocks, random numbers, and the limits of repetition.
+    """What a flow needs from outside: clocks, random numbers, and the limits of repetition.
 
     `now` returns seconds since the epoch, `elapsed` seconds of a monotonic clock, `chance` a random number
     from 0 up to 1, `token` a unique identifier. A request is sent at most `attempts_max` times; the waits
@@ -70,7 +70,7 @@ class Runtime:
 
     def pause(self, attempt: int) -> Pause:
         """The wait after the attempt of this number, the first being 0."""
-        # (the exponent has a limit: attempts_max may be as large as somebody likes)
+        # (the exponent is bounded, because attempts_max is not)
         limit = min(self.pause_seconds_max, self.pause_seconds * 2.0 ** min(attempt, 30))
         return Pause(self.chance() * limit)
 
@@ -103,10 +103,10 @@ def request(
 
 
 def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Answer]:
-    """Send a TransactWriteItems, which is performed once even if its answer is lost and it is sent again.
+    """Send a TransactWriteItems with a token, so that it is performed once even if its answer is lost and it
+    is sent again.
 
-    Its token makes sure of this. Raises the client's TransactionCanceledException if a condition failed: see
-    `failed_members`.
+    Raises the client's TransactionCanceledException if a condition failed: see `failed_members`.
     """
     parameters = {"TransactItems": list(members), "ClientRequestToken": runtime.token()}
     return (yield from request(runtime, "transact_write_items", parameters, repeatable=True))
@@ -125,7 +125,7 @@ def is_condition_failure(error: BaseException) -> bool:
 
 
 def item_that_was_there(error: Exception) -> Item:
-    """The item on which a write's condition failed, where the write asked for it; else raises `error`."""
+    """The item on which a write's condition failed, if the write asked for it; otherwise raises `error`."""
     if not is_condition_failure(error) or not isinstance(error, ClientError):
         raise error
     response: Any = error.response
@@ -141,7 +141,8 @@ def cancellation_codes(error: BaseException) -> list[str]:
 
 
 def failed_members(error: BaseException) -> list[int]:
-    """The numbers of a canceled transaction's members whose own condition failed; else raises `error`."""
+    """The numbers of a canceled transaction's members whose own condition failed; raises `error` if there are
+    none."""
     failed = [number for number, code in enumerate(cancellation_codes(error)) if code == CONDITION_FAILED]
     if not failed:
         raise error
@@ -159,7 +160,7 @@ def is_refused(error: BaseException) -> bool:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether the error leaves it open whether the request was performed."""
+    """Whether the request may or may not have been performed after this error."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= _HTTP_SERVER_ERROR or error_code(error) in {

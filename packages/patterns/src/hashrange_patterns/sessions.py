@@ -1,15 +1,15 @@
-"""Sessions: who a browser belongs to, for as long as it comes back, until it is ended.
+"""Sessions: remember which user a browser belongs to, while it is used, until the session is ended.
 
-A session's token is a secret of 256 bits, for a cookie. The table holds its hash only, so nobody who reads
-the table, or a backup of it, can be somebody else. A session ends when it was not used for `idle_seconds`,
-and at last `lifetime_seconds` after it began; DynamoDB's time to live deletes it later, which may take days,
-so the time is compared at each use.
+A session's token is a secret of 256 bits, for a cookie. The table holds only its hash, so nobody who reads
+the table, or a backup of it, can impersonate a user. A session ends when it was not used for `idle_seconds`,
+and at the latest `lifetime_seconds` after it began. DynamoDB's time to live deletes it later, which may take
+days, so the time is compared at each use.
 
     SESSION#<hash>     SESSION     user, data, until, ends
     SESSIONS#<user>    <hash>      for ending all sessions of a user
 
-A session that is used is prolonged, but only when half of its idle time is over: most uses cost a read only.
-A prolongation never brings back a session that was ended meanwhile.
+Using a session extends it, but only when half of its idle time is over: most uses cost only a read. An
+extension never brings back a session that was ended meanwhile.
 
 Refuses to know what a login is.
 """
@@ -34,7 +34,7 @@ _SORT: Final = "SESSION"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that is valid now: whose it is, what was noted when it began, and when it ends at last."""
+    """A valid session: its user, the data that was stored when it began, and when it ends at the latest."""
 
     user: str
     data: str
@@ -58,10 +58,10 @@ class SessionFlows:
             )
 
     def begin(self, user: str, data: str = "") -> Flow[str]:
-        """Begin a session of a user; gives its token. Costs 4 write units.
+        """Begin a session of a user; returns its token. Costs 4 write units.
 
-        Begin a new one at each login, and `end` the one before, so that nobody can foist a known token on a
-        user.
+        Begin a new session at each login, and `end` the previous one, so that nobody can foist a known token
+        on a user.
         """
         token = secrets.token_urlsafe(32)
         hashed = _hash(token)
@@ -81,9 +81,9 @@ class SessionFlows:
         return token
 
     def get(self, token: str) -> Flow[Session | None]:
-        """The session with this token, which is used by that; None if there is none, or none any more.
+        """The session with this token, which counts as a use; None if there is none, or it has ended.
 
-        Costs 1 read unit, and at most once in half of `idle_seconds` a write unit.
+        Costs 1 read unit, and a write unit at most once in half of `idle_seconds`.
         """
         address = _address(_hash(token))
         parameters = {
@@ -140,7 +140,7 @@ class SessionFlows:
         return True
 
     def end_all(self, user: str) -> Flow[int]:
-        """End all sessions of a user that have begun, as after a change of the password; how many.
+        """End all current sessions of a user, as after a change of the password; returns how many.
 
         Costs 2 write units for each.
         """
@@ -153,7 +153,7 @@ class SessionFlows:
         }
         items = yield from query_all(self.runtime, parameters)
         by_user = [self.table.address(item) for item in items]
-        # (the sessions first: what is left of an end_all that fails can be found by the next)
+        # (the sessions first: if this fails, the next end_all can still find the rest)
         yield from self._delete(_address(address.sort) for address in by_user)
         yield from self._delete(by_user)
         return len(by_user)

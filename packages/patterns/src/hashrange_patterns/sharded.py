@@ -1,12 +1,12 @@
 """A counter in many items (shards), for more additions than one item takes; the number of shards can be
 changed.
 
-Shard 0 is the item that `Counters` would use, so an existing counter may be sharded. The others lie in
-partitions of their own. A record of the layout says how many there are:
+Shard 0 is the item that `Counters` would use, so an existing counter may be sharded. The other shards have
+their own partitions. The layout, another item, says how many there are:
 
     shards   how many may hold amounts: readers sum these
     open     how many are added to: writers choose among these
-    epoch    changes with the record, and with every move of an amount
+    epoch    changes with the layout, and with every move of an amount
 
 These rules make the counter exact in any order of requests:
 
@@ -42,7 +42,7 @@ from hashrange_patterns.requests import (
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 SHARDS_MAX: Final = 1_000
-# So many shards are added in one transaction, beside the layout.
+# The shards that a transaction adds at most, beside the layout.
 _ADDED_MAX: Final = 99
 _REMEMBERED_MAX: Final = 10_000
 _OPEN: Final = "attribute_exists(#pk) AND attribute_not_exists(#closed)"
@@ -59,8 +59,8 @@ class Layout:
 
 @dataclass(slots=True)
 class Layouts:
-    """The layouts that a process knows; they are kept for a while. An old layout costs a failed write, but
-    no count."""
+    """The layouts that a process knows; they are cached for a while. An old layout costs a failed write, but
+    loses no count."""
 
     known_seconds: float
     known: dict[str, tuple[Layout, float]] = field(default_factory=dict)
@@ -141,14 +141,14 @@ class ShardedCounterFlows:
     def value(self, name: str) -> Flow[int]:
         """The sum of all shards.
 
-        Everything counted before the call is in it, and perhaps some of what is counted during it. Costs 2
+        It includes everything counted before the call, and perhaps some additions made during it. Costs 2
         read units, and 1 for each shard.
         """
         runtime = self.counters.runtime
         layout = yield from self._read_layout(name)
         for attempt in range(runtime.attempts_max):
             addresses = [self.shard(name, shard) for shard in range(layout.shards)]
-            found = yield from get_all(
+            items = yield from get_all(
                 runtime,
                 self.counters.table,
                 addresses,
@@ -157,7 +157,7 @@ class ShardedCounterFlows:
             )
             before, layout = layout, (yield from self._read_layout(name))
             if layout.epoch == before.epoch:
-                return sum(self.counters.amount(item) for item in found.values())
+                return sum(self.counters.amount(item) for item in items.values())
             yield runtime.pause(attempt)
         raise Moving(f"the shards of {name!r} changed during each of {runtime.attempts_max} reads")
 
@@ -168,8 +168,8 @@ class ShardedCounterFlows:
     def reshard(self, name: str, shards: int) -> Flow[None]:
         """Give the counter `shards` shards, from 1 to 1000, while it is counted and read.
 
-        Costs 2 write units for each shard added; 10, and 2 read units, for each taken away. If it raises, or
-        its process dies, the counter is right all the same; call it again.
+        Costs 2 write units for each shard added; 10, and 2 read units, for each shard removed. If it raises,
+        or its process dies, the counter is still correct; call it again.
         """
         _check_shards(shards)
         while True:
@@ -187,14 +187,14 @@ class ShardedCounterFlows:
                 return
 
     def shard(self, name: str, shard: int) -> Address:
-        """Where a shard lies."""
+        """The address of a shard."""
         address = self.counters.address(name)
         if shard == 0:
             return address
         return Address(f"{address.partition}#{shard}", f"SHARD#{self.counters.attribute}")
 
     def _place(self, events: Sequence[Event]) -> Flow[list[list[Addition]]]:
-        """One shard for each counter, drawn by chance."""
+        """The additions of each event, to a random shard of each counter."""
         chosen: dict[str, int] = {}
         for name in dict.fromkeys(name for event in events for name in event.amounts):
             layout = yield from self._known_layout(name)
@@ -217,7 +217,7 @@ class ShardedCounterFlows:
             return known
         layout = yield from self._read_layout(name)
         if layout.epoch == 0 and self.shards > 1:
-            # Never sharded: a counter begins with as many as the program wants.
+            # Never sharded: a counter begins with as many shards as the program asks for.
             yield from self.reshard(name, self.shards)
             layout = yield from self._read_layout(name)
         self.layouts.set(name, layout, runtime.now())
@@ -233,7 +233,7 @@ class ShardedCounterFlows:
         return Layout(int(item["shards"]["N"]), int(item["open"]["N"]), int(item["epoch"]["N"]))
 
     def _set_layout(self, name: str, old: Layout, new: Layout, members: Sequence[Item] = ()) -> Flow[None]:
-        """Replace the layout, and do what `members` say, if nobody replaced `old` meanwhile."""
+        """Replace the layout, and perform `members`, if nobody replaced `old` meanwhile."""
         table = self.counters.table
         item = {
             **table.key(self._layout_address(name)),
@@ -252,7 +252,7 @@ class ShardedCounterFlows:
         return {"Put": {"TableName": self.counters.table.name, "Item": item}}
 
     def _drain_last(self, name: str, layout: Layout) -> Flow[None]:
-        """Move the last shard's amount to shard 0, and take the shard away."""
+        """Move the last shard's amount to shard 0, and remove the shard."""
         table = self.counters.table
         last = layout.shards - 1
         key = table.key(self.shard(name, last))
@@ -271,7 +271,7 @@ class ShardedCounterFlows:
             **_epoch_is(layout),
         }
         try:
-            # With the layout: a shard of the same number that was added since must not be closed.
+            # Together with the layout: a new shard with the same number must not be closed.
             yield from transact(self.counters.runtime, [{"ConditionCheck": unchanged}, {"Update": close}])
         except Exception as error:
             failed_members(error)
@@ -303,7 +303,7 @@ class Moving(Exception):
 
 
 def _epoch_is(layout: Layout) -> dict[str, Any]:
-    """The condition, on the layout's item, that it is still this one."""
+    """The condition, on the layout's item, that the layout has not changed."""
     names = {"#epoch": "epoch"}
     if layout.epoch == 0:
         return {"ConditionExpression": "attribute_not_exists(#epoch)", "ExpressionAttributeNames": names}
@@ -335,9 +335,9 @@ def _flows(
 class ShardedCounters(Blocking[ShardedCounterFlows]):
     """Counters in many items each, with a boto3 client.
 
-    A counter begins with `shards` of them; `reshard` changes that. A process learns of a change after
-    `layout_seconds` at the latest, or from its first write that fails. Otherwise as `Counters`; do not add to
-    a sharded counter with `Counters` as well and read it there: that one sees shard 0 only.
+    A counter begins with `shards` items; `reshard` changes that. A process learns of a change after
+    `layout_seconds` at the latest, or from its first write that fails. Otherwise it works like `Counters`;
+    but do not read a sharded counter with `Counters`, which sees only shard 0.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The table of a pattern's items: it has a partition key and a sort key, both text.
 
-All patterns may share one table, also with the program's own items: the keys of each pattern begin with a
-word of its own (packages/patterns/docs/README.md lists these words). Items that expire have their time in one
+All patterns may share one table, even with the program's own items: the keys of each pattern begin with a
+unique word (packages/patterns/docs/README.md lists these words). Items that expire have their time in one
 attribute, by which DynamoDB's time to live deletes them.
 
 Refuses to know the patterns.
@@ -45,7 +45,7 @@ class Table:
     """A table's name and the names of the attributes that every pattern uses.
 
     `client.create_table(**table.definition())` and then `client.update_time_to_live(**table.time_to_live())`
-    make it, where it is not made by other means.
+    create it, unless it is created by other means.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Table:
         return {self.partition_key: {"S": address.partition}, self.sort_key: {"S": address.sort}}
 
     def address(self, item: Mapping[str, Any]) -> Address:
-        """Where `item` lies."""
+        """The address of `item`."""
         return Address(item[self.partition_key]["S"], item[self.sort_key]["S"])
 
     def definition(self, *indexes: Index) -> dict[str, Any]:
-        """The arguments of a client's `create_table`: on demand. Only entities use indexes."""
+        """The arguments of a client's `create_table`, for a table on demand. Only entities use indexes."""
         own = (self.partition_key, self.sort_key)
         names = dict.fromkeys((*own, *(name for index in indexes for name in index.keys)))
         definition: dict[str, Any] = {
@@ -95,7 +95,7 @@ def _key_schema(names: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 def table_of(table: Table | str) -> Table:
-    """A `Table`; of a name alone, with the usual names of attributes."""
+    """A `Table`; from a name, with the default names of attributes."""
     return Table(table) if isinstance(table, str) else table
 
 

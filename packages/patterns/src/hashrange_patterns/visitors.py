@@ -1,13 +1,13 @@
 """Unique visitors per page and day: exact, with an item for each visitor, or approximate, with a sketch.
 
-`UniqueVisitors` puts an item for each visitor, page and day, and counts it in the same transaction. Exact,
-and the visitors can be listed; a first visit costs 4 write units, a repeated one half a read unit.
+`UniqueVisitors` puts an item for each visitor, page and day, and counts it in the same transaction. It is
+exact, and can list the visitors; a first visit costs 4 write units, a repeated visit half a read unit.
 
 `ApproximateVisitors` keeps one HyperLogLog sketch for each page and day (Apache DataSketches, in a binary
 attribute, about 2 KB), with a standard error of 1.6 percent for any number of visitors. Visitors are added
 in batches; a batch costs one read and one write, and no write if it has no new visitor. Sketches can be
-merged: the visitors of a month are those of its days' sketches, each visitor counted once. Merging twice
-changes nothing, so a lost answer does no harm. Needs `datasketches`.
+merged: merging the sketches of a month's days counts each visitor of the month once. Merging twice changes
+nothing, so a lost answer does no harm. Needs `datasketches`.
 
     visitors = UniqueVisitors(client, "blog")
     visitors.seen("/home", "reader7", at)      # True: new that day
@@ -56,8 +56,8 @@ class UniqueVisitorFlows:
     def seen(self, page: str, visitor: str, at: datetime) -> Flow[bool]:
         """Count `visitor` for `page` on the day of `at`, in UTC; False if that was done before.
 
-        Costs 4.5 capacity units the first time: half a read unit and 4 write units. After that half a read
-        unit. Safe to call again, whatever was raised. Raises ValueError for a day whose visitors may be
+        Costs 4.5 capacity units the first time: half a read unit and 4 write units. After that it costs half
+        a read unit. Safe to call again after any error. Raises ValueError for a day whose visitors may be
         forgotten.
         """
         day = utc(at).date()
@@ -84,14 +84,15 @@ class UniqueVisitorFlows:
         return True
 
     def count(self, page: str, day: date, *, consistent: bool = False) -> Flow[int]:
-        """How many visitors `page` had on `day`. Costs half a read unit, consistent 1. It never expires."""
+        """How many visitors `page` had on `day`. Costs half a read unit, or 1 if consistent. It never
+        expires."""
         item = yield from self._get(Address(self._partition(page, day), "COUNT"), consistent)
         return int(item["count"]["N"]) if item else 0
 
     def visitors(self, page: str, day: date) -> Flow[list[str]]:
         """Who visited `page` on `day`, in the order of their names, until they are forgotten.
 
-        Costs half a read unit for each 4 KB of visitors' items, of which one has some 100 bytes.
+        Costs half a read unit for each 4 KB of visitors' items, each of which has about 100 bytes.
         """
         parameters = sort_between(self.table, self._partition(page, day), _VISITOR, _AFTER_VISITORS)
         items = yield from query_all(self.runtime, parameters)
@@ -144,9 +145,9 @@ class ApproximateVisitorFlows:
     def add(self, page: str, day: date, visitors: Iterable[str]) -> Flow[None]:
         """Add `visitors` to the sketch of `page` and `day`.
 
-        Costs 1 read unit, and 3 write units for a full sketch (1 below some 100 visitors), none if it stays
-        as it was. Writers that meet do it again, one after the other: let few processes add, each in batches.
-        Safe to repeat.
+        Costs 1 read unit, and 3 write units for a full sketch (1 below about 100 visitors), none if it does
+        not change. Writers that collide repeat the write one after the other: let few processes add, each in
+        batches. Safe to repeat.
         """
         added = _empty()
         for visitor in visitors:
@@ -162,7 +163,7 @@ class ApproximateVisitorFlows:
                     self.runtime, "put_item", self._put(address, item, merged), repeatable=True
                 )
             except Exception as error:
-                # (or our own write, whose answer was lost: then the next read finds nothing to add)
+                # (or this was our own write, whose answer was lost: then the next read finds nothing to add)
                 if not is_condition_failure(error) or attempt + 1 == self.runtime.attempts_max:
                     raise
             else:
@@ -222,7 +223,7 @@ def _empty() -> hll_sketch:
 
 
 def _union(sketches: Iterable[hll_sketch]) -> bytes:
-    """The sketch of all that the `sketches` saw, as bytes. Equal sketches have equal bytes."""
+    """The union of `sketches`, as bytes. Equal sketches have equal bytes."""
     from datasketches import hll_union, tgt_hll_type
 
     union = hll_union(LG_REGISTERS)
@@ -245,7 +246,7 @@ def _deserialize(data: bytes) -> hll_sketch:
 class UniqueVisitors(Blocking[UniqueVisitorFlows]):
     """Exact unique visitors, with a boto3 client.
 
-    Visitors are forgotten `remember_seconds` after their day ended.
+    Visitors are forgotten `remember_seconds` after the end of their day.
     """
 
     def __init__(

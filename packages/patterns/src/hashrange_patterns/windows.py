@@ -1,4 +1,4 @@
-"""Counts per minute, hour and day, exact once per event, and sums over any range of time.
+"""Counts per minute, hour and day, exactly once per event, and sums over any range of time.
 
 An event adds to two items of its counter:
 
@@ -7,10 +7,10 @@ An event adds to two items of its counter:
 
 So days, hours and minutes need only two items. A sum over a range uses the coarsest counts that fit: `count`
 of whole days, the hours at the ends of the range from the same items, and the minutes at the ends from two
-items of hours. A year and a half of one counter is one Query of about 100 KB, however much was counted.
+items of hours. A year and a half of a counter is one Query of about 100 KB, however much was counted.
 
-Days, hours and minutes are those of UTC. An event counts for the time at which it happened (`at`), not for
-its arrival, so the order in which events arrive does not matter.
+Days, hours and minutes are in UTC. An event counts for the time at which it happened (`at`), not for its
+arrival, so the order in which events arrive does not matter.
 
 Refuses to know other grains, and time zones.
 """
@@ -78,10 +78,10 @@ class WindowedCounterFlows:
         return (yield from self.count([TimedEvent(event_id, at, {name: by})]))[0]
 
     def count(self, events: Iterable[TimedEvent]) -> Flow[list[bool]]:
-        """`once` for many events; for each in turn, whether this call counted it.
+        """`once` for many events; returns for each event whether this call counted it.
 
         Costs 2 write units for each event, and 4 for each counter and hour in a transaction of up to 100
-        items: 2.04 for each event if all are of one counter and hour.
+        items: 2.04 for each event if all belong to one counter and hour.
         """
         once = Once(
             self.table, self.runtime, self._marker, self._place, lambda _: None, self.remember_seconds
@@ -89,11 +89,11 @@ class WindowedCounterFlows:
         return (yield from once.count(list(events)))
 
     def total(self, name: str, start: datetime, end: datetime, *, consistent: bool = False) -> Flow[int]:
-        """What was counted from `start` up to and without `end`, both on whole minutes.
+        """The count from `start` up to but not including `end`, both on whole minutes.
 
-        Costs half a read unit for each 4 KB read, consistent 1: some 250 bytes for each day, and 500 for each
-        hour that the range has only a part of, two at most. Raises ValueError if it needs minutes that are no
-        longer kept.
+        Costs half a read unit for each 4 KB read, or 1 if consistent: about 250 bytes for each day, and 500
+        for each hour that is only partly in the range, two at most. Raises ValueError if it needs minutes
+        that have expired.
         """
         start, end = self._range(start, end, "minute")
         whole_start, whole_end = _up(start, _HOUR), _down(end, _HOUR)
@@ -107,18 +107,18 @@ class WindowedCounterFlows:
     def series(
         self, name: str, start: datetime, end: datetime, grain: Grain, *, consistent: bool = False
     ) -> Flow[list[Bucket]]:
-        """The counts per minute, hour or day from `start` up to and without `end`, zeros included.
+        """The counts per minute, hour or day from `start` up to but not including `end`, with zeros.
 
-        Costs as `total`; per minute the items of all its hours.
+        Costs as much as `total`; for minutes it reads the items of all hours.
         """
         start, end = self._range(start, end, grain)
         if grain == "minute":
-            found = yield from self._minutes(name, start, end, consistent)
+            counts = yield from self._minutes(name, start, end, consistent)
         elif grain == "hour":
-            found = yield from self._hours(name, start, end, consistent)
+            counts = yield from self._hours(name, start, end, consistent)
         else:
-            found = yield from self._days(name, start, end, consistent)
-        return [Bucket(moment, found.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
+            counts = yield from self._days(name, start, end, consistent)
+        return [Bucket(moment, counts.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
 
     def _range(self, start: datetime, end: datetime, grain: Grain) -> tuple[datetime, datetime]:
         start, end = utc(start), utc(end)
@@ -157,7 +157,8 @@ class WindowedCounterFlows:
     def _items(
         self, name: str, form: str, width: timedelta, start: datetime, end: datetime, consistent: bool
     ) -> Flow[list[tuple[datetime, Item]]]:
-        """The items of the buckets of `width` that have a part from `start` up to `end`, with their times."""
+        """The items of the buckets of `width` that overlap the range from `start` to `end`, with their
+        times."""
         if start == end:
             return []
         low, high = (moment.strftime(form) for moment in (start, end - timedelta(microseconds=1)))
@@ -183,7 +184,7 @@ class WindowedCounterFlows:
         at = utc(event.at)
         expires_at = None
         if self.minutes_kept_seconds is not None:
-            # (an hour later: its last minute is kept as long as its first)
+            # (an hour later, so that its last minute is kept as long as its first)
             expires_at = int(_up(at + _MINUTE, _HOUR).timestamp()) + self.minutes_kept_seconds
         for name, by in event.amounts.items():
             partition = self._partition(name)
@@ -202,13 +203,13 @@ def _parts(
     end: datetime,
 ) -> dict[datetime, int]:
     """The counts of the parts of items (the hours of days, the minutes of hours) from `start` up to `end`."""
-    found = {}
+    counts = {}
     for begin, item in items:
         for part in range(parts):
             moment = begin + part * width
             if start <= moment < end and f"{letter}{part:02}" in item:
-                found[moment] = _amount(item, f"{letter}{part:02}")
-    return found
+                counts[moment] = _amount(item, f"{letter}{part:02}")
+    return counts
 
 
 def _amount(item: Mapping[str, Any], attribute: str) -> int:
@@ -234,9 +235,9 @@ def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetim
 class WindowedCounters(Blocking[WindowedCounterFlows]):
     """Counters per minute, hour and day, with a boto3 client.
 
-    Items of days stay. Items of hours, which hold the minutes, go `minutes_kept_seconds` after their hour
-    (None: never). Items of events go after `remember_seconds`, as with `Counters`. Counters of one `prefix`
-    count an event of one id once.
+    Items of days stay. Items of hours, which hold the minutes, expire `minutes_kept_seconds` after their hour
+    (None: never). Items of events expire after `remember_seconds`, as with `Counters`. Counters with the same
+    `prefix` count the event with an id once.
     """
 
     def __init__(

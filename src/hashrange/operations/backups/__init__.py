@@ -8,8 +8,8 @@
     restore_from_backup       a new table with the items of a backup
     restore_to_point_in_time  a new table with the items that a table had at a moment
     names                     the ARNs of backups, and what they name
-    description               a backup as answers show it, and a table as a backup keeps it
+    backup_description        a backup as answers show it, and a table as a backup stores it
     targets                   the name of the new table
     recovery                  the moments that a table can be restored to
-    overrides                 what a restored table has of its source, and what the request changes
+    overrides                 which settings a restored table takes from its source or from the request
 """

@@ -1,7 +1,7 @@
 """UpdateContinuousBackups and DescribeContinuousBackups: point-in-time recovery of a table.
 
-While recovery is on, each change keeps what the item was before it (`tables.history`). Every table has
-continuous backups by AWS's word, whether recovery is on or not.
+While recovery is on, each change stores the item's previous state (`tables.history`). In AWS's terms every
+table has continuous backups, whether recovery is on or not.
 
 Source: API reference, UpdateContinuousBackups, DescribeContinuousBackups; ack-api-quirks DDB-TABLE-083 to
 088, 111, 116, 453.
@@ -33,7 +33,7 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
     wanted = request["PointInTimeRecoverySpecification"]
     enabled, days = wanted["PointInTimeRecoveryEnabled"], wanted.get("RecoveryPeriodInDays")
     if days is not None and not enabled:
-        # [assumed] the words; that it is refused: ack-api-quirks, table-subresources
+        # The refusal: ack-api-quirks, table-subresources; the wording is [assumed].
         raise ValidationException(
             f"{INVALID}RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled is false"
         )

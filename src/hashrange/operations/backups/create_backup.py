@@ -1,7 +1,7 @@
-"""CreateBackup: the items that a table has now, in files.
+"""CreateBackup: stores a table's current items in files.
 
-The request fixes the moment and holds the table's history; the background writes the files
-(`tables.backups.work`). The table may change or be deleted meanwhile.
+The request fixes the moment and holds the table's history; the background work writes the files
+(`tables.backups.backup_runner`). The table may change or be deleted meanwhile.
 
 Source: API reference, CreateBackup; ack-api-quirks DDB-BACKUP-001, 003, 004, 006, 007, 011.
 """
@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange.errors import ResourceNotFoundException, TableNotFoundException, ValidationException
-from hashrange.operations.backups import description, names
+from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.backups import source, stored
-from hashrange.tables.backups.stored import Backup
+from hashrange.tables.backups import backup_records, source
+from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import recording
@@ -25,7 +25,7 @@ _NO_DIRECTORY: Final = (
     "Settings.backup_dir) names one."
 )
 
-# A file system takes names of 255 bytes, and the folder of an unfinished backup has a longer one.
+# A file system takes names of 255 bytes, and the folder of an unfinished backup has a longer name.
 _FOLDER_CHARS_MAX: Final = 200
 
 
@@ -49,12 +49,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
             created=int(id_.partition("-")[0]) / 1_000,
             table_name=name,
             table_id=table.id,
-            table=description.kept(txn, table, caller, now),
+            table=backup_description.kept(txn, table, caller, now),
             folder=f"{name[:_FOLDER_CHARS_MAX]}-{id_}",
             stamp=_stamp(held, id_),
         )
-        stored.save(txn, backup)
-        return {"BackupDetails": description.details_of(description.summary_of(backup, caller))}
+        backup_records.save(txn, backup)
+        return {"BackupDetails": backup_description.details_of(backup_description.summary_of(backup, caller))}
 
     return body
 

@@ -1,7 +1,7 @@
-"""DeleteBackup: the backup is gone at once; the background removes its files.
+"""DeleteBackup: removes the backup at once; the background work removes its files.
 
-A backup that is still being written is given up. The service refuses that, but there it takes no time, and
-here a full disk may hold a backup up.
+A backup that is still being written is given up. The service refuses this, but its backups take no time,
+while here a full disk may delay a backup.
 
 Source: API reference, DeleteBackup; ack-api-quirks DDB-BACKUP-005, 010, 015.
 """
@@ -12,10 +12,10 @@ import msgspec
 
 from hashrange.clock import show_moment
 from hashrange.errors import BackupInUseException, ValidationException
-from hashrange.operations.backups import description, names
+from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
-from hashrange.tables.backups import source, stored
+from hashrange.tables.backups import backup_records, source
 from hashrange.tables.definitions.dropped import Dropped
 
 
@@ -24,18 +24,18 @@ def prepare(request: Request, context: Context) -> WriteBody:
     name = names.parse(request["BackupArn"], context.caller)
 
     def body(txn: Transaction) -> Answer:
-        found = names.find(txn, name, context.scope)
-        if isinstance(found, Dropped):
+        backup = names.find(txn, name, context.scope)
+        if isinstance(backup, Dropped):
             raise ValidationException(
                 "Invalid Request: User is not allowed to delete the system backup with arn "
-                f"{name.arn}. It will automatically expire on {show_moment(found.expires)}"
+                f"{name.arn}. It will automatically expire on {show_moment(backup.expires)}"
             )
-        if stored.is_in_use(txn, found.id):
+        if backup_records.is_in_use(txn, backup.id):
             raise BackupInUseException(f"Backup is being used to restore table: {name.arn}")
-        if found.status == "CREATING":
-            source.release(txn, found, context.now)
-        deleted = msgspec.structs.replace(found, status="DELETED", files=())
-        stored.save(txn, deleted)
-        return {"BackupDescription": description.describe(txn, deleted, name, context)}
+        if backup.status == "CREATING":
+            source.release(txn, backup, context.now)
+        deleted = msgspec.structs.replace(backup, status="DELETED", files=())
+        backup_records.save(txn, deleted)
+        return {"BackupDescription": backup_description.describe(txn, deleted, name, context)}
 
     return body

@@ -1,6 +1,6 @@
-"""ListBackups: the backups in the order of their times, by pages of up to 100.
+"""ListBackups: the backups in the order of their times, in pages of up to 100.
 
-The backups of deleted tables are listed for the types SYSTEM and ALL only.
+The backups of deleted tables are listed only for the types SYSTEM and ALL.
 
 Source: API reference, ListBackups; ack-api-quirks DDB-BACKUP-011, 014, 016.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 from hashrange.errors import ValidationException
 from hashrange.limits import LIST_BACKUPS_MAX
-from hashrange.operations.backups import description, names
+from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables.backups import stored
+from hashrange.tables.backups import backup_records
 from hashrange.tables.definitions import dropped
 
-_Found = tuple[str, str, dict[str, Any]]
+_Listed = tuple[str, str, dict[str, Any]]
 """An id, a table's name, and a BackupSummary: in the order of time, and of names at the same time."""
 
 
@@ -34,7 +34,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     after = _after(request.get("ExclusiveStartBackupArn"), context)
     kind = request.get("BackupType") or "USER"
 
-    def is_wanted(found: _Found) -> bool:
+    def is_wanted(found: _Listed) -> bool:
         created = found[2]["BackupCreationDateTime"]
         return (
             (only is None or found[1] == only)
@@ -44,11 +44,11 @@ def prepare(request: Request, context: Context) -> ReadBody:
         )
 
     def body(reader: Reader) -> Answer:
-        parts: list[Iterator[_Found]] = []
+        parts: list[Iterator[_Listed]] = []
         if kind in ("USER", "ALL"):
-            parts.append(_made(reader, context, after[0]))
+            parts.append(_of_users(reader, context, after[0]))
         if kind in ("SYSTEM", "ALL"):
-            parts.append(iter(sorted(_left(reader, context), key=_place)))
+            parts.append(iter(sorted(_of_deleted_tables(reader, context), key=_place)))
         wanted = (found[2] for found in merge(*parts, key=_place) if is_wanted(found))
         page = list(islice(wanted, size + 1))
         answer: Answer = {"BackupSummaries": page[:size]}
@@ -59,7 +59,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     return body
 
 
-def _place(found: _Found) -> tuple[str, str]:
+def _place(found: _Listed) -> tuple[str, str]:
     return found[:2]
 
 
@@ -68,20 +68,20 @@ def _after(arn: str | None, context: Context) -> tuple[str, str]:
         return "", ""
     name = names.parse(arn, context.caller)
     if name.region != context.caller.region:
-        # [report] DDB-BACKUP-012 for "does not match the region", [assumed] the other words
+        # [report] DDB-BACKUP-012 for "does not match the region"; the rest of the text is [assumed]
         raise ValidationException("ExclusiveStartBackupArn does not match the region of the request")
     return name.id, name.table
 
 
-def _made(reader: Reader, context: Context, after: str) -> Iterator[_Found]:
-    """The backups that programs made. Their ids are unique."""
-    for backup in stored.of_scope(reader, context.scope, after):
-        yield backup.id, backup.table_name, description.summary_of(backup, context.caller)
+def _of_users(reader: Reader, context: Context, after: str) -> Iterator[_Listed]:
+    """The backups that users made. Their ids are unique."""
+    for backup in backup_records.of_scope(reader, context.scope, after):
+        yield backup.id, backup.table_name, backup_description.summary_of(backup, context.caller)
 
 
-def _left(reader: Reader, context: Context) -> Iterator[_Found]:
-    """The backups that deleted tables left."""
+def _of_deleted_tables(reader: Reader, context: Context) -> Iterator[_Listed]:
+    """The backups of deleted tables."""
     for _, gone in dropped.every(reader, context.scope):
         if isinstance(gone, dropped.Dropped) and gone.recoverable:
-            summary = description.summary_of_deleted(reader, gone, context.caller)
+            summary = backup_description.summary_of_deleted(reader, gone, context.caller)
             yield names.system_id(gone), gone.table.name, summary

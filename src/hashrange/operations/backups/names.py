@@ -1,6 +1,6 @@
-"""The ARNs of backups, and what they name: a backup that a program made, or that of a deleted table.
+"""The ARNs of backups, and the backups that they name: a user's backup, or the backup of a deleted table.
 
-The region of an ARN is not looked at, but where a table is restored from it: the service is as lenient.
+The region of an ARN matters only when a table is restored: the service is as lenient.
 
 Source: ack-api-quirks DDB-BACKUP-005, 012, 015.
 """
@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from hashrange.errors import AccessDeniedException, BackupNotFoundException, ValidationException
 from hashrange.operations.context import Caller, Context
 from hashrange.storage.api import Reader
-from hashrange.tables.backups import stored
-from hashrange.tables.backups.stored import Backup
+from hashrange.tables.backups import backup_records
+from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions import dropped
 from hashrange.tables.definitions.dropped import Dropped
 
@@ -39,12 +39,12 @@ class Name(NamedTuple):
 
 
 def parse(arn: str, caller: Caller) -> Name:
-    """The parts of a backup's ARN. Raises `ValidationException`, and `AccessDeniedException` for that of
+    """The parts of a backup's ARN. Raises `ValidationException`, and `AccessDeniedException` for the ARN of
     another account."""
-    found = _ARN(arn)
-    if found is None:
+    parsed = _ARN(arn)
+    if parsed is None:
         raise ValidationException("Invalid Backup ARN")
-    partition, service, region, account_id, table, id_ = found.groups()
+    partition, service, region, account_id, table, id_ = parsed.groups()
     is_region = not region or region == caller.region or _IS_REGION(region)
     if not partition.startswith("aws") or service != "dynamodb" or not is_region:
         raise ValidationException("BackupArn is not valid")
@@ -54,32 +54,32 @@ def parse(arn: str, caller: Caller) -> Name:
 
 
 def find(reader: Reader, name: Name, scope: str) -> Backup | Dropped:
-    """What an ARN names in a scope. Raises `BackupNotFoundException`."""
+    """The backup that an ARN names in a scope. Raises `BackupNotFoundException`."""
     if name.id.endswith(SYSTEM_SUFFIX):
         full_name = f"{scope}/{name.table}" if scope else name.table
-        for gone in dropped.of_name(reader, full_name):
-            if gone.recoverable and system_id(gone) == name.id:
-                return gone
+        for deleted in dropped.of_name(reader, full_name):
+            if deleted.recoverable and system_id(deleted) == name.id:
+                return deleted
         raise not_found(name)
-    backup = stored.find(reader, scope, name.id)
+    backup = backup_records.find(reader, scope, name.id)
     if backup is None or backup.status == "DELETED" or backup.table_name != name.table:
         raise not_found(name)
     return backup
 
 
 def not_found(name: Name) -> BackupNotFoundException:
-    """The error for a backup that is not there."""
+    """The error for a backup that does not exist."""
     return BackupNotFoundException(f"Backup not found: {name.arn}")
 
 
 def new_id(context: Context) -> str:
-    """The id of a backup that is made now."""
+    """The id of a new backup."""
     return f"{int(context.now * _MILLIS):014}-{context.new_id()[:8]}"
 
 
-def system_id(gone: Dropped) -> str:
+def system_id(deleted: Dropped) -> str:
     """The id of the backup of a deleted table."""
-    return f"{round(gone.at * _MILLIS):014}{SYSTEM_SUFFIX}"
+    return f"{round(deleted.at * _MILLIS):014}{SYSTEM_SUFFIX}"
 
 
 def arn_of(caller: Caller, table: str, id_: str) -> str:

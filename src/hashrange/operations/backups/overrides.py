@@ -1,4 +1,4 @@
-"""What a restored table has of its source, and what the request of the restore changes.
+"""Which settings a restored table takes from its source, and which the request changes.
 
 A restored table has the key, the indexes, the billing mode, the throughput and the encryption of its source.
 It has none of its tags, time to live, stream, recovery, deletion protection, policy, class and replicas.
@@ -26,8 +26,8 @@ def check(request: Request) -> None:
     """Check the rules that need no table."""
     definition.check_encryption(request.get("SSESpecificationOverride"))
     throughput.check_bounds(request.get("ProvisionedThroughputOverride"))
-    for one in request.get("GlobalSecondaryIndexOverride") or ():
-        throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
+    for override in request.get("GlobalSecondaryIndexOverride") or ():
+        throughput.check_bounds(override.get("ProvisionedThroughput"), override["IndexName"])
     if request.get("BillingModeOverride") == "PROVISIONED" and not request.get(
         "ProvisionedThroughputOverride"
     ):
@@ -44,7 +44,7 @@ def restored(
     table_id: str,
     new_space: Callable[[], int],
 ) -> Table:
-    """The definition of the new table; without items, and not being restored yet. Raises
+    """The definition of the new table, without items and before the restore begins. Raises
     `ValidationException` for overrides that do not fit the source."""
     seen = replicas.seen_from(source, context.caller.region)
     mode: Any = request.get("BillingModeOverride") or seen.billing_mode
@@ -96,7 +96,7 @@ def _table_throughput(
 
 
 def _units(before: Throughput) -> Throughput:
-    """The units, without their past."""
+    """The units, without their history."""
     return Throughput(before.read_units, before.write_units)
 
 
@@ -138,7 +138,7 @@ def _global(index: Index, name: str, given: Mapping[str, Any], mode: str) -> Ind
         )
     own = throughput.provisioned(units) if units is not None else _units(index.throughput)
     if not own.read_units:
-        # The source was PAY_PER_REQUEST, so its indexes have no units to take over.
+        # The source was PAY_PER_REQUEST, so its indexes have no units to inherit.
         raise ValidationException(f"Must specify provisioned throughput for index {name}")
     return msgspec.structs.replace(_fresh(index), name=name, throughput=own, on_demand=None)
 

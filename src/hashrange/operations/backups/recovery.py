@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 
 def hold_of(table: Table) -> Hold | None:
-    """The hold of the table's recovery; None: it is switched off."""
+    """The hold of the table's recovery; None: recovery is off."""
     return table.history.hold(PITR) if table.history is not None else None
 
 
@@ -42,8 +42,8 @@ def days_of(hold: Hold) -> int:
 def window(table: Table, hold: Hold, now: float, settings: Settings) -> Window:
     """The moments to which the table can be restored at the time `now`.
 
-    The latest is never before the earliest: where the table has just got its recovery, or the clock was set
-    back, both are the beginning.
+    The latest is never before the earliest: if recovery was just enabled, or the clock was set back, both are
+    the beginning.
     """
     since = hold.since
     if table.history is not None:
@@ -53,7 +53,7 @@ def window(table: Table, hold: Hold, now: float, settings: Settings) -> Window:
 
 
 def stamp_of_latest(txn: Transaction, hold: Hold, found: Window, now: float, settings: Settings) -> int:
-    """The stamp of the latest moment: without a lag, of all that is committed before this transaction."""
+    """The stamp of the latest moment; without a lag it includes all commits before this transaction."""
     if settings.recovery_lag_seconds <= 0:
         return txn.stamp(stamp_at(now))
     return _settled(txn, max(hold.since, stamp_through(found.latest)))
@@ -62,9 +62,9 @@ def stamp_of_latest(txn: Transaction, hold: Hold, found: Window, now: float, set
 def stamp_of(
     txn: Transaction, table: Table, hold: Hold, moment: float, now: float, settings: Settings
 ) -> int:
-    """The stamp of a moment of the window. Raises `InvalidRestoreTimeException` for one outside of it.
+    """The stamp of a moment of the window. Raises `InvalidRestoreTimeException` for a moment outside it.
 
-    The present moment is that of all that is committed before this transaction.
+    The current moment includes all commits before this transaction.
     """
     found = window(table, hold, now, settings)
     if not int(found.earliest) <= moment <= found.latest:
@@ -79,7 +79,7 @@ def stamp_of(
 
 
 def _settled(txn: Transaction, stamp: int) -> int:
-    """The stamp, of which this transaction makes sure that nothing gets one below it any more."""
+    """`stamp`, after making sure that no later commit gets a stamp below it."""
     txn.stamp(stamp)
     return stamp
 

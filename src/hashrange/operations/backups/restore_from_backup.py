@@ -1,8 +1,8 @@
 """RestoreTableFromBackup: a new table with the items of a backup.
 
-The new table is CREATING until the background has written all items (`tables.backups.work`). Files that are
-missing or cut off are found by the request. Files whose content is damaged are found while they are read; the
-new table is removed then.
+The new table is CREATING until the background work has written all items (`tables.backups.backup_runner`).
+The request detects files that are missing or cut off. Files with damaged content are detected while they are
+read; the new table is then removed.
 
 Source: API reference, RestoreTableFromBackup; ack-api-quirks DDB-BACKUP-010, DDB-TABLE-215 to 219, 273 to
 282.
@@ -16,14 +16,14 @@ from typing import Final
 import msgspec
 
 from hashrange.errors import BackupInUseException, ServiceError, ValidationException
-from hashrange.operations.backups import description, names, overrides, targets
+from hashrange.operations.backups import backup_description, names, overrides, targets
 from hashrange.operations.context import Answer, Context, Request, WriteBody, scope_of, table_arn
-from hashrange.operations.tables import description as tables
+from hashrange.operations.tables import table_description as tables
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
-from hashrange.tables.backups import files, stored
+from hashrange.tables.backups import backup_records, files
+from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.backups.files import Damaged
-from hashrange.tables.backups.stored import Backup
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.dropped import Dropped
 from hashrange.tables.definitions.table import UNTIL_FILLED, Restore, Table
@@ -62,35 +62,35 @@ def prepare(request: Request, context: Context) -> WriteBody:
     return body
 
 
-def _check_at_rest(txn: Transaction, found: Backup | Dropped, name: names.Name) -> None:
-    if isinstance(found, Dropped):
-        in_use = bool(found.readers)
+def _check_at_rest(txn: Transaction, backup: Backup | Dropped, name: names.Name) -> None:
+    if isinstance(backup, Dropped):
+        in_use = bool(backup.readers)
     else:
-        in_use = stored.is_in_use(txn, found.id)
-        if found.status == "CREATING":
+        in_use = backup_records.is_in_use(txn, backup.id)
+        if backup.status == "CREATING":
             raise BackupInUseException(f"Backup is being created: {name.arn}")  # [assumed]
     if in_use:
         raise BackupInUseException(f"Backup is being used to restore another table: {name.arn}")
 
 
 def _table_in(backup: Backup, name: names.Name, context: Context) -> Table:
-    """The table that a backup keeps, if its files can be used as far as is known."""
+    """The table in a backup, unless its files are known to be unusable."""
     folder = Path(context.settings.backup_dir, backup.folder)
     try:
         files.check_sizes(folder, files.read_manifest(folder))
-        return description.table_of(backup, context)
+        return backup_description.table_of(backup, context)
     except (Damaged, OSError) as error:
         reason = str(error)
     except (ServiceError, msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
-        reason = f"the table in its manifest is none that can be made: {error}"
+        reason = f"the table in its manifest cannot be created: {error}"
     raise ValidationException(f"Backup {name.arn} cannot be restored: {reason}")
 
 
-def _restore_of(found: Backup | Dropped, name: names.Name, context: Context) -> Restore:
+def _restore_of(backup: Backup | Dropped, name: names.Name, context: Context) -> Restore:
     arn = table_arn(context.caller, name.table)
-    if isinstance(found, Dropped):
-        table = found.table
-        return Restore(table.full_name, table.id, arn, STAMP_MAX, found.at, backup_arn=name.arn)
+    if isinstance(backup, Dropped):
+        table = backup.table
+        return Restore(table.full_name, table.id, arn, STAMP_MAX, backup.at, backup_arn=name.arn)
     return Restore(
-        found.table_full_name, found.table_id, arn, found.stamp, found.created, found.id, name.arn
+        backup.table_full_name, backup.table_id, arn, backup.stamp, backup.created, backup.id, name.arn
     )

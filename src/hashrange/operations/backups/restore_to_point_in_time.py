@@ -1,9 +1,9 @@
 """RestoreTableToPointInTime: a new table with the items that a table had at a moment.
 
-The request makes the new table and holds the source's history. A small table is filled at once, a larger one
-by the sweep (`tables.background.restoring`); the new table is CREATING until it has all items.
+The request makes the new table and holds the source's history. A small table is filled at once, a larger
+table by the sweep (`tables.background.restoring`); the new table is CREATING until it has all items.
 
-Source: API reference, RestoreTableToPointInTime; for the order of checks, the words and the contents
+Source: API reference, RestoreTableToPointInTime; for the order of checks, the messages and the contents
 ack-api-quirks DDB-TABLE-086, 100, 215 to 219, 272 to 282, measured in October 2026.
 """
 
@@ -21,7 +21,7 @@ from hashrange.errors import (
 )
 from hashrange.operations.backups import overrides, recovery, targets
 from hashrange.operations.context import Answer, Context, Request, WriteBody, scope_of, table_arn
-from hashrange.operations.tables import description
+from hashrange.operations.tables import table_description
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog
@@ -82,7 +82,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         restore = Restore(table.full_name, table.id, source.arn, stamp, restored_to)
         made = msgspec.structs.replace(made, restore=restore, creating_until=UNTIL_FILLED)
         catalog.save(txn, recording.hold(txn, table, restoring.hold_of(made), now, since=stamp))
-        shown = description.describe(txn, made, context.caller, now, status="CREATING")
+        shown = table_description.describe(txn, made, context.caller, now, status="CREATING")
         if restoring.at_once(txn, made, restore):
             made = restoring.completed(txn, made, restore, now, settings)
         catalog.save(txn, made)

@@ -1,4 +1,4 @@
-"""The name that a restored table is to have, and how many restores there may be."""
+"""The name of a restored table, and the limit of restores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOO_MANY: Final = (
 
 
 def check(reader: Reader, target: str, context: Context) -> None:
-    """Refuse a name that is taken ([report] ack-api-quirks DDB-TABLE-100, 219, 275), and a restore too many.
+    """Refuse a name that is taken ([report] ack-api-quirks DDB-TABLE-100, 219, 275), and too many restores.
 
     Raises `TableInUseException`, `TableAlreadyExistsException`, `LimitExceededException`.
     """

@@ -1,7 +1,7 @@
-"""CancelBulkOperation: end a bulk operation that is in progress. What it has written stays.
+"""CancelBulkOperation: end a bulk operation that is in progress. The items that it has written stay.
 
-The operation is CANCELLING until the background has written its report. One that has ended is not found
-[assumed]: that is the only error that the API declares.
+The operation is CANCELLING until the background work has written its report. For an operation that has ended
+the answer is ResourceNotFoundException [assumed], the only error that the API declares.
 
 Source: API reference, CancelBulkOperation.
 """
@@ -11,11 +11,11 @@ from __future__ import annotations
 import msgspec
 
 from hashrange.errors import ResourceNotFoundException
-from hashrange.operations.bulk import description
+from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
-from hashrange.tables.background.jobs import UNDER_WAY
-from hashrange.tables.bulk import jobs
+from hashrange.tables.background.job_records import UNDER_WAY
+from hashrange.tables.bulk import bulk_records
 
 
 def prepare(request: Request, context: Context) -> WriteBody:
@@ -23,12 +23,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
     arn = request["BulkOperationArn"]
 
     def body(txn: Transaction) -> Answer:
-        job = description.find(txn, arn, context)
+        job = bulk_description.find(txn, arn, context)
         if job.status not in UNDER_WAY:
             raise ResourceNotFoundException(f"Bulk operation is not in progress: {arn}")
         cancelled = msgspec.structs.replace(job, status="CANCELLING")
-        jobs.save(txn, cancelled)
-        shown = description.summary(cancelled, context.caller)
+        bulk_records.save(txn, cancelled)
+        shown = bulk_description.summary(cancelled, context.caller)
         return {name: shown[name] for name in ("BulkOperationArn", "BulkOperationStatus")}
 
     return body

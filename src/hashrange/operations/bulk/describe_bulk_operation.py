@@ -1,11 +1,11 @@
-"""DescribeBulkOperation: how far a bulk operation is. Its record outlives the table.
+"""DescribeBulkOperation: the state and progress of a bulk operation. Its record outlives the table.
 
 Source: API reference, DescribeBulkOperation.
 """
 
 from __future__ import annotations
 
-from hashrange.operations.bulk import description
+from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, ReadBody, Request
 from hashrange.storage.api import Reader
 
@@ -15,7 +15,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     arn = request["BulkOperationArn"]
 
     def body(reader: Reader) -> Answer:
-        job = description.find(reader, arn, context)
-        return {"BulkOperationDescription": description.describe(reader, job, context.caller)}
+        job = bulk_description.find(reader, arn, context)
+        return {"BulkOperationDescription": bulk_description.describe(reader, job, context.caller)}
 
     return body

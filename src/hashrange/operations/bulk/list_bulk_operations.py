@@ -1,4 +1,4 @@
-"""ListBulkOperations: the bulk operations of the last 90 days, the newest first, by pages of up to 25.
+"""ListBulkOperations: the bulk operations of the last 90 days, newest first, in pages of up to 25.
 
 Source: API reference, ListBulkOperations.
 """
@@ -11,10 +11,10 @@ from typing import Final
 
 from hashrange.errors import ValidationException
 from hashrange.limits import LIST_BULK_OPERATIONS_PAGE_MAX
-from hashrange.operations.bulk import description
+from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, ReadBody, Request
 from hashrange.storage.api import Reader
-from hashrange.tables.bulk import jobs
+from hashrange.tables.bulk import bulk_records
 
 _IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch
 
@@ -29,8 +29,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     before = _id_in(token) if token is not None else None
 
     def body(reader: Reader) -> Answer:
-        page = list(islice(jobs.newest_first(reader, context.scope, before), size + 1))
-        shown = [description.summary(job, context.caller) for job in page[:size]]
+        page = list(islice(bulk_records.newest_first(reader, context.scope, before), size + 1))
+        shown = [bulk_description.summary(job, context.caller) for job in page[:size]]
         answer: Answer = {"BulkOperationsSummaryList": shown}
         if len(page) > size:
             answer["NextToken"] = page[size - 1].id.encode().ljust(_TOKEN_BYTES, b"\0").hex()

@@ -1,6 +1,6 @@
 """The write of a row of a bulk operation.
 
-A row has an Item, and may have a condition: the members of PutItem with which a request says it [assumed].
+A row has an Item, and may have a condition, in the same members as PutItem [assumed].
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEMBERS: Final[tuple[str, ...]] = (
 
 
 def put(row: Request) -> Write:
-    """The write of a row, with the errors that a PutItem of it would have. Raises `ServiceError`."""
+    """The write of a row. Raises the `ServiceError` that a PutItem with these members would."""
     request = {name: row[name] for name in _MEMBERS if name in row}
     try:
         shapes.check("PutItem", request)

@@ -1,7 +1,7 @@
-"""StartBulkPutItems: put the items of the objects of a bucket into a table that exists.
+"""StartBulkPutItems: put the items in the objects of a bucket into an existing table.
 
-The request stores the operation; the background finds the buckets and writes the items. The table has to be
-ACTIVE, or UPDATING without building an index, and no member of a global table.
+The request stores the operation; the background work opens the buckets and writes the items. The table has to
+be ACTIVE, or UPDATING without building an index, and not a member of a global table.
 
 Source: API reference, StartBulkPutItems; Developer Guide, "Bulk put items considerations, quotas, and
 permissions".
@@ -18,11 +18,11 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.limits import BULK_TOKEN_SECONDS
-from hashrange.operations.bulk import description
+from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.bulk import jobs
-from hashrange.tables.bulk.jobs import BulkPut
+from hashrange.tables.bulk import bulk_records
+from hashrange.tables.bulk.bulk_records import BulkPut
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 
@@ -51,14 +51,14 @@ def prepare(request: Request, context: Context) -> WriteBody:
     name = table_name(request["TableName"], context.scope)
     now, caller, token = context.now, context.caller, request.get("ClientToken")
     id_ = f"{int(now * _MILLIS):014}-{context.new_id()[:_ID_CHARS]}"
-    kept = shapes.known("StartBulkPutItems", request)
-    kept.pop("ClientToken", None)
+    stored_request = shapes.known("StartBulkPutItems", request)
+    stored_request.pop("ClientToken", None)
 
     def body(txn: Transaction) -> Answer:
         table = catalog.open_any(txn, name, context.scope, caller.region)
-        same = _earlier(txn, context, token, kept)
+        same = _earlier(txn, context, token, stored_request)
         if same is not None:
-            return {"BulkOperationDescription": description.describe(txn, same, caller)}
+            return {"BulkOperationDescription": bulk_description.describe(txn, same, caller)}
         _check(table)
         job = BulkPut(
             id=id_,
@@ -66,20 +66,20 @@ def prepare(request: Request, context: Context) -> WriteBody:
             region=caller.region,
             account_id=caller.account_id,
             token=token,
-            request=kept,
+            request=stored_request,
             table_name=table.name,
             table_id=table.id,
             started=now,
         )
-        jobs.save(txn, job)
-        jobs.keep_token(txn, job)
-        return {"BulkOperationDescription": description.describe(txn, job, caller)}
+        bulk_records.save(txn, job)
+        bulk_records.keep_token(txn, job)
+        return {"BulkOperationDescription": bulk_description.describe(txn, job, caller)}
 
     return body
 
 
 def _check(table: Table) -> None:
-    """Refuse a table that is not ready for it."""
+    """Refuse a table that is not ready for a bulk operation."""
     if table.replicas:
         raise ValidationException(_GLOBAL)
     if table.status not in ("ACTIVE", "UPDATING") or table.has_changing_index():
@@ -88,13 +88,13 @@ def _check(table: Table) -> None:
 
 
 def _earlier(reader: Reader, context: Context, token: str | None, request: Request) -> BulkPut | None:
-    """The operation that was begun with the same token in the last eight hours.
+    """The operation that was started with the same token in the last eight hours.
 
-    Raises `IdempotentParameterMismatchException` if it was another request.
+    Raises `IdempotentParameterMismatchException` if its request was different.
     """
     if token is None:
         return None
-    earlier = jobs.by_token(reader, context.scope, context.caller.account_id, token)
+    earlier = bulk_records.by_token(reader, context.scope, context.caller.account_id, token)
     if earlier is None or context.now >= earlier.started + BULK_TOKEN_SECONDS:
         return None
     if earlier.request != request:

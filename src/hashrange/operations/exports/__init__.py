@@ -1,10 +1,10 @@
-"""Tables as they were at a moment, or what changed between two, to the objects of a bucket.
+"""Exports: a table at a moment, or its changes between two moments, into the objects of a bucket.
 
-    export_table     begin an export
-    describe_export  how far it is
-    list_exports     the exports of the last 90 days
-    description      an export as answers show it
-    filters          which items, and what of them, an export shows
+    export_table        begin an export
+    describe_export     its state and progress
+    list_exports        the exports of the last 90 days
+    export_description  an export as answers show it
+    filters             which items, and which of their attributes, an export shows
 
 The work itself is done in the background: `tables.exports`.
 

@@ -1,4 +1,4 @@
-"""DescribeExport: how far an export is. Its record outlives the table.
+"""DescribeExport: the state and progress of an export. Its record outlives the table.
 
 Source: API reference, DescribeExport; ack-api-quirks DDB-EXPORT-006, 016, 017, 020.
 """
@@ -6,7 +6,7 @@ Source: API reference, DescribeExport; ack-api-quirks DDB-EXPORT-006, 016, 017, 
 from __future__ import annotations
 
 from hashrange.operations.context import Answer, Context, ReadBody, Request
-from hashrange.operations.exports import description
+from hashrange.operations.exports import export_description
 from hashrange.storage.api import Reader
 
 
@@ -15,7 +15,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     arn = request["ExportArn"]
 
     def body(reader: Reader) -> Answer:
-        job = description.find(reader, arn, context)
-        return {"ExportDescription": description.describe(job, context.caller)}
+        job = export_description.find(reader, arn, context)
+        return {"ExportDescription": export_description.describe(job, context.caller)}
 
     return body

@@ -1,9 +1,9 @@
-"""ExportTableToPointInTime: what a table was at a moment, or what changed between two, into a bucket.
+"""ExportTableToPointInTime: a table at a moment, or its changes between two moments, into a bucket.
 
-The request stores the export, and holds the table's history; the background finds the bucket and writes the
-objects. So a bucket that is not there fails the export later, as on the service.
+The request stores the export, and holds the table's history; the background work opens the bucket and writes
+the objects. So a missing bucket fails the export later, as on the service.
 
-Source: API reference, ExportTableToPointInTime; for the order of checks and the words ack-api-quirks
+Source: API reference, ExportTableToPointInTime; for the order of checks and the messages ack-api-quirks
 DDB-EXPORT-001 to 005, 009, 010, 019, measured in October 2026.
 """
 
@@ -32,12 +32,12 @@ from hashrange.limits import (
 )
 from hashrange.operations.backups import recovery
 from hashrange.operations.context import Answer, Context, Request, WriteBody, is_in_scope
-from hashrange.operations.exports import description, filters
+from hashrange.operations.exports import export_description, filters
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.exports import jobs
-from hashrange.tables.exports.jobs import Export
+from hashrange.tables.exports import export_records
+from hashrange.tables.exports.export_records import Export
 from hashrange.tables.history import recording
 from hashrange.tables.history.spans import Hold, stamp_at
 
@@ -61,7 +61,7 @@ _ID_CHARS: Final = 8
 
 
 class _Moments(NamedTuple):
-    """What an export shows: the stamps as in `Export`, and the moments."""
+    """The moments of an export, and their stamps as in `Export`."""
 
     high: int
     low: int | None = None
@@ -80,18 +80,23 @@ def prepare(request: Request, context: Context) -> WriteBody:
         raise ValidationException(_NO_BUCKETS)
     now, caller, token = context.now, context.caller, request.get("ClientToken")
     id_ = f"{int(now * _MILLIS):014}-{context.new_id()[:_ID_CHARS]}"
-    kept = shapes.known("ExportTableToPointInTime", request)
-    kept.pop("ClientToken", None)
+    stored_request = shapes.known("ExportTableToPointInTime", request)
+    stored_request.pop("ClientToken", None)
 
     def body(txn: Transaction) -> Answer:
         table = catalog.find(txn, name, context.scope)
         if table is None or table.creating_until or table.gone_at is not None:
             raise TableNotFoundException(f"Table not found: {arn}")
-        same = _earlier(txn, context, token, kept)
+        same = _earlier(txn, context, token, stored_request)
         if same is not None:
-            return {"ExportDescription": description.describe(same, caller)}
-        moments = _incremental(txn, table, kept, context) if incremental else _full(txn, table, kept, context)
-        if sum(one.status == "IN_PROGRESS" for one in jobs.newest_first(txn, context.scope)) >= EXPORTS_MAX:
+            return {"ExportDescription": export_description.describe(same, caller)}
+        moments = (
+            _incremental(txn, table, stored_request, context)
+            if incremental
+            else _full(txn, table, stored_request, context)
+        )
+        exports = export_records.newest_first(txn, context.scope)
+        if sum(export.status == "IN_PROGRESS" for export in exports) >= EXPORTS_MAX:
             raise LimitExceededException(_TOO_MANY)
         job = Export(
             id=id_,
@@ -99,7 +104,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             region=caller.region,
             account_id=caller.account_id,
             token=token,
-            request=kept,
+            request=stored_request,
             table_name=table.name,
             table_id=table.id,
             started=now,
@@ -108,9 +113,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
         )
         since = job.high if job.low is None else job.low
         catalog.save(txn, recording.hold(txn, table, job.hold, now, since=since))
-        jobs.save(txn, job)
-        jobs.keep_token(txn, job)
-        return {"ExportDescription": description.describe(job, caller)}
+        export_records.save(txn, job)
+        export_records.keep_token(txn, job)
+        return {"ExportDescription": export_description.describe(job, caller)}
 
     return body
 
@@ -130,27 +135,27 @@ def _name_in(arn: str, context: Context) -> str:
 
 
 def _check(request: Request) -> bool:
-    """Check what the request shows by itself; returns whether the export is incremental."""
-    kind, given = request.get("ExportType"), request.get("IncrementalExportSpecification")
+    """Check the rules that need no table; returns whether the export is incremental."""
+    kind, specification = request.get("ExportType"), request.get("IncrementalExportSpecification")
     if request.get("S3SseKmsKeyId") is not None and request.get("S3SseAlgorithm") != "KMS":
         raise ValidationException("Invalid Request: KMS Key Id is not supported for this encryption type")
     if kind == "INCREMENTAL_EXPORT":
-        if given is None:
+        if specification is None:
             raise ValidationException(
                 "Invalid Request: Incremental Export Specification expected when export type is set as "
                 "Incremental Export"
             )
-        if given.get("ExportFromTime") is None:
+        if specification.get("ExportFromTime") is None:
             raise ValidationException(
                 "Invalid Request: ExportFromTime must be provided in IncrementalExportSpecification"
             )
         return True
-    if given is not None and kind is None:
+    if specification is not None and kind is None:
         raise ValidationException(
             "Invalid Request: Export Type expected to be Incremental Export when incremental export "
             "specification is provided"
         )
-    if given is not None:
+    if specification is not None:
         raise ValidationException(
             "Invalid Request: When Export Type is Full Export , Incremental Export Specification should not "
             "be provided"
@@ -168,52 +173,53 @@ def _hold_of(table: Table) -> Hold:
 
 
 def _full(txn: Transaction, table: Table, request: Request, context: Context) -> _Moments:
-    """What a full export shows. Without an ExportTime it is the latest moment."""
+    """The moment of a full export: by default the latest."""
     hold, now, settings = _hold_of(table), context.now, context.settings
-    found = recovery.window(table, hold, now, settings)
-    given = request.get("ExportTime")
-    if given is None:
-        return _Moments(recovery.stamp_of_latest(txn, hold, found, now, settings), time=found.latest)
-    moment = float(given)
-    if moment > now or moment < int(found.earliest):
+    window = recovery.window(table, hold, now, settings)
+    export_time = request.get("ExportTime")
+    if export_time is None:
+        return _Moments(recovery.stamp_of_latest(txn, hold, window, now, settings), time=window.latest)
+    moment = float(export_time)
+    if moment > now or moment < int(window.earliest):
         raise InvalidExportTimeException("Export Time is invalid")
-    if moment > found.latest:
+    if moment > window.latest:
         raise InvalidExportTimeException(_NOT_AVAILABLE)
     return _Moments(recovery.stamp_of(txn, table, hold, moment, now, settings), time=moment)
 
 
 def _incremental(txn: Transaction, table: Table, request: Request, context: Context) -> _Moments:
-    """What an incremental export shows: changes from a moment on, until before another."""
-    given, now = request["IncrementalExportSpecification"], context.now
-    begin = float(given["ExportFromTime"])
-    end = float(given["ExportToTime"]) if given.get("ExportToTime") is not None else None
+    """The moments of an incremental export, which shows changes from the first up to but not at the
+    second."""
+    specification, now = request["IncrementalExportSpecification"], context.now
+    begin = float(specification["ExportFromTime"])
+    end = float(specification["ExportToTime"]) if specification.get("ExportToTime") is not None else None
     if end is not None and end > now:
         raise InvalidExportTimeException(f"{_AFTER_NOW}{_shown(end)}")
     if begin < int(table.created):
         raise InvalidExportTimeException(f"{_BEFORE_TABLE}{_shown(begin)}")
     hold = _hold_of(table)
-    found = recovery.window(table, hold, now, context.settings)
-    if begin < int(found.earliest) or (end is not None and end > found.latest):
+    window = recovery.window(table, hold, now, context.settings)
+    if begin < int(window.earliest) or (end is not None and end > window.latest):
         raise InvalidExportTimeException(_NOT_AVAILABLE)  # [assumed] that the words are those of full exports
-    end = found.latest if end is None else end
+    end = window.latest if end is None else end
     if end - begin < INCREMENTAL_EXPORT_SECONDS_MIN:
         raise InvalidExportTimeException(f"{_PERIOD}less than 15 minutes")
     if end - begin > INCREMENTAL_EXPORT_SECONDS_MAX:
         raise InvalidExportTimeException(f"{_PERIOD}greater than 24 hours")  # [assumed] the words
     high = stamp_at(end) - 1
-    txn.stamp(high)  # nothing gets a stamp up to it any more
+    txn.stamp(high)  # no later commit gets a stamp up to `high`
     low = max(stamp_at(begin) - 1, hold.since, table.history.after if table.history is not None else 0)
     return _Moments(high, low, 0.0, begin, end)
 
 
 def _earlier(reader: Reader, context: Context, token: str | None, request: dict[str, Any]) -> Export | None:
-    """The export that was begun with the same token, within eight hours of its end.
+    """The export that was started with the same token, within eight hours of its end.
 
-    Raises `ExportConflictException` if any member of the request was another one.
+    Raises `ExportConflictException` if any member of its request was different.
     """
     if token is None:
         return None
-    earlier = jobs.by_token(reader, context.scope, context.caller.account_id, token)
+    earlier = export_records.by_token(reader, context.scope, context.caller.account_id, token)
     if earlier is None or (
         earlier.ended is not None and context.now >= earlier.ended + EXPORT_TOKEN_SECONDS
     ):

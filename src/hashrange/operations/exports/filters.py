@@ -1,8 +1,8 @@
-"""FilterSpecification: which items, and what of them, an export shows.
+"""FilterSpecification: which items, and which of their attributes, an export shows.
 
-A filter is compiled when the request is checked, and again when the work begins or goes on after a restart. A
-key condition is tested of each item, as the filter is. Both judge each image of an incremental export by
-itself [assumed].
+A filter is compiled when the request is checked, and again when the work begins or continues after a restart.
+A key condition is tested on each item, like the filter. Both test each image of an incremental export
+separately [assumed].
 
 Source: API reference, FilterSpecification.
 """
@@ -22,27 +22,27 @@ _EXPRESSIONS = ("FilterExpression", "ProjectionExpression", "KeyConditionExpress
 
 
 def compiled(request: Request) -> Callable[[Item], Item | None] | None:
-    """What an item shows of itself in the export of `request`; None: all items show everything.
+    """The function from an item to its form in the export of `request`; None: all items are exported whole.
 
     Raises `ValidationException`.
     """
-    given: dict[str, Any] | None = request.get("FilterSpecification")
-    if given is None:
+    specification: dict[str, Any] | None = request.get("FilterSpecification")
+    if specification is None:
         return None
-    if not any(given.get(name) is not None for name in _EXPRESSIONS):
+    if not any(specification.get(name) is not None for name in _EXPRESSIONS):
         # [report] ack-api-quirks DDB-EXPORT-008
         raise ValidationException(
             "Invalid Request: Invalid FilterSpecification: The specification can not be empty"
         )
-    subs = parameters.substitutions(given)
+    subs = parameters.substitutions(specification)
     tests: list[Callable[[Item], bool]] = []
-    key_text, text = given.get("KeyConditionExpression"), given.get("FilterExpression")
+    key_text, text = specification.get("KeyConditionExpression"), specification.get("FilterExpression")
     if key_text is not None:
-        expressions.key_condition(key_text, subs)  # it has rules of its own
+        expressions.key_condition(key_text, subs)  # key conditions have more rules
         tests.append(expressions.condition(key_text, subs, "KeyConditionExpression").test)
     if text is not None:
         tests.append(expressions.condition(text, subs, "FilterExpression").test)
-    shown = given.get("ProjectionExpression")
+    shown = specification.get("ProjectionExpression")
     projection = expressions.projection(shown, subs) if shown is not None else None
     subs.check_all_used()
 

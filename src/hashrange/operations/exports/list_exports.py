@@ -1,7 +1,7 @@
-"""ListExports: the exports of the last 90 days, the newest first, by pages of up to 25.
+"""ListExports: the exports of the last 90 days, newest first, in pages of up to 25.
 
-With a TableArn, those of the table that has this name now: none of a deleted one ([report] ack-api-quirks
-DDB-EXPORT-020).
+With a TableArn, only the exports of the table that has this name now, not of a deleted table ([report]
+ack-api-quirks DDB-EXPORT-020).
 
 Source: API reference, ListExports.
 """
@@ -15,10 +15,10 @@ from typing import Final
 from hashrange.errors import ValidationException
 from hashrange.limits import LIST_EXPORTS_PAGE_MAX
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
-from hashrange.operations.exports import description
+from hashrange.operations.exports import export_description
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
-from hashrange.tables.exports import jobs
+from hashrange.tables.exports import export_records
 
 _TOKEN: Final = re.compile("(?:[0-9a-f]{2})+").fullmatch
 _IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch
@@ -34,10 +34,10 @@ def prepare(request: Request, context: Context) -> ReadBody:
     def body(reader: Reader) -> Answer:
         table = catalog.find(reader, only, context.scope) if only is not None else None
         table_id = table.id if table is not None else None
-        found = jobs.newest_first(reader, context.scope, before)
+        found = export_records.newest_first(reader, context.scope, before)
         wanted = (job for job in found if only is None or job.table_id == table_id)
         page = list(islice(wanted, size + 1))
-        shown = [description.summary(job, context.caller) for job in page[:size]]
+        shown = [export_description.summary(job, context.caller) for job in page[:size]]
         answer: Answer = {"ExportSummaries": shown}
         if len(page) > size:
             answer["NextToken"] = page[size - 1].id.encode().hex()

@@ -1,9 +1,9 @@
-"""Tables that are made of the objects of a bucket.
+"""Imports: new tables from the objects of a bucket.
 
-    import_table     begin an import
-    describe_import  how far it is
-    list_imports     the imports of the last 90 days
-    description      an import as answers show it
+    import_table        begin an import
+    describe_import     its state and progress
+    list_imports        the imports of the last 90 days
+    import_description  an import as answers show it
 
 The work itself is done in the background: `tables.imports`.
 

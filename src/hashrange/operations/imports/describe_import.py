@@ -1,4 +1,4 @@
-"""DescribeImport: how far an import is. Its record outlives the table.
+"""DescribeImport: the state and progress of an import. Its record outlives the table.
 
 Source: API reference, DescribeImport; ack-api-quirks DDB-IMPORT-003, 008, 010.
 """
@@ -6,7 +6,7 @@ Source: API reference, DescribeImport; ack-api-quirks DDB-IMPORT-003, 008, 010.
 from __future__ import annotations
 
 from hashrange.operations.context import Answer, Context, ReadBody, Request
-from hashrange.operations.imports import description
+from hashrange.operations.imports import import_description
 from hashrange.storage.api import Reader
 
 
@@ -15,7 +15,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
     arn = request["ImportArn"]
 
     def body(reader: Reader) -> Answer:
-        job = description.find(reader, arn, context)
-        return {"ImportTableDescription": description.describe(job, context.caller)}
+        job = import_description.find(reader, arn, context)
+        return {"ImportTableDescription": import_description.describe(job, context.caller)}
 
     return body

@@ -1,8 +1,7 @@
-"""ImportTable: a new table with the items of the objects of a bucket.
+"""ImportTable: a new table with the items in the objects of a bucket.
 
-The request only stores the import; whether the bucket exists is found out in the background, and so is
-whether another import has made the table meanwhile. That is the service's way, and requests need not wait for
-S3.
+The request only stores the import; the background work checks whether the bucket exists, and whether another
+import has made the table meanwhile. The service does the same, and requests need not wait for S3.
 
 Source: API reference, ImportTable; ack-api-quirks DDB-IMPORT-009, 017 to 019.
 """
@@ -20,12 +19,12 @@ from hashrange.errors import (
 )
 from hashrange.limits import IMPORT_TOKEN_SECONDS, IMPORTS_MAX
 from hashrange.operations.context import Answer, Context, Request, WriteBody
-from hashrange.operations.imports import description
+from hashrange.operations.imports import import_description
 from hashrange.operations.tables import create_table
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
-from hashrange.tables.imports import jobs
-from hashrange.tables.imports.jobs import Import
+from hashrange.tables.imports import import_records
+from hashrange.tables.imports.import_records import Import
 
 _CONFLICT: Final = "Import conflict: Duplicate request detected with conflicting parameters"
 # [assumed] the words
@@ -80,12 +79,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
             raise ResourceInUseException(f"Table already exists: {job.table_name}")
         same = _earlier(txn, job, now)
         if same is None:
-            in_progress = sum(one.status == "IN_PROGRESS" for one in jobs.newest_first(txn, job.scope))
-            if in_progress >= IMPORTS_MAX:
+            imports = import_records.newest_first(txn, job.scope)
+            if sum(kept.status == "IN_PROGRESS" for kept in imports) >= IMPORTS_MAX:
                 raise LimitExceededException(_TOO_MANY)
-            jobs.save(txn, job)
-            jobs.keep_token(txn, job)
-        return {"ImportTableDescription": description.describe(same or job, caller)}
+            import_records.save(txn, job)
+            import_records.keep_token(txn, job)
+        return {"ImportTableDescription": import_description.describe(same or job, caller)}
 
     return body
 
@@ -100,14 +99,14 @@ def _check_options(request: Request) -> None:
 
 
 def _earlier(reader: Reader, job: Import, now: float) -> Import | None:
-    """The import that was begun with the same token, within eight hours of its end.
+    """The import that was started with the same token, within eight hours of its end.
 
-    Raises `ImportConflictException` if it was another request. The service overlooks another prefix
-    ([report] ack-api-quirks DDB-IMPORT-017); it is not known what else it overlooks.
+    Raises `ImportConflictException` if its request was different. The service ignores a different prefix
+    ([report] ack-api-quirks DDB-IMPORT-017); it is unknown what else it ignores.
     """
     if job.token is None:
         return None
-    earlier = jobs.by_token(reader, job.scope, job.account_id, job.token)
+    earlier = import_records.by_token(reader, job.scope, job.account_id, job.token)
     if earlier is None or (earlier.ended is not None and now >= earlier.ended + IMPORT_TOKEN_SECONDS):
         return None
     if _compared(earlier.request) != _compared(job.request):

@@ -1,4 +1,4 @@
-"""ListImports: the imports of the last 90 days, the newest first, by pages of up to 25.
+"""ListImports: the imports of the last 90 days, newest first, in pages of up to 25.
 
 Source: API reference, ListImports; ack-api-quirks DDB-IMPORT-008, 016.
 """
@@ -12,9 +12,9 @@ from typing import Final
 from hashrange.errors import ValidationException
 from hashrange.limits import LIST_IMPORTS_PAGE_MAX
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
-from hashrange.operations.imports import description
+from hashrange.operations.imports import import_description
 from hashrange.storage.api import Reader
-from hashrange.tables.imports import jobs
+from hashrange.tables.imports import import_records
 
 _IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch
 
@@ -30,11 +30,11 @@ def prepare(request: Request, context: Context) -> ReadBody:
     before = _id_in(token) if token is not None else None
 
     def body(reader: Reader) -> Answer:
-        found = jobs.newest_first(reader, context.scope, before)
+        found = import_records.newest_first(reader, context.scope, before)
         wanted = (job for job in found if only is None or job.table_name == only)
         page = list(islice(wanted, size + 1))
         answer: Answer = {
-            "ImportSummaryList": [description.summary(job, context.caller) for job in page[:size]]
+            "ImportSummaryList": [import_description.summary(job, context.caller) for job in page[:size]]
         }
         if len(page) > size:
             answer["NextToken"] = page[size - 1].id.encode().ljust(_TOKEN_BYTES, b"\0").hex()

@@ -2,9 +2,9 @@
 
 A Query goes straight down from `query`, and a Scan from `scan`:
 
-    reading      checks and compiles the parameters
-    key_ranges   finds the range of records that a Query's key condition selects
-    pages        makes the answer from a page
+    read_parameters  checks and compiles the parameters
+    key_ranges       computes the range of records that a Query's key condition selects
+    pages            makes the answer from a page
 
 Between the last two they read the page, with `sources` and `ranges` of `tables.data`.
 """

@@ -74,8 +74,14 @@ def _run(
 
 
 def _check_one_style(wanted: dict[str, Request]) -> None:
-    """Refuse legacy parameters beside expressions: the rule is for the whole request, not for each table."""
-    together = {name: value for one in wanted.values() for name, value in one.items() if value is not None}
+    """Refuse legacy parameters beside expressions: the rule applies to the whole request, not to each
+    table."""
+    together = {
+        name: value
+        for table_request in wanted.values()
+        for name, value in table_request.items()
+        if value is not None
+    }
     parameters.check_styles(together, ("ProjectionExpression",), ("AttributesToGet",))
 
 
@@ -85,33 +91,33 @@ def _prepare_table(table_request: Request) -> Projection | None:
         admit_item(key)
     subs = parameters.names_only(table_request)
     project = parameters.projection(table_request, subs)
-    # [report] dynalite's recordings: the keys are compared when the projection is right
+    # [report] dynalite's recordings: the keys are compared after the projection was checked
     _check_distinct(table_request["Keys"])
     subs.check_all_used()
     return project
 
 
-def _check_distinct(asked: list[Item]) -> None:
-    """Refuse a key that comes twice. Admitted values are in normal form: equal keys have equal JSON."""
-    seen = {orjson.dumps(key, option=orjson.OPT_SORT_KEYS) for key in asked}
-    if len(seen) < len(asked):
+def _check_distinct(keys: list[Item]) -> None:
+    """Refuse a repeated key. Admitted values are in normal form, so equal keys have equal JSON."""
+    distinct = {orjson.dumps(key, option=orjson.OPT_SORT_KEYS) for key in keys}
+    if len(distinct) < len(keys):
         raise ValidationException(DUPLICATE_KEYS)
 
 
-def _within(budget: int, found: list[bytes | None], *, consistent: bool) -> tuple[int, float, int]:
-    """How many of the records fit into `budget` bytes, and the units and bytes of these."""
+def _within(budget: int, records_: list[bytes | None], *, consistent: bool) -> tuple[int, float, int]:
+    """How many of the records fit into `budget` bytes, and their units and bytes."""
     units, used = 0.0, 0
-    for position, record in enumerate(found):
+    for position, record in enumerate(records_):
         size = records.size_of(record) if record is not None else 0
         if used + size > budget:
             return position, units, used
         used += size
         # Batch reads round up for each item.
         units += capacity.read_units(size, consistent=consistent)
-    return len(found), units, used
+    return len(records_), units, used
 
 
-def _shown(found: list[bytes | None], project: Projection | None) -> list[Any]:
+def _shown(records_: list[bytes | None], project: Projection | None) -> list[Any]:
     if project is None:
-        return [records.fragment_of(record) for record in found if record is not None]
-    return [records.shown(record, project.apply) for record in found if record is not None]
+        return [records.fragment_of(record) for record in records_ if record is not None]
+    return [records.shown(record, project.apply) for record in records_ if record is not None]

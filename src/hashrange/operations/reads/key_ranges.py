@@ -1,8 +1,8 @@
 """The range of records that a key condition selects in a table or index.
 
-`expressions.key_conditions` and `expressions.legacy` give a flat list of comparisons. This module finds out
-which of them bind the partition key and which the sort key, and refuses the combinations that DynamoDB
-refuses. `tables.data.ranges.sort_bounds`, which SELECT uses as well, makes the bytes of the range.
+`expressions.key_conditions` and `expressions.legacy` give a flat list of comparisons. This module assigns
+them to the partition key and the sort key, and refuses the combinations that DynamoDB refuses.
+`tables.data.ranges.sort_bounds`, which SELECT also uses, makes the bytes of the range.
 
 Source: Developer Guide, "Key condition expressions for the Query operation".
 """
@@ -28,7 +28,7 @@ _TOO_MANY = (
 _NOT_INDEXABLE = "Attempted conditional constraint is not an indexable operation"
 _NOT_SUPPORTED = "Query key condition not supported"
 _MISSED = "Query condition missed key schema element: "
-# DynamoDB Local's words. The service names the same attributes: [report] scylladb pull request 31448.
+# DynamoDB Local's message. The service names the same attributes: [report] scylladb pull request 31448.
 _EQUALITY = "must have equality conditions specified in the query"
 _NOT_VALID = "One or more parameter values are not valid. "
 _TYPE_MISMATCH = INVALID + "Condition parameter type does not match schema type"
@@ -43,9 +43,9 @@ class KeyRange(NamedTuple):
 
 
 def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: bool = False) -> KeyRange:
-    """The records that `comparisons` select. Raises `ValidationException` where they do not fit the key.
+    """The records that `comparisons` select. Raises `ValidationException` if they do not fit the key.
 
-    `is_legacy` tells of a KeyConditions, whose number is refused in other words than that of an expression's.
+    `is_legacy`: they come from KeyConditions, for which the error about their number has another text.
     """
     by_name = {comparison.attribute: comparison for comparison in comparisons}
     key = source.key
@@ -59,15 +59,15 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
         raise ValidationException(_TOO_MANY.format(len(comparisons), attributes))
     if not is_composite:
         _check_complete(key, by_name)
-    for one in comparisons:
-        if one.operator not in INDEXABLE:
+    for operand in comparisons:
+        if operand.operator not in INDEXABLE:
             raise ValidationException(_NOT_INDEXABLE)
     if is_composite:
         _check_all_equal(key, by_name)
     bound: list[AttributeValue] = []
     for attribute in key.partition:
         comparison = by_name.pop(attribute.name)
-        operands = [_operand(one, attribute, source, is_sort=False) for one in comparison.operands]
+        operands = [_operand(operand, attribute, source, is_sort=False) for operand in comparison.operands]
         if comparison.operator != "=":
             raise ValidationException(_NOT_SUPPORTED)
         bound.append(operands[0])
@@ -79,7 +79,7 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
         if attribute.name not in by_name:
             break
         comparison = by_name.pop(attribute.name)
-        operands = [_operand(one, attribute, source, is_sort=True) for one in comparison.operands]
+        operands = [_operand(operand, attribute, source, is_sort=True) for operand in comparison.operands]
         if comparison.operator == "=" and len(key.sort) > 1:
             equal.append(operands[0])
         else:
@@ -104,9 +104,9 @@ def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: b
 
 
 def _check_complete(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
-    """Refuse conditions of which none, or not the second, is on the partition key or the sort key.
+    """Refuse conditions that lack one on the partition key or, if there are two, on the sort key.
 
-    [report] dynalite's recordings: before operators that no key condition has.
+    [report] dynalite's recordings: before operators that key conditions do not have.
     """
     partition = key.partition[0].name
     if partition not in given:
@@ -127,8 +127,8 @@ def _check_all_equal(key: KeySchema, given: Mapping[str, KeyComparison]) -> None
 
 
 def _check_left_to_right(key: KeySchema, given: Mapping[str, KeyComparison]) -> None:
-    """Refuse conditions on a sort key of several attributes that skip one, or have an inequality before the
-    last."""
+    """Refuse conditions on a sort key of several attributes that skip an attribute, or have an inequality
+    before the last."""
     before: list[str] = []
     gap: list[str] = []
     for attribute in key.sort:
@@ -157,8 +157,8 @@ def _operand(
     if attribute.type not in value:
         raise ValidationException(_TYPE_MISMATCH)
     if attribute.type != "N" and not value[attribute.type]:
-        what = "string" if attribute.type == "S" else "binary"
-        empty = f"The AttributeValue for a key attribute cannot contain an empty {what} value."
+        type_name = "string" if attribute.type == "S" else "binary"
+        empty = f"The AttributeValue for a key attribute cannot contain an empty {type_name} value."
         if source.index is None:
             raise ValidationException(f"{_NOT_VALID}{empty} Key: {attribute.name}")
         raise ValidationException(

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hashrange import pace
 from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer, Billed
-from hashrange.operations.reads.reading import Reading
+from hashrange.operations.reads.read_parameters import Reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, ranges, records, sources
-from hashrange.tables.data.ranges import Begun, Source
+from hashrange.tables.data.ranges import Begun, Page, Source
 from hashrange.values import Item
 
 _NONE: frozenset[str] = frozenset()
 
 
 def check_attributes(source: Source, reading: Reading, filter_parameter: str | None = None) -> None:
-    """Refuse attributes that the filter of a Query must not have, that are keys and no maps, or that an index
-    does not hold.
+    """Refuse attributes that the filter of a Query must not have, paths into key attributes, and attributes
+    that an index does not hold.
 
-    `filter_parameter` is the one that a Query has; the filter of a Scan may have any attributes. [report]
-    dynalite's recordings for all that comes before paths into keys; the rest is DynamoDB Local's order.
+    `filter_parameter` is the parameter of a Query's filter; the filter of a Scan may have any attributes. The
+    order is that of dynalite's recordings [report] up to paths into keys, and then DynamoDB Local's.
     """
     filtered = reading.filter.attributes if reading.filter is not None and filter_parameter else _NONE
     for attribute in source.key.attributes():
@@ -48,10 +49,10 @@ def check_attributes(source: Source, reading: Reading, filter_parameter: str | N
 
 
 def read(
-    reader: Reader, source: Source, reading: Reading, found: Iterator[bytes], begun: Begun | None
+    reader: Reader, source: Source, reading: Reading, found: Iterator[bytes], begun: Begun, page: Page | None
 ) -> Billed:
-    """The answer that shows a page of what is `found`, after what was `begun`, and its bill. Members are in
-    DynamoDB's order."""
+    """The answer that shows a page of what is `found`, and its bill. `page` is the part of the page that was
+    read before; if the turn ends, `begun` keeps it. Members are in DynamoDB's order."""
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
@@ -59,24 +60,28 @@ def read(
     if fetches:
         found = sources.noted(found, entries)
     show = project if shows and not fetches else None
-    # A page that fetches begins again if its turn ends: its `entries` are not those of the records alone.
-    space = None if fetches else source.space
-    page = ranges.read_page(
-        found, limit=reading.limit, test=reading.test, show=show, space=space, begun=begun
-    )
-    count = len(page.records)
+    if page is None:
+        page = Page([], None if show is None else [])
     result: Answer = {}
     fetched_units = 0.0
-    if shows:
-        kept = page.records
+    try:
+        ranges.read_page(found, limit=reading.limit, test=reading.test, show=show, page=page)
         if fetches:
-            kept, fetched_units = sources.fetch(reader, source, entries, kept, consistent=reading.consistent)
-        result["Items"] = _shown(kept, project) if page.shown is None else page.shown
-    result["Count"] = count
+            kept, fetched_units = sources.fetch(
+                reader, source, entries, page.records, consistent=reading.consistent
+            )
+            result["Items"] = _shown(kept, project)
+        elif shows:
+            result["Items"] = records.fragments_of(page.records) if page.shown is None else page.shown
+    except pace.TurnOver:
+        # A page that fetches begins again: an entry and its item have to be of one moment.
+        if not fetches:
+            begun.keep(source, page)
+        raise
+    result["Count"] = len(page.records)
     result["ScannedCount"] = page.scanned
     if page.last is not None:
-        item = records.item_of(page.last)
-        result["LastEvaluatedKey"] = {name: item[name] for name in source.start_names()}
+        result["LastEvaluatedKey"] = ranges.key_in(source, page.last)
     if reading.mode is None:
         return result, capacity.NO_BILL
     units = capacity.read_units(page.size, consistent=reading.consistent)

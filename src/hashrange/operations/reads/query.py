@@ -9,7 +9,7 @@ from hashrange.errors import ValidationException
 from hashrange.operations.context import Billed, BilledReadBody, Context, Request
 from hashrange.operations.reads import key_ranges, pages
 from hashrange.operations.reads.key_ranges import KeyRange
-from hashrange.operations.reads.reading import query_reading
+from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import ranges, sources
 from hashrange.tables.definitions import catalog
@@ -22,6 +22,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a Query."""
     reading = query_reading(request, context.scope, billed=context.billed)
     is_legacy = request.get("KeyConditionExpression") is None
+    begun = ranges.Begun()
     reverse = request.get("ScanIndexForward") is False
     filter_parameter = "QueryFilter" if request.get("QueryFilter") is not None else "Filter Expression"
 
@@ -32,9 +33,9 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         selected = key_ranges.select(source, reading.comparisons, is_legacy=is_legacy)
         start = _start(position, selected) if position is not None else None
         pages.check_attributes(source, reading, filter_parameter)
-        begun = ranges.begun_page(source)
-        if begun is not None:
-            start = ranges.position_after(source, begun)[1]
+        page = begun.take(source)
+        if page is not None and page.reached is not None:
+            start = ranges.position_after(source, page.reached)[1]
         found = ranges.query_records(
             reader,
             source,
@@ -45,7 +46,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
             start=start,
             likely=reading.limit,
         )
-        return pages.read(reader, source, reading, found, begun)
+        return pages.read(reader, source, reading, found, begun, page)
 
     return body
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.operations.context import Billed, BilledReadBody, Context, Request
 from hashrange.operations.reads import pages
-from hashrange.operations.reads.reading import Reading, scan_reading
+from hashrange.operations.reads.read_parameters import Reading, scan_reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import ranges, sources
 from hashrange.tables.data.ranges import Source
@@ -19,26 +19,27 @@ from hashrange.values import Item
 def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a Scan."""
     reading = scan_reading(request, context.scope, billed=context.billed)
+    begun = ranges.Begun()
 
     def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, reading.table, context.scope)
         source = sources.open_source(table, reading.index, consistent=reading.consistent)
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_attributes(source, reading)
-        begun = ranges.begun_page(source)
-        if begun is not None:
-            start = ranges.position_after(source, begun)
+        page = begun.take(source)
+        if page is not None and page.reached is not None:
+            start = ranges.position_after(source, page.reached)
         found = ranges.scan_records(
             reader, source, reading.segment, reading.segments, start, likely=reading.limit
         )
-        return pages.read(reader, source, reading, found, begun)
+        return pages.read(reader, source, reading, found, begun, page)
 
     return body
 
 
 def _start(source: Source, key: Item, reading: Reading) -> tuple[bytes, bytes]:
     """The position of an ExclusiveStartKey, which must be in the segment."""
-    # Only a Scan of the table itself gives details in this error. [report] extenddb pull request 86
+    # Only a Scan of the table itself has details in this error. [report] extenddb pull request 86
     detail = f": {KEY_MISMATCH}" if source.index is None else ""
     start = ranges.start_position(source, key, misfit=ranges.INVALID_START + detail)
     if ranges.segment_of(start[0], reading.segments) != reading.segment:

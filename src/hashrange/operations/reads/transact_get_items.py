@@ -96,6 +96,6 @@ def _shown(record: bytes | None, project: Projection | None) -> dict[str, Any]:
     if project is None:
         return {"Item": records.fragment_of(record)}
     shown = records.shown(record, project.apply)
-    # Unlike a GetItem, an item of which the projection leaves nothing is not shown. [report] extenddb issue
+    # Unlike in GetItem, an item is not shown if the projection leaves nothing of it. [report] extenddb issue
     # 74
     return {"Item": shown} if shown else {}

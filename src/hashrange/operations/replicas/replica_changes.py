@@ -1,9 +1,9 @@
 """ReplicaUpdates of an UpdateTable: adds, changes and removes members of a global table, version 2019.11.21.
 
-`replica_requests.read` checks the rules that need no table, `admit` the rules that come before those about
-the table's state, and `apply` makes the changes. `spread` makes any other update of the table for all
-members. `leave` is DeleteTable in one of several regions. `tables.definitions.replicas` explains replicas.
-There is no auto scaling here, so only on-demand tables can have replicas.
+`replica_requests.read` checks the rules that need no table, `admit` the rules that precede those about the
+table's state, and `apply` makes the changes. `spread` makes any other update of the table for all members.
+`leave` is DeleteTable in one of several regions. `tables.definitions.replicas` explains replicas. There is no
+auto scaling here, so only on-demand tables can have replicas.
 
 Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
 ack-api-quirks (DDB-TABLE-201 to 309) measured them in October 2026.
@@ -53,14 +53,15 @@ _WITNESS_LEFT: Final = "Update table delete operation does not include all witne
 
 
 class Changed(NamedTuple):
-    """A table after a change of its members: the stored one, and the one that the answer shows."""
+    """A table after a change of its members: as it is stored, and as the answer shows it."""
 
     stored: Table
     shown: Table
 
 
 def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
-    """Check the rules about members that come before the table's state. [report] DDB-TABLE-227, 228"""
+    """Check the rules about members that precede those about the table's state. [report] DDB-TABLE-227,
+    228"""
     mine = replicas.local(table, caller_region)
     here = caller_region if mine is None else mine.region
     states = {replica.region: replicas.status(replica) for replica in table.replicas}
@@ -84,17 +85,17 @@ def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
         _admit_delete(table, wanted)
 
 
-def _refuse_strangers(what: str, regions: Sequence[str]) -> None:
+def _refuse_strangers(plural: str, regions: Sequence[str]) -> None:
     if regions:
         raise ValidationException(
-            f"Update global table operation failed because one or more {what} were not part of the global "
-            f"table. Please retry the request without these {what}: [{', '.join(regions)}]."
+            f"Update global table operation failed because one or more {plural} were not part of the global "
+            f"table. Please retry the request without these {plural}: [{', '.join(regions)}]."
         )
 
 
 def _admit_delete(table: Table, wanted: Wanted) -> None:
-    """Refuse to delete only some members of a strongly consistent global table: they are deleted all at
-    once, with the witness. Members of other global tables are deleted one by one."""
+    """Refuse to delete only some members of a strongly consistent global table: they are deleted together,
+    with the witness. Members of other global tables are deleted one by one."""
     if wanted.witness is not None:
         known = table.witness is not None and wanted.witness[1] == table.witness.region
         _refuse_strangers("witnesses", [] if known else [wanted.witness[1]])
@@ -115,7 +116,7 @@ def check_at_rest(table: Table) -> None:
 
 
 def check_stream(table: Table, specification: Request) -> None:
-    """Refuse to switch off the stream that replication needs. [report] terraform-provider-aws 20019"""
+    """Refuse to disable the stream that replication needs. [report] terraform-provider-aws 20019"""
     if table.replicas and not table.strongly_consistent and not specification["StreamEnabled"]:
         raise ValidationException(f"{INVALID}Disabling Stream is not allowed for a Global Table replica.")
 
@@ -135,8 +136,8 @@ def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) ->
     if wanted.strong:
         _check_fit_for_strong(txn, table)
     elif table.stream is None:
-        # The service switches a stream on, and leaves one with another view type as it is. [report]
-        # DDB-TABLE-305
+        # The service enables a stream, and leaves an existing stream with another view type unchanged.
+        # [report] DDB-TABLE-305
         table = stream_changes.enable(txn, table, "NEW_AND_OLD_IMAGES", context)
     first = replicas.local(table, context.caller.region) or _first(table, context.caller.region)
     members = table.replicas or (first,)
@@ -151,7 +152,7 @@ def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) ->
 
 
 def _check_fit_for_strong(txn: Transaction, table: Table) -> None:
-    """Check the Developer Guide's rules for strong consistency; the words of the errors are [assumed]."""
+    """Check the Developer Guide's rules for strong consistency; the wording of the errors is [assumed]."""
     if txn.totals(table.space).records:
         raise ValidationException(f"The table must be empty to be made one of {WITH_STRONG}.")
     if table.has_local_indexes:
@@ -193,7 +194,7 @@ def _customer_key(table: Table) -> str | None:
 
 
 def _new_key(table: Table, part: Request, context: Context) -> str | None:
-    """The KMS key of a new replica: a customer's key if the table has one, else none. [report]
+    """The KMS key of a new replica: a customer's key if the table has one, otherwise none. [report]
     DDB-TABLE-313"""
     given = part.get("KMSMasterKeyId")
     if table.sse is None and given is None:
@@ -225,7 +226,7 @@ def _delete(table: Table, wanted: Wanted, context: Context) -> Table:
 
 
 def _check_deletable(table: Table, region: str, staying: Table, now: float) -> None:
-    """Refuse to delete a protected replica, and one from which another replica was added in the last 24
+    """Refuse to delete a protected replica, and a replica from which another was added in the last 24
     hours."""
     if any(replica.region == region and replica.deletion_protection for replica in table.replicas):
         raise ValidationException(
@@ -237,18 +238,18 @@ def _check_deletable(table: Table, region: str, staying: Table, now: float) -> N
 
 
 def leave(table: Table, context: Context) -> Table:
-    """The global table after DeleteTable in the caller's region, which deletes the replica there only."""
+    """The global table after DeleteTable in the caller's region, which deletes only the replica there."""
     now, gone_at = context.now, context.now + context.settings.delete_seconds
     if table.strongly_consistent:
         raise ValidationException(_STRONG_WHOLE)
-    mine = replicas.local(table, context.caller.region)
-    assert mine is not None
-    _check_deletable(table, mine.region, table, now)
-    if replicas.status(mine) == "CREATING":
+    local = replicas.local(table, context.caller.region)
+    assert local is not None
+    _check_deletable(table, local.region, table, now)
+    if replicas.status(local) == "CREATING":
         raise ResourceInUseException(f"{STILL_IN_USE}Table: {table.name} is being used.")
     check_at_rest(table)
     members = tuple(
-        msgspec.structs.replace(replica, gone_at=gone_at) if replica is mine else replica
+        msgspec.structs.replace(replica, gone_at=gone_at) if replica is local else replica
         for replica in table.replicas
     )
     return msgspec.structs.replace(table, replicas=members, updating_until=gone_at)
@@ -285,16 +286,16 @@ def _with_settings(table: Table, replica: Replica, part: Request, now: float) ->
     if part.get("TableClassOverride") is not None:
         changes["table_class"], changes["class_changed"] = part["TableClassOverride"], now
     own = dict(replica.indexes)
-    for one in part.get("GlobalSecondaryIndexes") or ():
-        index = table.index(one["IndexName"])
+    for setting in part.get("GlobalSecondaryIndexes") or ():
+        index = table.index(setting["IndexName"])
         if index is not None:
             base = (index.throughput.read_units, (index.on_demand or {}).get("MaxReadRequestUnits"))
-            own[index.name] = _override(own.get(index.name, Override()), one, *base)
+            own[index.name] = _override(own.get(index.name, Override()), setting, *base)
     return msgspec.structs.replace(replica, indexes=own, **changes)
 
 
 def _override(current: Override, part: Request, base_units: int, base_ceiling: int | None) -> Override:
-    """An override after a request. The table's own value removes it; so does -1 for a maximum."""
+    """An override after a request. A value equal to the table's own removes it; so does -1 for a maximum."""
     units, ceiling = current.read_units, current.read_ceiling
     given = (part.get("ProvisionedThroughputOverride") or {}).get("ReadCapacityUnits")
     if given is not None:
@@ -306,13 +307,13 @@ def _override(current: Override, part: Request, base_units: int, base_ceiling: i
 
 
 def spread(table: Table, request: Request, caller_region: str) -> Table:
-    """A global table after an update that a client of one region asked for, made for all its members.
+    """A global table after an update by a client in one region, which is made for all members.
 
     Deletion protection and a customer's key belong to each region. Class and throughput become the same in
     all regions, except for read capacity that a region overrides.
     """
-    mine = replicas.local(table, caller_region)
-    if mine is None:
+    local = replicas.local(table, caller_region)
+    if local is None:
         return table
     members = []
     for replica in table.replicas:
@@ -321,12 +322,12 @@ def spread(table: Table, request: Request, caller_region: str) -> Table:
             changes["table_class"] = changes["class_changed"] = None
         if request.get("SSESpecification") is not None:
             key = _customer_key(table)
-            changes["key"] = key if replica is mine or key is None else replica.key
-        if replica is mine and request.get("DeletionProtectionEnabled") is not None:
+            changes["key"] = key if replica is local or key is None else replica.key
+        if replica is local and request.get("DeletionProtectionEnabled") is not None:
             changes["deletion_protection"] = request["DeletionProtectionEnabled"]
-        if replica is mine and request.get("ProvisionedThroughput") is not None:
+        if replica is local and request.get("ProvisionedThroughput") is not None:
             changes["throughput"] = msgspec.structs.replace(replica.throughput, read_units=None)
-        if replica is mine and request.get("OnDemandThroughput") is not None:
+        if replica is local and request.get("OnDemandThroughput") is not None:
             changes["throughput"] = msgspec.structs.replace(replica.throughput, read_ceiling=None)
         members.append(msgspec.structs.replace(replica, **changes))
     return msgspec.structs.replace(table, replicas=tuple(members))

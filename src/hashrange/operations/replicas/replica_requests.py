@@ -1,4 +1,4 @@
-"""Reads the changes of a global table's members from an UpdateTable: ReplicaUpdates and its companions.
+"""Reads the changes of a global table's members from an UpdateTable: ReplicaUpdates and related members.
 
 Only the rules that need no table are here; `replica_changes` has the others.
 
@@ -17,7 +17,7 @@ from hashrange.operations.context import Context, Request
 
 _ACTIONS: Final = ("Create", "Update", "Delete", "Disassociate")
 _REGION: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*").fullmatch
-# In the order of the service, as far as it was reported; the rest is [assumed].
+# In the order of the service, as far as it has been reported; the rest is [assumed].
 _REGIONS: Final = (
     "ap-south-2 ap-south-1 eu-south-1 eu-south-2 me-central-1 il-central-1 ca-central-1 eu-central-1 "
     "eu-central-2 us-west-1 us-west-2 af-south-1 eu-north-1 eu-west-3 eu-west-2 eu-west-1 ap-northeast-3 "
@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
 
     @property
     def strong(self) -> bool:
-        """Whether a strongly consistent global table is to be made."""
+        """Whether the request makes a strongly consistent global table."""
         return self.consistency == "STRONG"
 
 
@@ -101,10 +101,13 @@ def _action(update: Request) -> tuple[str, Request]:
 
 def _settings(part: Request) -> list[Any]:
     """The settings that a part gives, including those of indexes."""
-    given = [part.get("KMSMasterKeyId"), part.get("TableClassOverride")]
-    for one in (part, *(part.get("GlobalSecondaryIndexes") or ())):
-        given += [one.get("ProvisionedThroughputOverride"), one.get("OnDemandThroughputOverride")]
-    return [setting for setting in given if setting]
+    settings = [part.get("KMSMasterKeyId"), part.get("TableClassOverride")]
+    for setting_holder in (part, *(part.get("GlobalSecondaryIndexes") or ())):
+        settings += [
+            setting_holder.get("ProvisionedThroughputOverride"),
+            setting_holder.get("OnDemandThroughputOverride"),
+        ]
+    return [setting for setting in settings if setting]
 
 
 def _witness(updates: Sequence[Request]) -> tuple[str, str] | None:

@@ -25,7 +25,7 @@ from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 
-# The words of a transaction with the name of the batch [assumed]. DynamoDB Local says "Only single item
+# The message of a transaction with the name of the batch [assumed]. DynamoDB Local says "Only single item
 # select is supported" here.
 _WHOLE_KEY = (
     "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
@@ -45,7 +45,7 @@ _CODES = {
 
 
 class _Member(NamedTuple):
-    """A statement of the batch, or its error, if it failed in the preparation."""
+    """A statement of the batch, or its error if its preparation failed."""
 
     request: Request
     bound: Bound | None
@@ -90,13 +90,13 @@ class _Totals:
 
 
 def reads_only(request: Request) -> bool:
-    """Whether no statement writes; one that cannot be parsed counts by its first word."""
-    return all(partiql.reads_only(one["Statement"]) for one in request["Statements"])
+    """Whether no statement writes; only the first word of each statement is examined."""
+    return all(partiql.reads_only(member["Statement"]) for member in request["Statements"])
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     """The body of a BatchExecuteStatement."""
-    members = [_member(one) for one in request["Statements"]]
+    members = [_member(member_request) for member_request in request["Statements"]]
     kinds = {member.bound.prepared.reads for member in members if member.bound is not None}
     if len(kinds) > 1:
         raise ValidationException(_MIXED)

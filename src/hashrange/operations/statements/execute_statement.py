@@ -17,6 +17,7 @@ from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data import capacity
 from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.data.ranges import Begun
 from hashrange.tables.definitions import catalog
 
 ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requests."
@@ -42,10 +43,11 @@ def _read(request: Request, context: Context, bound: Bound, mode: str | None) ->
     name = bound.prepared.statement.table
     consistent = request.get("ConsistentRead") is True
     limit, token = request.get("Limit"), request.get("NextToken")
+    begun = Begun()
 
     def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, name, context.scope)
-        page = reads.select(reader, table, bound, consistent=consistent, limit=limit, token=token)
+        page = reads.select(reader, table, bound, begun, consistent=consistent, limit=limit, token=token)
         answer: Answer = {"Items": page.items}
         if page.next_token is not None:
             answer["NextToken"] = page.next_token

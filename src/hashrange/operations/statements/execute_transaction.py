@@ -43,15 +43,15 @@ Address = tuple[int, bytes, bytes]
 
 def reads_only(request: Request) -> bool:
     """Whether no statement writes."""
-    return all(partiql.reads_only(one["Statement"]) for one in request["TransactStatements"])
+    return all(partiql.reads_only(member["Statement"]) for member in request["TransactStatements"])
 
 
 def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     """The body of an ExecuteTransaction."""
     statements: list[Request] = request["TransactStatements"]
-    # The tokens of this operation and of TransactWriteItems are apart [report, dynoxide pull request 125].
+    # The tokens of this operation and of TransactWriteItems are separate [report, dynoxide pull request 125].
     token = request.get("ClientRequestToken")
-    # Taken before the parameters are normalised, so that a repeated request gives equal bytes.
+    # Computed before the parameters are normalised, so that a repeated request has equal bytes.
     payload = payload_of(statements) if token is not None else b""
     prepared: list[Prepared] = []
     for number, one in enumerate(statements):
@@ -59,7 +59,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
             prepared.append(partiql.prepare(one["Statement"]))
     batch: list[Bound] = []
     for number, (one, statement) in enumerate(zip(statements, prepared, strict=True)):
-        # What is wrong with a parameter by itself is not said to be this statement's ([report] paritysuite).
+        # An error of a parameter by itself does not name this statement ([report] paritysuite).
         partiql.admit(one.get("Parameters"))
         with _Numbered(number):
             batch.append(partiql.bind(statement, one.get("Parameters")))
@@ -95,7 +95,7 @@ class _Numbered:
 
 
 def _check(bound: Bound) -> None:
-    """Refuse a statement that no transaction may contain, by the rules that need no table."""
+    """Refuse a statement that a transaction may not contain, by the rules that need no table."""
     statement = bound.prepared.statement
     if isinstance(statement, Update | DeleteFrom) and statement.returning is not None:
         raise ValidationException(_NO_RETURNING)
@@ -135,7 +135,8 @@ def _read_body(
 
 
 def _addresses(tables: list[Table], batch: list[Bound]) -> list[Address]:
-    """The addresses of the items. A key of a wrong type cancels the transaction, as in one of writes."""
+    """The addresses of the items. A key of a wrong type cancels the transaction, as in a transaction of
+    writes."""
     addresses: list[Address] = []
     reasons: list[Answer] = [{"Code": "None"} for _ in batch]
     for number, (table, bound) in enumerate(zip(tables, batch, strict=True)):
@@ -158,7 +159,7 @@ def _check_reasons(reasons: list[Answer]) -> None:
 
 
 def _check_holds(reader: Reader, addresses: list[Address], occasion: Occasion) -> None:
-    """Raise `TransactionCanceledException` if another transaction is under way on any of the items."""
+    """Raise `TransactionCanceledException` if another transaction is using any of the items."""
     if occasion.settings.transaction_seconds <= 0:
         return
     reasons: list[Answer] = []

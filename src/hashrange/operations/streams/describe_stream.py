@@ -1,6 +1,6 @@
-"""DescribeStream: a stream and its shards, by pages of up to 100.
+"""DescribeStream: a stream and its shards, in pages of up to 100.
 
-Source: API reference, DescribeStream; for the words of refusals DynamoDB Local, as decision 5 says.
+Source: API reference, DescribeStream; for error messages DynamoDB Local, as decision 5 says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""GetRecords: the records of a shard after an iterator's position, by pages of up to 1,000 records and 1 MB.
+"""GetRecords: the records of a shard after an iterator's position, in pages of up to 1,000 records and 1 MB.
 
-Source: API reference, GetRecords; for the words of refusals DynamoDB Local, as decision 5 says.
+Source: API reference, GetRecords; for error messages DynamoDB Local, as decision 5 says.
 """
 
 from __future__ import annotations

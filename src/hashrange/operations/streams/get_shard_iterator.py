@@ -1,6 +1,6 @@
-"""GetShardIterator: makes an iterator for a position in a shard, at which GetRecords begins.
+"""GetShardIterator: makes an iterator for a position in a shard, from which GetRecords reads.
 
-Source: API reference, GetShardIterator; for the words of refusals DynamoDB Local, as decision 5 says.
+Source: API reference, GetShardIterator; for error messages DynamoDB Local, as decision 5 says.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
     end = shard.end if shard.end is not None else SEQUENCE_MAX
     if not shard.start <= sequence <= end:
         raise ValidationException("Invalid SequenceNumber for the shard")
-    # No record has the shard's start as its sequence number, so to start there is to start at the first
+    # No record has the shard's start as its sequence number, so starting there means starting at the first
     # record.
     after = max(shard.start, sequence - 1 if kind == "AT_SEQUENCE_NUMBER" else sequence)
     if after < shard.trimmed:

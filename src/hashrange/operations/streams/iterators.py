@@ -1,8 +1,8 @@
-"""Shard iterators: opaque texts for the position at which GetRecords goes on.
+"""Shard iterators: opaque texts for the position at which GetRecords continues.
 
-A shard iterator holds the stream, the shard, the sequence number after which to read, and the time of its
-issue. So the server need not store it. It is valid for 15 minutes, and begins with the stream's ARN, as
-AWS's do.
+A shard iterator contains the stream, the shard, the sequence number after which to read, and the time of its
+issue, so the server need not store it. It is valid for 15 minutes, and begins with the stream's ARN, as on
+AWS.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def show(arn: str, position: Position) -> str:
 def parse(iterator: str, now: float) -> tuple[str, Position]:
     """The stream's ARN and the position in an iterator.
 
-    Raises `ValidationException` for a text that is no iterator, and `ExpiredIteratorException`.
+    Raises `ValidationException` for a text that is not an iterator, and `ExpiredIteratorException`.
     """
     arn, _, token = iterator.partition("|1|")
     try:

@@ -1,6 +1,6 @@
-"""ListStreams: the streams of all tables, or of one, by pages of up to 100.
+"""ListStreams: the streams of all tables, or of one table, in pages of up to 100.
 
-Source: API reference, ListStreams; for the words of refusals DynamoDB Local, as decision 5 says.
+Source: API reference, ListStreams; for error messages DynamoDB Local, as decision 5 says.
 """
 
 from __future__ import annotations

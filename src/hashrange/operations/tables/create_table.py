@@ -12,7 +12,7 @@ import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
-from hashrange.operations.tables import definition, description, stream_changes, tags, throughput
+from hashrange.operations.tables import definition, stream_changes, table_description, tags, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
@@ -41,7 +41,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if view_type is not None:
             table = stream_changes.enable(txn, table, view_type, context)
         catalog.save(txn, table)
-        shown = description.describe(txn, table, context.caller, now, status="CREATING")
+        shown = table_description.describe(txn, table, context.caller, now, status="CREATING")
         _leave_out_warm(shown, request)
         return {"TableDescription": shown}
 
@@ -49,7 +49,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _leave_out_warm(shown: Answer, request: Request) -> None:
-    """The answer without warm throughput: it shows the table's only if the request gave it, an index's never.
+    """Remove warm throughput from the answer, which shows the table's only if the request gave it, and never
+    an index's.
 
     [report] ack-api-quirks DDB-TABLE-033, 138
     """

@@ -1,9 +1,9 @@
 """The rules of a table's and an index's definition, for CreateTable and UpdateTable.
 
-The functions here turn the request's structures into the stored ones, and refuse what DynamoDB refuses.
-Spaces are left 0, because only a transaction can give them.
+The functions here turn the request's structures into stored ones, and refuse what DynamoDB refuses. Spaces
+stay 0, because only a transaction can assign them.
 
-Source: API reference, CreateTable; Developer Guide, "Constraints in Amazon DynamoDB"; for the words of
+Source: API reference, CreateTable; Developer Guide, "Constraints in Amazon DynamoDB"; for the messages of
 2026 ack-api-quirks, DDB-TABLE-036 to 044 and 123 to 129.
 """
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hashrange import java
 from hashrange.errors import INVALID, ValidationException
 from hashrange.limits import GSI_KEY_ATTRIBUTES_MAX, GSI_MAX, INDEX_NON_KEY_ATTRIBUTES_MAX, LSI_MAX
 from hashrange.operations.context import Caller, Request
 from hashrange.operations.tables import throughput
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, KeyType
+from hashrange.values import java_order
 
 _TABLE_CLASSES = ("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 _SERVICE_KEY = "alias/aws/dynamodb"
@@ -40,8 +40,8 @@ def attribute_types(definitions: Sequence[Mapping[str, Any]]) -> dict[str, KeyTy
 def key_schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> KeySchema:
     """The KeySchema of a base table: one HASH, then at most one RANGE."""
     if len(types) < len(elements):
-        # Not so where there are enough, but not these. [report] ack-api-quirks DDB-TABLE-042, cfn-lint 1037;
-        # one attribute in both places lacks a definition too: paritysuite
+        # Not if there are enough definitions, but of other attributes. [report] ack-api-quirks DDB-TABLE-042,
+        # cfn-lint 1037. An attribute in both places lacks a definition too: paritysuite.
         raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
     _check_defined(elements, types)
     _check_pair(elements)
@@ -49,8 +49,8 @@ def key_schema(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyTyp
 
 
 def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
-    """One HASH, then at most one RANGE of another name, which counts before its type ([report] dynalite's
-    recordings)."""
+    """Check for one HASH, then at most one RANGE. Its name, which must differ, is checked before its type
+    ([report] dynalite's recordings)."""
     if elements[0]["KeyType"] != "HASH":
         raise ValidationException(_NOT_HASH_FIRST)
     if len(elements) > 1 and elements[0]["AttributeName"] == elements[1]["AttributeName"]:
@@ -89,21 +89,21 @@ def _shown_types(types: Mapping[str, KeyType]) -> str:
 
 
 def _in_hash_order(names: Iterable[str], buckets: int) -> str:
-    """Names as a java.util.HashMap gives them that was made for `buckets` entries.
+    """Names in the order of a java.util.HashMap that was made for `buckets` entries.
 
-    [report] so in the three lists of ack-api-quirks DDB-TABLE-127 and that of
+    [report] the three lists of ack-api-quirks DDB-TABLE-127, and the list in
     aws-samples/aws-batch-processing-job-repo pull request 4.
     """
     names = list(names)
     while len(names) > 0.75 * buckets:
         buckets *= 2
-    return ", ".join(java.in_hash_order(names, buckets))
+    return ", ".join(java_order.in_hash_order(names, buckets))
 
 
 def index_key_schema(
     elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType], *, is_global: bool
 ) -> KeySchema:
-    """The KeySchema of an index: a global one may have several HASH and then several RANGE."""
+    """The KeySchema of an index; a global index may have several HASH and then several RANGE."""
     _check_defined(elements, types)
     if is_global:
         _check_parts(elements)
@@ -130,8 +130,8 @@ def _check_parts(elements: Sequence[Mapping[str, str]]) -> None:
 
 
 def check_local_key(name: str, key: KeySchema, table_key: KeySchema) -> None:
-    """A local index has a sort key ([report] dynalite's recordings: this first), and its table's partition
-    key."""
+    """Check that a local index has a sort key ([report] dynalite's recordings: this first), and its table's
+    partition key."""
     if not key.sort:
         raise ValidationException(f"{INVALID}Index KeySchema does not have a range key for index: {name}")
     if key.partition != table_key.partition:
@@ -168,7 +168,7 @@ def local_index(request: Request, key: KeySchema) -> Index:
 
 
 def global_index(request: Request, key: KeySchema, billing_mode: str, *, updating: bool = False) -> Index:
-    """A GlobalSecondaryIndex; `updating` where UpdateTable makes it."""
+    """A GlobalSecondaryIndex; `updating`: UpdateTable makes it."""
     name, of = request["IndexName"], throughput.Of(request["IndexName"])
     kind, included = projection(request)
     given, ceilings = request.get("ProvisionedThroughput"), request.get("OnDemandThroughput")
@@ -190,7 +190,7 @@ def global_index(request: Request, key: KeySchema, billing_mode: str, *, updatin
 
 
 def check_indexes(indexes: Sequence[Index]) -> None:
-    """The rules over all indexes of a table together."""
+    """Check the rules about all indexes of a table together."""
     names = [index.name for index in indexes]
     for name in names:
         if names.count(name) > 1:
@@ -228,7 +228,7 @@ def check_all_used(types: Mapping[str, KeyType], keys: Sequence[KeySchema]) -> N
 
 
 def check_class(given: str | None) -> None:
-    """Refuse an unknown table class. The words are those of [report] ack-api-quirks DDB-TABLE-442"""
+    """Refuse an unknown table class. The message: [report] ack-api-quirks DDB-TABLE-442"""
     if given not in (None, *_TABLE_CLASSES):
         raise ValidationException(
             "Invalid table-class parameter provided. Please try again with a valid table-class value: "
@@ -237,7 +237,7 @@ def check_class(given: str | None) -> None:
 
 
 def check_encryption(given: Mapping[str, Any] | None) -> None:
-    """The rules of an SSESpecification that need no table."""
+    """Check the rules of an SSESpecification that need no table."""
     if given is None:
         return
     kind, key = given.get("SSEType"), given.get("KMSMasterKeyId")
@@ -265,7 +265,7 @@ def encryption(given: Mapping[str, Any] | None, caller: Caller) -> dict[str, str
 def changed_encryption(
     current: Mapping[str, str] | None, given: Mapping[str, Any], caller: Caller
 ) -> dict[str, str] | None:
-    """Like `encryption`, for an update; refuses one that changes nothing."""
+    """Like `encryption`, for an update; refuses an update that changes nothing."""
     wanted = encryption(given, caller)
     if wanted is None and current is None:
         raise ValidationException(f"{INVALID}Table is already encrypted by default")
@@ -278,12 +278,12 @@ def changed_encryption(
 
 
 def key_arn(key: str, region: str, account_id: str) -> str:
-    """The ARN of a KMS key that is given by its ARN, its alias or its identifier."""
+    """The ARN of a KMS key, from its ARN, its alias or its identifier."""
     if key.startswith("arn:"):
         return key
     return f"arn:aws:kms:{region}:{account_id}:{'' if key.startswith('alias/') else 'key/'}{key}"
 
 
 def is_service_key(arn: str) -> bool:
-    """Whether the key is the one that AWS manages for DynamoDB."""
+    """Whether it is the key that AWS manages for DynamoDB."""
     return arn.endswith(f":{_SERVICE_KEY}")

@@ -12,7 +12,7 @@ import msgspec
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.operations.replicas import replica_changes
-from hashrange.operations.tables import description
+from hashrange.operations.tables import table_description
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog, states
@@ -45,17 +45,18 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if table.replicas:
             table = replica_changes.leave(table, context)
             catalog.save(txn, states.settled(table, now, context.settings))
-            return _answer(description.describe(txn, table, context.caller, now))
+            return _answer(table_description.describe(txn, table, context.caller, now))
         if table.deletion_protection:
             raise ValidationException(_PROTECTED)
         if table.restore is not None and table.gone_at is None:
             # The service refuses this until the table is ACTIVE ([report] ack-api-quirks DDB-TABLE-277).
-            # Here it gives the restore up: nothing else ends one whose disk or source never comes back.
+            # Here it gives the restore up, because otherwise a restore whose disk or source never comes back
+            # would never end.
             table = restoring.end(txn, table, table.restore, now)
         else:
             _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)
-        shown = description.describe(txn, table, context.caller, now)
+        shown = table_description.describe(txn, table, context.caller, now)
         if delay > 0:
             catalog.save(txn, table)
         else:
@@ -66,7 +67,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _check_at_rest(table: Table) -> None:
-    """Refuse to delete a table that is being changed. The words are those of ack-api-quirks DDB-TABLE-001,
+    """Refuse to delete a table that is being changed. The messages: [report] ack-api-quirks DDB-TABLE-001,
     006, 063 and 150."""
     problem = {
         "CREATING": f"Table is being created: {table.name}",

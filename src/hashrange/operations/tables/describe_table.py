@@ -6,7 +6,7 @@ Source: API reference, DescribeTable.
 from __future__ import annotations
 
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
-from hashrange.operations.tables import description
+from hashrange.operations.tables import table_description
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
 
@@ -17,6 +17,6 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
     def body(reader: Reader) -> Answer:
         table = catalog.open_any(reader, name, context.scope, context.caller.region, restoring=True)
-        return {"Table": description.describe(reader, table, context.caller, context.now)}
+        return {"Table": table_description.describe(reader, table, context.caller, context.now)}
 
     return body

@@ -1,9 +1,9 @@
 """GlobalSecondaryIndexUpdates of an UpdateTable: create, delete and re-provision indexes of a live table.
 
 A new index of a small table is filled at once. A new index of a large table is filled by the sweep, and stays
-CREATING until then. A deleted index is gone at once.
+CREATING until then. A deleted index disappears at once.
 
-Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB"; for the words and the contents of
+Source: Developer Guide, "Managing Global Secondary Indexes in DynamoDB"; for messages and the contents of
 answers the measurements of ack-api-quirks of October 2026 (its DDB-TABLE-135 to 174, 375, 380, 456).
 """
 
@@ -41,7 +41,7 @@ _BLOCKED = (
 
 
 class Changed(NamedTuple):
-    """A table after a change of its indexes: the stored one, and the one that the answer shows."""
+    """A table after a change of its indexes: as it is stored, and as the answer shows it."""
 
     stored: Table
     shown: Table
@@ -89,7 +89,7 @@ def check(updates: list[Request]) -> None:
 def check_bounds(table: Table, updates: list[Request] | None) -> None:
     """Refuse units beyond any quota for an index.
 
-    [report] dynalite's recordings: an absent table comes first, and an absent index has words of its own
+    [report] dynalite's recordings: an absent table is reported first, and an absent index has its own message
     """
     for update in updates or ():
         part = update.get("Create") or update.get("Update")
@@ -133,7 +133,7 @@ def apply(
 ) -> Changed:
     """Change the indexes of `table` as a checked request says.
 
-    `table` has its new billing mode already; `switching`: it had another one before.
+    `table` already has its new billing mode; `switching`: it had another mode before.
     """
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
@@ -169,7 +169,7 @@ def _with_types(table: Table, request: Request) -> Table:
 
 
 def _check_same_types(table: Table, types: dict[str, KeyType]) -> None:
-    """Refuse a request that gives an attribute of the table another type."""
+    """Refuse a request that changes the type of one of the table's attributes."""
     for schema in (table.key, *(index.key for index in table.indexes)):
         attributes = schema.attributes()
         if any(types[attribute.name] != attribute.type for attribute in attributes):
@@ -218,7 +218,8 @@ def _create(
 
 
 def _check_alone(table: Table, name: str) -> None:
-    """Refuse to create or delete an index while another one is; an index that is CREATING may be deleted."""
+    """Refuse to create or delete an index while another index is being created or deleted; an index that is
+    CREATING may be deleted."""
     if any(index.status != "ACTIVE" and index.name != name for index in table.indexes):
         raise LimitExceededException(_ONE_AT_A_TIME)
 
@@ -253,7 +254,7 @@ def _reprovisioned(table: Table, index: Index, part: Request, *, switching: bool
 
 
 def _echoed(before: Index, after: Index, part: Request, *, switching: bool) -> Index:
-    """An updated index as the answer shows it: with the former units and warm throughput."""
+    """An updated index as the answer shows it: with the previous units and warm throughput."""
     ceilings = part.get("OnDemandThroughput")
     busy = part.get("ProvisionedThroughput") is not None or throughput.ceilings(ceilings) is not None
     return msgspec.structs.replace(

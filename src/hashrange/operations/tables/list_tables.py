@@ -1,4 +1,4 @@
-"""ListTables: the names of all tables in order, by pages of up to 100.
+"""ListTables: the names of all tables in order, in pages of up to 100.
 
 Source: API reference, ListTables.
 """

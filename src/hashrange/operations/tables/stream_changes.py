@@ -1,4 +1,4 @@
-"""StreamSpecification of CreateTable and UpdateTable: switches a table's stream on and off.
+"""StreamSpecification of CreateTable and UpdateTable: enables and disables a table's stream.
 
 Source: Developer Guide, "Enabling a stream"; API reference, StreamSpecification.
 """
@@ -38,8 +38,7 @@ def updated_view_type(specification: Request | None) -> str | None:
 
 
 def _view_type(specification: Request, missing: str, misplaced: str) -> str | None:
-    """The view type in a StreamSpecification. The words of errors are those of ack-api-quirks
-    DDB-TABLE-442."""
+    """The view type in a StreamSpecification. The messages: [report] ack-api-quirks DDB-TABLE-442."""
     view = specification.get("StreamViewType")
     if not specification["StreamEnabled"]:
         if view is not None:

@@ -1,4 +1,4 @@
-"""TagResource, UntagResource and ListTagsOfResource: three operations on one small map.
+"""TagResource, UntagResource and ListTagsOfResource: three operations on a small map.
 
 Source: API reference, TagResource; Developer Guide, "Tagging restrictions in DynamoDB".
 """
@@ -35,7 +35,7 @@ _TOO_MANY = "Number of Tags exceed the current limit for the provided ResourceAr
 
 
 def parse(tags: Sequence[dict[str, str]]) -> dict[str, str]:
-    """A list of tags as a map, checked. The words are those of ack-api-quirks DDB-TABLE-107 and 110."""
+    """A list of tags as a map, checked. The messages: [report] ack-api-quirks DDB-TABLE-107 and 110."""
     parsed: dict[str, str] = {}
     for tag in tags:
         key, value = _check_key(tag.get("Key")), tag.get("Value")
@@ -70,9 +70,10 @@ def _check_count(keys: Collection[str]) -> None:
 
 
 def _check_arn(arn: str, context: Context) -> None:
-    """Refuse what is no ARN of a table. The error depends on the wrong part.
+    """Refuse texts that are not ARNs of tables. The error depends on the wrong part.
 
-    [report] extenddb pull 227 for the classes; ack-api-quirks DDB-TABLE-442 and DDB-BACKUP-013 for the words
+    [report] extenddb pull 227 for the classes; ack-api-quirks DDB-TABLE-442 and DDB-BACKUP-013 for the
+    messages
     """
     caller = context.caller
     if not arn.startswith("arn:"):
@@ -129,8 +130,8 @@ def prepare_untag(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         table = _open(txn, request["ResourceArn"], context)
-        kept = {key: value for key, value in table.tags.items() if key not in request["TagKeys"]}
-        catalog.save(txn, msgspec.structs.replace(table, tags=kept))
+        remaining = {key: value for key, value in table.tags.items() if key not in request["TagKeys"]}
+        catalog.save(txn, msgspec.structs.replace(table, tags=remaining))
         return NOTHING
 
     return body

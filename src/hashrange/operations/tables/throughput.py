@@ -1,12 +1,12 @@
 """Throughput of tables and indexes: provisioned units, maximums of on-demand requests (ceilings), warm
 throughput.
 
-PROVISIONED tables have units, on-demand tables may have ceilings. Every answer shows warm throughput, and it
-never falls: the stored value (`warm`) is the highest that was asked for or provisioned.
+PROVISIONED tables have units, on-demand tables may have ceilings. Every answer shows warm throughput, which
+never decreases: the stored value (`warm`) is the highest that was requested or provisioned.
 
-The texts of errors name tables and indexes in different ways: `Of` has these texts.
-Source: API reference, CreateTable and UpdateTable; for the words and the contents of answers the
-measurements of ack-api-quirks of October 2026 (its DDB-TABLE-038 to 064, 128, 152 to 179).
+Error messages name tables and indexes in different ways: `Of` has these names.
+Source: API reference, CreateTable and UpdateTable; for messages and the contents of answers the measurements
+of ack-api-quirks of October 2026 (its DDB-TABLE-038 to 064, 128, 152 to 179).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def check_billing(billing_mode: str, given: Mapping[str, Any] | None) -> None:
 
 
 def check_bounds(given: Mapping[str, Any] | None, index: str | None = None) -> None:
-    """Refuse units beyond any quota. Those of a table are refused before the table is looked at ([report]
+    """Refuse units beyond any quota. A table's units are checked before the table is opened ([report]
     dynalite's recordings)."""
     place = "" if index is None else f" for index {index}"
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
@@ -103,7 +103,7 @@ def check_bounds(given: Mapping[str, Any] | None, index: str | None = None) -> N
 def check_index_billing(
     billing_mode: str, given: Mapping[str, Any] | None, name: str, *, updating: bool
 ) -> None:
-    """Like `check_billing`, for a new index. UpdateTable has other words for this than CreateTable."""
+    """Like `check_billing`, for a new index. UpdateTable and CreateTable have different messages for this."""
     if billing_mode == "PAY_PER_REQUEST" and given is not None:
         raise ValidationException(
             f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: {name} "
@@ -152,7 +152,7 @@ def switched(current: Throughput, given: Mapping[str, Any] | None) -> Throughput
 
 
 def _check_decrease(current: Throughput, now: float) -> None:
-    """Refuse more than four decreases on a day, unless the last one was an hour ago. Source: Developer Guide,
+    """Refuse more than four decreases per day, unless the last was an hour ago. Source: Developer Guide,
     "Quotas"."""
     last, today = current.last_decrease, current.decreases_today(now)
     if last is None or today < DECREASES_FREELY_MAX:
@@ -207,7 +207,7 @@ def _misplaced(of: Of, updating: bool) -> str:
 
 
 def changed_ceilings(current: Mapping[str, int] | None, given: Mapping[str, Any]) -> dict[str, int] | None:
-    """The ceilings after an update, which changes those that it names and takes away those that it sets
+    """The ceilings after an update, which changes the ceilings that it names and removes those that it sets
     to -1. [report] dynoxide issue 159."""
     return {name: units for name, units in echoed_ceilings(current, given).items() if units != -1} or None
 
@@ -228,7 +228,7 @@ def warm(given: Mapping[str, Any] | None) -> dict[str, int] | None:
 def current_warm(kept: Mapping[str, int] | None, units: Throughput, billing_mode: str) -> dict[str, int]:
     """The warm throughput of a table or index whose stored value is `kept`.
 
-    It has to be stored before units or the billing mode change.
+    Store it before changing units or the billing mode.
     """
     base = _provisioned_warm(units) if billing_mode == "PROVISIONED" else _ON_DEMAND_WARM
     return {name: max(least, (kept or {}).get(name, 0)) for name, least in base.items()}
@@ -241,7 +241,7 @@ def _provisioned_warm(units: Throughput) -> dict[str, int]:
 def check_new_warm(
     given: Mapping[str, Any] | None, units: Throughput, billing_mode: str, of: Of = TABLE
 ) -> None:
-    """Refuse less warm throughput for a new table or index than it would have by itself."""
+    """Refuse less warm throughput for a new table or index than it would have by default."""
     on_demand = billing_mode == "PAY_PER_REQUEST"
     base = _ON_DEMAND_WARM if on_demand else _provisioned_warm(units)
     for name, value in (warm(given) or {}).items():

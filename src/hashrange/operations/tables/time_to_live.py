@@ -1,7 +1,7 @@
 """UpdateTimeToLive and DescribeTimeToLive.
 
-When time to live is switched on, the items that exist already are added to the expiry queue: at once for a
-small table, else in the background. The status is ENABLING until this is done.
+When time to live is enabled, the existing items are added to the expiry queue: at once for a small table,
+otherwise in the background. The status is ENABLING until this is done.
 
 Source: API reference, UpdateTimeToLive.
 """

@@ -1,8 +1,8 @@
 """Refuses an UpdateTable with changes that may not share a request.
 
-Changes of encryption, table class, deletion protection and warm throughput each need a request of their own.
-Ceilings of on-demand requests may be changed with the billing mode only. A change of the stream may come
-neither with a change of indexes nor with new units, and a change of indexes not with new units.
+Changes of encryption, table class, deletion protection and warm throughput each need a separate request.
+Ceilings of on-demand requests may be changed only together with the billing mode. A request may combine only
+one of: a change of the stream, a change of indexes, new units.
 
 Source: the measurements of ack-api-quirks of October 2026 (its DDB-TABLE-174, 359, 433, 456).
 """
@@ -15,7 +15,7 @@ from hashrange.errors import INVALID, ValidationException
 from hashrange.operations.context import Request
 from hashrange.operations.tables import index_changes, throughput
 
-# If a request has several of them, the error names the first one in this order.
+# If a request has several of them, the error names the first in this order.
 _ALONE: Final = {
     "SSESpecification": "Server-Side Encryption modification",
     "TableClass": "TableClass modification",
@@ -31,13 +31,13 @@ CHANGES: Final = (
     "GlobalSecondaryIndexUpdates",
     "GlobalTableSettingsReplicationMode",
 )
-"""The members of an UpdateTable that ask for a change, without those about replicas."""
+"""The members of an UpdateTable that change something, except those about replicas."""
 
 
 def check(request: Request) -> None:
     """Raise `ValidationException` for changes that may not share a request."""
     if request.get("GlobalSecondaryIndexUpdates") == []:
-        # A request with this member alone was refused before, because it is no change.
+        # A request with only this member was refused earlier, because it changes nothing.
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexUpdates is empty")
     changes = {member for member in CHANGES if request.get(member) is not None}
     # A WarmThroughput without members is ignored beside other changes.

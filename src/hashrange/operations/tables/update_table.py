@@ -17,19 +17,19 @@ from hashrange.operations.context import Answer, Context, Request, WriteBody, ta
 from hashrange.operations.replicas import replica_changes, replica_requests
 from hashrange.operations.tables import (
     definition,
-    description,
     index_changes,
     stream_changes,
+    table_description,
     throughput,
     update_combinations,
 )
 from hashrange.storage.api import Transaction
-from hashrange.tables.bulk import jobs
+from hashrange.tables.bulk import bulk_records
 from hashrange.tables.definitions import catalog, replicas, states
 from hashrange.tables.definitions.table import Table
 
-# [report] ack-api-quirks DDB-TABLE-015. MultiRegionConsistency is not in the list, though a request may have
-# it alone.
+# [report] ack-api-quirks DDB-TABLE-015. MultiRegionConsistency is not in the list, though it may be a
+# request's only member.
 _NOTHING = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, "
     "SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, {consistency}"
@@ -78,7 +78,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         table = catalog.open_any(txn, name, context.scope, region)
         if wanted is not None:
             replica_changes.admit(table, wanted, region)
-            if wanted.kind == "Create" and jobs.writes_to(txn, table):
+            if wanted.kind == "Create" and bulk_records.writes_to(txn, table):
                 raise ResourceInUseException(f"{STILL_IN_USE}{_BULK}")
         index_changes.check_bounds(table, request.get("GlobalSecondaryIndexUpdates"))
         if request.get("StreamSpecification") is not None:
@@ -105,7 +105,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         catalog.save(txn, states.settled(stored, now, context.settings))
         status = "UPDATING" if _is_slow(request) or wanted is not None else table.status
         old, new = (
-            description.describe(txn, one, context.caller, now, status=status)
+            table_description.describe(txn, one, context.caller, now, status=status)
             for one in (before, shown)
         )
         return {"TableDescription": _echoed(old, new, request)}
@@ -114,10 +114,10 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _check_at_rest(table: Table, request: Request) -> None:
-    """Refuse changes that the table's present state does not allow."""
+    """Refuse changes that the table's current state does not allow."""
     status = table.status
-    # New ceilings do not make the table UPDATING, but are refused while it is. [report] ack-api-quirks
-    # DDB-TABLE-119, 369
+    # New ceilings do not make the table UPDATING, but are refused while it is UPDATING. [report]
+    # ack-api-quirks DDB-TABLE-119, 369
     waits = _is_slow(request) or request.get("OnDemandThroughput") is not None
     if status == "ACTIVE" or (status == "UPDATING" and not waits):
         return
@@ -148,7 +148,7 @@ def _echoed(old: dict[str, Any], new: dict[str, Any], request: Request) -> dict[
     mode, ceilings = request.get("BillingMode"), request.get("OnDemandThroughput")
     before = old.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if mode is not None and mode != before:
-        new |= description.billing_mode({"BillingMode": mode})
+        new |= table_description.billing_mode({"BillingMode": mode})
     elif request.get("ProvisionedThroughput") is not None:
         stale = ("NumberOfDecreasesToday", "ReadCapacityUnits", "WriteCapacityUnits")
         new["ProvisionedThroughput"] |= {name: old["ProvisionedThroughput"][name] for name in stale}

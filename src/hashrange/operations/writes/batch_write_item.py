@@ -103,13 +103,13 @@ def _write(name: str, request: Request) -> Write:
 
 
 def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
-    """Refuse two writes of one item, also if the request names the table in two ways."""
-    seen: set[tuple[int, bytes, bytes]] = set()
+    """Refuse two writes of the same item, even if the request names the table in two ways."""
+    addresses: set[tuple[int, bytes, bytes]] = set()
     for table, write in batch:
         # Unlike in PutItem, the errors of a put's key are those of a `Key`.
         key = {name: write.key[name] for name in table.key_names if name in write.key}
         key = key if write.action == "put" else write.key
         address = (table.space, *keys.address_of_key(table.key, key))
-        if address in seen:
+        if address in addresses:
             raise ValidationException(DUPLICATE_KEYS)
-        seen.add(address)
+        addresses.add(address)

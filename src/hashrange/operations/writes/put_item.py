@@ -1,4 +1,4 @@
-"""PutItem: create an item, or replace it as a whole.
+"""PutItem: create an item, or replace the whole item.
 
 Source: API reference, PutItem.
 """

@@ -35,7 +35,7 @@ _GB = 1024**3
 
 
 def put(request: Request, scope: str, level: int = 1) -> Write:
-    """The write of a PutItem or of a transaction's Put; `level` is that of the expressions' values."""
+    """The write of a PutItem or of a transaction's Put; `level` is the level of the expressions' values."""
     parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     item = request["Item"]
     size = admit_item(item)
@@ -101,8 +101,8 @@ def update(request: Request, scope: str, level: int = 1) -> Write:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
         # In a transaction only the size of the updated item is limited ([report] paritysuite).
         is_charged = level == 1 and update_of_text.charges is not None
-        # In a transaction values may go deeper than an item may: in conditions. [report] dynamodb-conformance
-        # pull request 178
+        # In a transaction, values in conditions may be nested more deeply than in an item. [report]
+        # dynamodb-conformance pull request 178
         is_too_deep = level != 1 and subs.uses_deeper(NESTING_LEVELS_MAX)
         change = update_of_text
     condition = parameters.write_condition(request, subs)
@@ -129,7 +129,7 @@ def run(
     write: Write,
     attributes: Callable[[ItemChange], object | None],
 ) -> BilledWriteBody:
-    """The body of a single write. `attributes` returns the Attributes of the answer; None: the answer has
+    """The body of a single write. `attributes` returns the Attributes of the answer, or None if it has
     none."""
     mode = capacity.wanted(request, billed=context.billed)
     metrics = request.get("ReturnItemCollectionMetrics") == "SIZE"

@@ -1,7 +1,7 @@
 """TransactWriteItems: up to 100 writes and checks, all or nothing.
 
-The body runs in one engine transaction, which makes it isolated and atomic. Every member is tried, even
-after one has failed, because the answer has a reason for each.
+The body runs in one engine transaction, which makes it isolated and atomic. Every member is tried, even after
+a member has failed, because the answer has a reason for each.
 
 Source: API reference, TransactWriteItems; Developer Guide, "Amazon DynamoDB Transactions: how it works".
 """
@@ -48,8 +48,8 @@ _MEMBERS: dict[str, Callable[[Request, str, int], Write]] = {
     "Delete": single_write.delete,
     "Update": single_write.update,
 }
-# The values of an expression may have a level more than those of an item here. Seen: 33 levels are read, 40
-# are refused; where that begins is [assumed].
+# The values of an expression may have one more level here than those of an item. Observed: 33 levels are
+# read, 40 are refused; the exact limit is [assumed].
 _LEVEL = 0
 _NO_MEMBER = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
 _ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
@@ -62,7 +62,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     members: list[Request] = request["TransactItems"]
     scope = context.scope
     token = request.get("ClientRequestToken")
-    # Taken before the members are normalised, so that a repeated request gives equal bytes.
+    # Computed before the members are normalised, so that a repeated request has equal bytes.
     payload = payload_of(members) if token is not None else b""
     given_names: list[str] = []
     batch: list[Write] = []
@@ -111,25 +111,24 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
 
 
 def payload_of(members: list[Request]) -> bytes:
-    """The bytes of a request to which its ClientRequestToken is bound. Raises `SerializationException` if the
-    request is nested too deeply."""
+    """The bytes of a request that must be the same whenever its ClientRequestToken is used. Raises
+    `SerializationException` if the request is nested too deeply."""
     try:
         return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # The request is nested too deeply, perhaps in an unknown member, which no other check looks at.
+        # The request is nested too deeply, perhaps in an unknown member, which no other check examines.
         raise SerializationException() from None
 
 
 class Claim(NamedTuple):
-    """A ClientRequestToken, whose it is (an account or a scope), and the request that it must always come
-    with."""
+    """A ClientRequestToken, its owner (an account or a scope), and the request that it belongs to."""
 
     owner: str
     token: str
     payload: bytes
 
     def make(self, txn: Transaction, occasion: Occasion) -> bool:
-        """Whether this is the first request with the token."""
+        """Claim the token. Returns whether this is the first request with it."""
         in_flight = occasion.settings.transaction_seconds
         return tokens.claim(txn, self.owner, self.token, self.payload, occasion.now, in_flight)
 
@@ -138,8 +137,8 @@ class Claim(NamedTuple):
         tokens.keep_sizes(txn, self.owner, self.token, [_size(outcome) for outcome in outcomes])
 
     def repeat(self, txn: Transaction, given_names: list[str], mode: str | None) -> Billed:
-        """The answer to a repeated request: it has no effect, and costs reading the items that the first one
-        wrote."""
+        """The answer to a repeated request: it has no effect, and costs as much as reading the items that the
+        first request wrote."""
         if mode is None:
             return {}, capacity.NO_BILL
         bill = capacity.transaction_reads(given_names, tokens.sizes(txn, self.owner, self.token))
@@ -164,11 +163,11 @@ def _write(member: Request, scope: str) -> tuple[Write, str]:
 def _first(
     make: Callable[[Request, str, int], Write], part: Request, scope: str, error: RequestViolation
 ) -> RequestViolation:
-    """The error that is reported of an action, which has `error` and may have others.
+    """The error that is reported for an action with `error`, which may have other errors too.
 
-    The text of its expressions comes first, then the names of its item or key, then how deep these go, then
-    all else. [report] paritysuite, captures of 2026; that all rules of expressions come with their text is
-    [assumed].
+    Errors of its expressions' texts come first, then those of the names in its item or key, then of their
+    depth, then all others. [report] paritysuite, captures of 2026; that all rules of expressions belong to
+    the first group is [assumed].
     """
     holder = "Item" if "Item" in part else "Key"
     try:
@@ -185,7 +184,7 @@ def _first(
 
 
 def _is_deeper(value: Any, levels_max: int) -> bool:
-    """Whether an attribute value, which may be wrong, has more than so many levels."""
+    """Whether an attribute value, which may be malformed, has more than `levels_max` levels."""
     if levels_max == 0:
         return True
     members = value.get("M") if type(value) is dict else None
@@ -193,7 +192,7 @@ def _is_deeper(value: Any, levels_max: int) -> bool:
         members = list(members.values())
     elif type(value) is dict:
         members = value.get("L")
-    return type(members) is list and any(_is_deeper(one, levels_max - 1) for one in members)
+    return type(members) is list and any(_is_deeper(content, levels_max - 1) for content in members)
 
 
 def _refuse(message: str) -> ItemChange:
@@ -204,7 +203,7 @@ def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes
     """The addresses of the items of all members.
 
     A key that does not fit its table cancels the transaction before any other check, and only the first such
-    member has a reason. An empty key is an error of the request instead.
+    member has a reason. An empty key instead is an error of the request.
     [report] floci pull request 3674.
     """
     addresses: list[tuple[int, bytes, bytes]] = []
@@ -274,8 +273,8 @@ def _outcomes(given_names: list[str], attempts: Sequence[Callable[[], ItemChange
 
 
 def _canceled(reasons: list[dict[str, Any]], bill: capacity.Bill | None) -> TransactionCanceledException:
-    """The error of a cancelled transaction. It is made here, because a variable of the function that raises
-    it would make a reference cycle with its traceback."""
+    """The error of a cancelled transaction. It is made here, because a variable in the function that raises
+    it would form a reference cycle with its traceback."""
     error = TransactionCanceledException.of(reasons)
     error.bill = bill
     return error
@@ -313,5 +312,5 @@ def bill_of(given_names: list[str], outcomes: list[ItemChange]) -> capacity.Bill
 
 
 def _size(outcome: ItemChange) -> int:
-    """The size from which the cost of a write is computed."""
+    """The size that determines the cost of a write."""
     return max(records.size_of(record) if record else 0 for record in (outcome.old, outcome.new))

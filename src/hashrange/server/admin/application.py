@@ -1,8 +1,8 @@
-"""The admin plane as one application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
+"""The admin plane as an application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
 
-Errors are `{"error": "…"}`. Who may come in is checked first (`server.admin.guard`). Requests that a web page
-makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON content
-type is required (a cross-origin request with one needs a preflight, which is not answered).
+Errors are `{"error": "…"}`. `server.admin.guard` first checks whether a request is allowed. Requests that a
+web page makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON
+content type is required (a cross-origin request with this type needs a preflight, which is not answered).
 
 It is loaded at the first connection to the port (`server.admin.port`). It runs on the data plane's event
 loop, so no endpoint may take long there. Refuses to know DynamoDB's API, and the list of endpoints.
@@ -41,14 +41,14 @@ _TOO_LONG: Final = (
 _SHUTDOWN_SECONDS_MAX: Final = 2
 
 REQUEST_SECONDS_MAX: Final = 10.0
-"""How long a client may take to send its next request, and to take an answer."""
+"""How long a client may take to send its next request, and to receive an answer."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A method on a path: `summary` describes it, `takes` is the class of the JSON that it reads, if any."""
+    """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one."""
 
     method: str
     path: str
@@ -62,7 +62,7 @@ class AdminServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the owner of the loop."""
+        """Leave signals to the owner of the loop."""
         yield
 
     def connection(self) -> AdminConnection:
@@ -71,8 +71,8 @@ class AdminServer(uvicorn.Server):
 
 
 class AdminConnection(HttpToolsProtocol):
-    """A connection that is cut off if its client is too slow, or sends headers without end: uvicorn would
-    wait for a first request for ever, and keep all headers."""
+    """A connection that is cut off if its client is too slow, or sends endless headers: uvicorn would wait
+    for ever for a first request, and keep all headers."""
 
     _deadline: asyncio.TimerHandle | None = None
     _framing_bytes = 0
@@ -98,7 +98,7 @@ class AdminConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._framing_bytes = 0
-        # From here on the time does not count against the client: a change of the clock may take minutes.
+        # From here the time does not count against the client: a change of the clock may take minutes.
         if not self.flow.write_paused:
             self._clear_deadline()
         super().on_message_complete()
@@ -106,7 +106,7 @@ class AdminConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete:
-            # No other request has come in the meantime.
+            # No other request has arrived in the meantime.
             self._set_deadline()
 
     def pause_writing(self) -> None:
@@ -144,7 +144,7 @@ def server(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> Admin
         server_header=False,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS_MAX,
     )
-    # Loading imports further modules, so it is done here, on a thread, and not on the event loop.
+    # Loading imports more modules, so it happens here, on a thread, and not on the event loop.
     config.load()
     return AdminServer(config)
 
@@ -166,8 +166,8 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
 
 
 def _routes(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """A route for each path, which knows all methods of the path, so that it can list them when it refuses
-    one."""
+    """A route for each path, which knows all methods of the path, so that it can list them when it refuses a
+    method."""
     paths: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
@@ -182,7 +182,7 @@ def _by_method(methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Re
 
 
 def json(value: Any, status: int = 200) -> Response:
-    """A value as an answer."""
+    """The answer with a value as JSON."""
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
@@ -221,9 +221,9 @@ async def read_json(request: Request, shape: type[T]) -> T:
 
 def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The OpenAPI document of some endpoints."""
-    taken = [endpoint.takes for endpoint in endpoints if endpoint.takes is not None]
-    schemas, components = msgspec.json.schema_components(taken, ref_template="#/components/schemas/{name}")
-    schema_of = dict(zip(taken, schemas, strict=True))
+    bodies = [endpoint.takes for endpoint in endpoints if endpoint.takes is not None]
+    schemas, components = msgspec.json.schema_components(bodies, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(bodies, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         operation: dict[str, Any] = {

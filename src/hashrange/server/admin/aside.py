@@ -15,12 +15,12 @@ from hashrange.server.admin.application import subject_of
 
 T = TypeVar("T")
 
-# What is not there, by the code of the error.
+# The codes of errors that mean 404.
 _NOT_FOUND = ("ResourceNotFoundException", "TableNotFoundException", "BackupNotFoundException")
 
 
 async def aside(request: Request, work: Callable[[Database], T]) -> T:
-    """Do work on a thread, and return what it returns. A `ServiceError` becomes the answer 400, or 404."""
+    """Do work on a thread, and return its result. A `ServiceError` becomes the answer 400 or 404."""
     database = subject_of(request).database
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

@@ -1,8 +1,8 @@
 """Backups on the admin plane, for `hashrange backup` and `hashrange restore`.
 
-    GET  /backups    the backups, how far they are, and where their folders are
-    POST /backups    take a backup of a table
-    POST /restores   make a table of a backup
+    GET  /backups    the backups, their progress, and their folders
+    POST /backups    make a backup of a table
+    POST /restores   make a table from a backup
 
 Tables are named by their full names, as in `GET /tables`; a table is restored into the scope of its backup.
 """
@@ -32,7 +32,7 @@ class Backup(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Restore(msgspec.Struct, forbid_unknown_fields=True):
-    """The id of the backup, and the name of the new table; without it, that of the table in the backup."""
+    """The id of the backup, and the name of the new table; by default that of the table in the backup."""
 
     backup: str
     table: str | None = None
@@ -41,44 +41,44 @@ class Restore(msgspec.Struct, forbid_unknown_fields=True):
 async def _list(request: Request) -> Response:
     def work(database: Database) -> dict[str, Any]:
         directory = database.settings.backup_dir
-        shown = [one for one in database.backups.overview() if one["status"] != "DELETED"]
+        shown = [backup for backup in database.backups.overview() if backup["status"] != "DELETED"]
         return {"directory": os.path.abspath(directory) if directory else None, "backups": shown}
 
     return json(await aside(request, work))
 
 
 async def _back_up(request: Request) -> Response:
-    wanted = await read_json(request, Backup)
+    sent = await read_json(request, Backup)
 
     def work(database: Database) -> dict[str, Any]:
-        caller, table = _split(wanted.table)
-        given = {"TableName": table, "BackupName": wanted.name}
-        arn = database.execute("CreateBackup", given, caller)["BackupDetails"]["BackupArn"]
+        caller, table = _split(sent.table)
+        parameters = {"TableName": table, "BackupName": sent.name}
+        arn = database.execute("CreateBackup", parameters, caller)["BackupDetails"]["BackupArn"]
         return {"backup": arn.rpartition("/")[2]}
 
     return json(await aside(request, work))
 
 
 async def _restore(request: Request) -> Response:
-    wanted = await read_json(request, Restore)
+    sent = await read_json(request, Restore)
 
     def work(database: Database) -> dict[str, Any]:
-        found = next((one for one in database.backups.overview() if one["id"] == wanted.backup), None)
-        if found is None:
-            raise BackupNotFoundException(f"There is no backup with the id {wanted.backup}")
-        full_name = str(found["table"])
+        backup = next((each for each in database.backups.overview() if each["id"] == sent.backup), None)
+        if backup is None:
+            raise BackupNotFoundException(f"There is no backup with the id {sent.backup}")
+        full_name = str(backup["table"])
         caller, table = _split(full_name)
-        arn = f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{table}/backup/{wanted.backup}"
-        target = wanted.table or table
-        given = {"TargetTableName": target, "BackupArn": arn}
-        database.execute("RestoreTableFromBackup", given, caller)
+        arn = f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{table}/backup/{sent.backup}"
+        target = sent.table or table
+        parameters = {"TargetTableName": target, "BackupArn": arn}
+        database.execute("RestoreTableFromBackup", parameters, caller)
         return {"table": full_name.removesuffix(table) + target}
 
     return json(await aside(request, work))
 
 
 def _split(full_name: str) -> tuple[Caller, str]:
-    """A caller to whom a table belongs, and its name for that caller."""
+    """A caller who owns a table, and the table's name for this caller."""
     scope, _, name = full_name.rpartition("/")
     account_id, _, region = scope.partition("/")
     anyone = Caller()
@@ -89,7 +89,7 @@ def _split(full_name: str) -> tuple[Caller, str]:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/backups", "The backups: how far they are, and where their folders are.", _list),
-    Endpoint("POST", "/backups", "Take a backup of a table.", _back_up, takes=Backup),
-    Endpoint("POST", "/restores", "Make a table of a backup.", _restore, takes=Restore),
+    Endpoint("GET", "/backups", "The backups, their progress, and their folders.", _list),
+    Endpoint("POST", "/backups", "Make a backup of a table.", _back_up, takes=Backup),
+    Endpoint("POST", "/restores", "Make a table from a backup.", _restore, takes=Restore),
 )

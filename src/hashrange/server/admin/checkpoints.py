@@ -1,6 +1,6 @@
 """Checkpoints on the admin plane, for `hashrange copy`.
 
-POST /checkpoints    the store at one moment, in a folder of the data directory; whoever asks removes it
+POST /checkpoints    the store at one moment, in a folder of the data directory, which the client removes
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from starlette.responses import Response
 from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
-from hashrange.storage.api import Local, StorageError
+from hashrange.storage.capabilities import Local
+from hashrange.storage.failures import StorageError
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True):

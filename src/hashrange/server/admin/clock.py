@@ -1,7 +1,7 @@
 """The virtual clock of a server, on the admin plane.
 
     GET  /clock     the time of the database's clock
-    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work due then is done
+    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work that is due is done
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NOT_VIRTUAL: Final = (
 class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A change of the clock in one step: it is set, then advanced, then frozen or resumed.
 
-    `set` is an ISO 8601 time (UTC where it names no zone) or epoch seconds. `advance` is a number of seconds
-    or a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` says whether the clock stands still from
-    then on; without `frozen` this does not change.
+    `set` is an ISO 8601 time (UTC if it names no zone) or epoch seconds. `advance` is a number of seconds or
+    a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` freezes or resumes the clock; without it a
+    frozen clock stays frozen.
     """
 
     set: str | float | None = None
@@ -66,7 +66,7 @@ def _clock(subject: Subject) -> dict[str, Any]:
 
 
 def _source(subject: Subject) -> str:
-    """Where the time comes from: "virtual", "machine", or the name of the engine whose store tells it."""
+    """The source of the time: "virtual", "machine", or the name of the engine whose store has the clock."""
     match subject.database.clock:
         case VirtualClock():
             return "virtual"
@@ -88,7 +88,7 @@ async def _change_clock(request: Request) -> None:
         clock.change(moment, advance=advance or 0.0, frozen=change.frozen)
     except ValueError as error:
         raise HTTPException(400, str(error)) from None
-    # The client finds all work done that is due at the new time: it need not poll until the next sweep.
+    # Do the work that is due at the new time before answering, so that the client need not wait for a sweep.
     await subject.settle()
     if subject.plane.draining:
         raise HTTPException(503, "the server is stopping; what is due then is done when it runs again")
@@ -99,7 +99,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST",
         "/clock",
-        "Change a virtual clock; answers when all work that is due then is done.",
+        "Change a virtual clock; answers when all work that is then due is done.",
         _change,
         takes=ClockChange,
     ),

@@ -5,7 +5,7 @@
     DELETE /faults            remove all rules
     DELETE /faults/{number}   remove a rule
 
-Each answers with the rules that are in force then.
+Each answers with the rules that are then in force.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ async def _list(request: Request) -> Response:
     return json(
         {
             "faults": [
-                {"number": one.number, "rule": show(one.rule), "matched": one.met, "fired": one.fired}
-                for one in subject_of(request).database.faults
+                {"number": armed.number, "rule": show(armed.rule), "matched": armed.met, "fired": armed.fired}
+                for armed in subject_of(request).database.faults
             ]
         }
     )
 
 
 async def _add(request: Request) -> Response:
-    wanted = await read_json(request, NewFault)
+    sent = await read_json(request, NewFault)
     try:
-        subject_of(request).database.faults.add(wanted.rule)
+        subject_of(request).database.faults.add(sent.rule)
     except ValueError as error:
         raise HTTPException(400, str(error)) from None
     return await _list(request)
@@ -56,7 +56,7 @@ async def _remove(request: Request) -> Response:
     number = request.path_params["number"]
     faults = subject_of(request).database.faults
     if not (number.isascii() and number.isdigit() and faults.remove(int(number))):
-        numbers = ", ".join([str(one.number) for one in faults]) or "none"
+        numbers = ", ".join([str(armed.number) for armed in faults]) or "none"
         raise HTTPException(404, f"there is no fault {number}; there are: {numbers}")
     return await _list(request)
 

@@ -1,10 +1,11 @@
-"""Who may use the admin plane: the checks of a request's headers, before any endpoint sees it.
+"""Who may use the admin plane: the checks of a request's headers, before any endpoint gets the request.
 
-- A header that the plane reads comes once, as on the data plane: a proxy may have read the other one (400).
-- A plane on a loopback address takes loopback names in Host only, against web pages whose name leads there
-  (DNS rebinding); a Host that is no name is refused everywhere (400).
-- A plane that has a token takes requests with `Authorization: Bearer TOKEN` only (401). Everywhere but on a
-  loopback address it has one (`server.admin.port.bind`).
+- A header that the plane reads may not be repeated, as on the data plane: a proxy may have read the other
+  value (400).
+- A plane on a loopback address accepts only loopback names in Host, against web pages whose name leads there
+  (DNS rebinding); a Host that is not a name is refused everywhere (400).
+- A plane with a token accepts only requests with `Authorization: Bearer TOKEN` (401). It must have a token
+  unless it is on a loopback address (`server.admin.port.bind`).
 
 Refuses to know the endpoints.
 """
@@ -29,7 +30,7 @@ Refusal = tuple[int, str]
 
 
 class Guard:
-    """Middleware that answers requests which may not come in, as `{"error": "…"}`."""
+    """Middleware that refuses requests which are not allowed, with `{"error": "…"}`."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
@@ -47,8 +48,8 @@ class Guard:
         await answer(scope, receive, send)
 
     def refusal(self, lines: Sequence[tuple[bytes, bytes]], http_version: str) -> Refusal | None:
-        """The status and the text for a request with these headers, whose names are in lower case; None if it
-        may come in."""
+        """The status and the text of the refusal of a request with these headers, whose names are in lower
+        case; None if it is allowed."""
         headers: dict[bytes, bytes] = {}
         for name, value in lines:
             if name in headers and name in HEADERS_ONCE:
@@ -66,8 +67,8 @@ class Guard:
             return 401, "send the token of --admin-token: Authorization: Bearer TOKEN"
         return None
 
-    def _opens(self, given: bytes) -> bool:
+    def _opens(self, authorization: bytes) -> bool:
         assert self._expected is not None
-        scheme, _, token = given.partition(b" ")
-        # (the time of the comparison tells nothing about the token)
+        scheme, _, token = authorization.partition(b" ")
+        # (the time of the comparison reveals nothing about the token)
         return hmac.compare_digest(scheme.title() + b" " + token.strip(), self._expected)

@@ -2,11 +2,11 @@
 
 Starlette and uvicorn take a tenth of a second and some megabytes to load, too much for a test that starts a
 hundred servers. So the port listens at once, and the kernel keeps the first connection. This connection
-makes the server load the plane, on a thread, while requests of the data plane go on.
+makes the server load the plane, on a thread, while requests of the data plane continue.
 
-The port is on the loopback interface, unless there is a token that every request has to bring: who comes in
-can change the clock and the tables. Refuses to know the endpoints of the plane: the code that opens the port
-says how the plane is made (`Admin.load`).
+The port is on the loopback interface, unless there is a token that every request has to send, because
+requests can change the clock and the tables. Refuses to know the endpoints of the plane: the code that opens
+the port says how the plane is made (`Admin.load`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hashrange.server.plane import Plane
 
 HOST: Final = "127.0.0.1"
 CONNECTIONS_MAX: Final = 16
-"""The most connections of the admin plane at a time; `descriptors.RESERVED` includes them."""
+"""The most connections of the admin plane at a time; `files.descriptors.RESERVED` includes them."""
 
 _BACKLOG_MAX: Final = 64
 _REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -40,11 +40,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where the admin plane listens: the `host` that was asked for and its `address`; and the token that
-    every request has to bring, "" for none.
+    """Where the admin plane listens: the requested `host` and its `address`; and the token that every request
+    has to send, "" for none.
 
-    Raises ValueError for a token that is too easy to guess or cannot stand in a header, and for an address
-    that other machines reach without a token.
+    Raises ValueError for a token that is too easy to guess or not allowed in a header, and for an address
+    that other machines could reach without a token.
     """
 
     host: str = HOST
@@ -59,7 +59,7 @@ class Door:
             )
         if not self.token and not is_loopback(self.address):
             raise ValueError(
-                f"Other machines would reach the admin plane on {self.host}, and could change the clock and "
+                f"Other machines could reach the admin plane on {self.host}, and change the clock and "
                 "all tables. Give it a token: --admin-token, or better HASHRANGE_ADMIN_TOKEN in the "
                 "environment, where other users cannot read it."
             )
@@ -67,8 +67,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The parts of a server that the admin plane shows and changes; `settle` does the background work that is
-    due."""
+    """The parts of a server that the admin plane shows and changes; `settle` does all due background work."""
 
     database: Database
     plane: Plane
@@ -111,8 +110,8 @@ class Admin:
 
     @property
     def told(self) -> str:
-        """The URL of which the server tells commands. They have another name for this machine where the plane
-        listens on all of its addresses, and find that out by 0.0.0.0 or ::."""
+        """The URL that the server announces to commands. If it has 0.0.0.0 or ::, the plane listens on all
+        addresses, and a command uses its own name for this machine."""
         return bound_url(self.door.address, self.port)
 
     def close(self) -> None:
@@ -122,8 +121,8 @@ class Admin:
 def bind(port: int, host: str = HOST, token: str = "") -> tuple[socket.socket, Door]:
     """A socket that listens on `port` of `host`, 0 for any free one, and its door. Raises OSError, and
     ValueError as `Door` does."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = addresses[0]
     door = Door(host, str(address[0]), token)
     listening = socket.socket(family)
     try:
@@ -156,7 +155,7 @@ class AdminPort:
         """Wait for the first connection."""
         try:
             self._loop.add_reader(self._listening, self._wake)
-        except NotImplementedError:  # pragma: no cover (Windows' event loop watches no sockets)
+        except NotImplementedError:  # pragma: no cover (Windows' event loop cannot watch sockets)
             self._wake()
         else:
             self._watching = True
@@ -190,12 +189,12 @@ class AdminPort:
             self._loop.remove_reader(self._listening)
 
     async def close(self) -> None:
-        """End the requests under way, and close the port."""
+        """End the running requests, and close the port."""
         self._unwatch()
         if self._listener is not None:
             await self._listener.close()
         while self._serving is not None and not self._serving.done():
-            # A plane that is still being loaded checks for this when it is loaded.
+            # A plane that is still being loaded checks for this once it is loaded.
             if self._server is not None:
                 self._server.should_exit = True
             await asyncio.wait([self._serving], timeout=0.05)

@@ -1,7 +1,7 @@
 """Health, tables and metrics of a server, on the admin plane.
 
     GET  /health    whether the server serves, and takes writes; which background work fails or waits
-    GET  /tables    state and size of each table, and the progress of builds under way
+    GET  /tables    state and size of each table, and the progress of builds
     GET  /metrics   for Prometheus
     GET  /imports/{id}/errors  the items that an import left out
 
@@ -23,7 +23,7 @@ from hashrange import __version__, form, pace
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
-from hashrange.storage.api import Local, Remote
+from hashrange.storage.capabilities import Local, Remote
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -38,7 +38,8 @@ async def _health(request: Request) -> Response:
     refusing = engine.refusing()
     background = subject.database.background
     failing, waiting = background.failing, background.waiting
-    status = "degraded" if failing or waiting or background.damages else "ok"
+    problems = engine.problems() if isinstance(engine, Remote) else []
+    status = "degraded" if failing or waiting or background.damages or problems else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
@@ -57,7 +58,9 @@ async def _health(request: Request) -> Response:
     if refusing is not None:
         shown["cause"] = refusing
     elif missing is not None:
-        shown["cause"] = f"{missing}: what the store holds is lost when this server ends, so copy it now"
+        shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
+    if problems:
+        shown["problems"] = problems
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
@@ -72,7 +75,7 @@ async def _tables(request: Request) -> Response:
 
 
 async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
-    """All tables, in pages: between two pages the event loop runs requests of the data plane."""
+    """All tables, in pages; between pages the event loop runs requests of the data plane."""
     after = ""
     while page := subject.database.overview(after, TABLES_PER_PAGE):
         yield page
@@ -117,7 +120,7 @@ ENDPOINTS: Final = (
         _health,
     ),
     Endpoint(
-        "GET", "/tables", "State and size of each table, and the progress of builds under way.", _tables
+        "GET", "/tables", "State and size of each table, and the progress of builds.", _tables
     ),
     Endpoint(
         "GET",

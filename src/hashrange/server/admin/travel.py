@@ -1,9 +1,9 @@
-"""Time travel on the admin plane: the past of tables whose recovery is on (`hashrange.travel`).
+"""Time travel on the admin plane: the past of tables whose recovery is on (`hashrange.operations.travel`).
 
     POST /past/read          a GetItem, Query or Scan, as it would have been answered at a moment
-    POST /past/versions      what an item was, and who changed it
-    POST /past/differences   which items are not the same at two moments
-    POST /past/undo          write back what items were at a moment
+    POST /past/versions      the versions of an item, and who made them
+    POST /past/differences   the items that differ between two moments
+    POST /past/undo          restore items as they were at a moment
 
 A moment is ISO 8601 text or epoch seconds, and a key is an item of the key's attributes, in DynamoDB's JSON.
 The work is done on a thread, because it may take long.
@@ -20,15 +20,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange.clock import parse_moment
+from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.aside import aside
-from hashrange.travel import NoPast, Travel
 
 _PAGE_MAX: Final = 1_000
 
 
 class ReadPast(msgspec.Struct, forbid_unknown_fields=True):
-    """A request of DynamoDB's API, and the moment at which it is to be answered."""
+    """A request of DynamoDB's API, and the moment as of which it is answered."""
 
     operation: str
     request: dict[str, Any]
@@ -36,7 +36,7 @@ class ReadPast(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Versions(msgspec.Struct, forbid_unknown_fields=True):
-    """A page of the versions of an item; `next` is the Next of the page before."""
+    """A page of the versions of an item; `next` is the Next of the previous page."""
 
     table: str
     key: dict[str, Any]
@@ -45,8 +45,7 @@ class Versions(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Differences(msgspec.Struct, forbid_unknown_fields=True):
-    """A page of the items that differ; `until` is now where it is not given, `next` the Next of the page
-    before."""
+    """A page of the items that differ; `until` is now by default, `next` the Next of the previous page."""
 
     table: str
     since: str
@@ -56,7 +55,7 @@ class Differences(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Undo(msgspec.Struct, forbid_unknown_fields=True):
-    """The items to bring back, by their keys, and the moment to which; `all`: all items of the table."""
+    """The items to restore, by their keys, and the moment; `all`: all items of the table."""
 
     table: str
     to: str
@@ -65,38 +64,38 @@ class Undo(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def _read(request: Request) -> Response:
-    wanted = await read_json(request, ReadPast)
-    at = _moment(request, wanted.at)
+    sent = await read_json(request, ReadPast)
+    at = _moment(request, sent.at)
     return await _answer(
-        request, lambda travel: {"Answer": travel.read(wanted.operation, wanted.request, at)}
+        request, lambda travel: {"Answer": travel.read(sent.operation, sent.request, at)}
     )
 
 
 async def _versions(request: Request) -> Response:
-    wanted = await read_json(request, Versions)
-    limit = _limit(wanted.limit)
+    sent = await read_json(request, Versions)
+    limit = _limit(sent.limit)
     return await _answer(
-        request, lambda travel: travel.versions(wanted.table, wanted.key, limit, wanted.next)
+        request, lambda travel: travel.versions(sent.table, sent.key, limit, sent.next)
     )
 
 
 async def _differences(request: Request) -> Response:
-    wanted = await read_json(request, Differences)
-    limit, since = _limit(wanted.limit), _moment(request, wanted.since)
-    until = _moment(request, wanted.until) if wanted.until is not None else None
+    sent = await read_json(request, Differences)
+    limit, since = _limit(sent.limit), _moment(request, sent.since)
+    until = _moment(request, sent.until) if sent.until is not None else None
     return await _answer(
-        request, lambda travel: travel.differences(wanted.table, since, until, limit, wanted.next)
+        request, lambda travel: travel.differences(sent.table, since, until, limit, sent.next)
     )
 
 
 async def _undo(request: Request) -> Response:
-    wanted = await read_json(request, Undo)
-    to = _moment(request, wanted.to)
-    if wanted.all == bool(wanted.keys):
-        raise HTTPException(400, "name the keys of the items to undo, or say that it is to be all of them")
-    if wanted.all:
-        return await _answer(request, lambda travel: {"Counts": travel.undo_all(wanted.table, to)})
-    return await _answer(request, lambda travel: travel.undo(wanted.table, wanted.keys, to))
+    sent = await read_json(request, Undo)
+    to = _moment(request, sent.to)
+    if sent.all == bool(sent.keys):
+        raise HTTPException(400, "name the keys of the items to undo, or set all to true")
+    if sent.all:
+        return await _answer(request, lambda travel: {"Counts": travel.undo_all(sent.table, to)})
+    return await _answer(request, lambda travel: travel.undo(sent.table, sent.keys, to))
 
 
 def _moment(request: Request, text: str) -> float:
@@ -106,14 +105,14 @@ def _moment(request: Request, text: str) -> float:
         raise HTTPException(400, str(error)) from None
 
 
-def _limit(given: int) -> int:
-    if not 1 <= given <= _PAGE_MAX:
-        raise HTTPException(400, f"limit is {given}; it may be from 1 to {_PAGE_MAX}")
-    return given
+def _limit(limit: int) -> int:
+    if not 1 <= limit <= _PAGE_MAX:
+        raise HTTPException(400, f"limit is {limit}; it may be from 1 to {_PAGE_MAX}")
+    return limit
 
 
 async def _answer(request: Request, work: Callable[[Travel], Any]) -> Response:
-    """Do work on a thread, and answer what it returns."""
+    """Do work on a thread, and answer with its result."""
     try:
         return json(await aside(request, lambda database: work(database.travel)))
     except NoPast as error:
@@ -122,13 +121,15 @@ async def _answer(request: Request, work: Callable[[Travel], Any]) -> Response:
 
 ENDPOINTS: Final = (
     Endpoint("POST", "/past/read", "Answer a GetItem, Query or Scan as of a moment.", _read, takes=ReadPast),
-    Endpoint("POST", "/past/versions", "What an item was, and who changed it.", _versions, takes=Versions),
+    Endpoint(
+        "POST", "/past/versions", "The versions of an item, and who made them.", _versions, takes=Versions
+    ),
     Endpoint(
         "POST",
         "/past/differences",
-        "The items that are not the same at two moments.",
+        "The items that differ between two moments.",
         _differences,
         takes=Differences,
     ),
-    Endpoint("POST", "/past/undo", "Write back what items were at a moment.", _undo, takes=Undo),
+    Endpoint("POST", "/past/undo", "Restore items as they were at a moment.", _undo, takes=Undo),
 )

@@ -2,10 +2,19 @@
 
     for check in CHECKS: check(opener)              every engine
     for check in DURABLE_CHECKS: check(opener)      engines that keep their records when closed
+    for check in SHARED_CHECKS: check(opener)       engines of which several may be open on one store
 
 `opener(name)` opens the store with that name: a new one the first time, the same one later. Only the durable
-checks open one name twice. A check closes what it opened. Commits are made to fail through
-`Engine.commit_fault` (`faults`).
+checks open one name twice, and the shared ones, which have it open twice at a time. A check closes what it
+opened. Commits are made to fail through `Engine.commit_fault` (`faults`).
+
+    records      the checks of single bodies: what they read and write
+    commits      the checks of commits: isolation, order, failure, what survives
+    stamps       the checks of the stamps of bodies
+    loops        the checks of event loops and queues
+    steps        the checks of interleavings: another body at each step of a body and its commit
+    faults       makes commits fail
+    reruns       an engine that runs every body several times
 
 The code above the engines is tested with `reruns.Reruns`, which runs every body several times, as an engine
 may. An engine that passes the checks passes them under it as well.
@@ -17,10 +26,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import commits, loops, records, stamps
+from hashrange.storage.contract import commits, loops, records, stamps, steps
 from hashrange.storage.contract.records import Check, Opener
 
-__all__ = ["CHECKS", "DURABLE_CHECKS", "Check", "Opener"]
+__all__ = ["CHECKS", "DURABLE_CHECKS", "SHARED_CHECKS", "Check", "Opener"]
 
 CHECKS: Final[tuple[Check, ...]] = (
     records.check_put_get_delete,
@@ -38,7 +47,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     records.check_append_numbers_increase,
     commits.check_reads_are_of_one_moment,
     commits.check_writes_are_serializable,
-    loops.check_deliver_on,
+    loops.check_late_outcomes_come_through_the_loop,
     loops.check_deferred_commits,
     loops.check_bodies_that_read_end_on_a_loop,
     loops.check_done_may_submit,
@@ -58,6 +67,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     stamps.check_a_body_has_one_stamp,
     stamps.check_a_failing_body_keeps_nothing,
     stamps.check_stamps_of_many_threads_increase,
+    steps.check_a_body_between_any_two_steps_of_a_commit,
+    steps.check_a_body_between_any_two_rounds_of_the_loop,
 )
 
 DURABLE_CHECKS: Final[tuple[Check, ...]] = (
@@ -67,3 +78,5 @@ DURABLE_CHECKS: Final[tuple[Check, ...]] = (
     commits.check_failed_commits_survive_no_closing,
     loops.check_queued_bodies_survive_closing,
 )
+
+SHARED_CHECKS: Final[tuple[Check, ...]] = (steps.check_another_engine_between_any_two_steps,)

@@ -8,17 +8,7 @@ from threading import Event, Thread
 from time import sleep
 from typing import Any, Final
 
-from hashrange.storage.api import (
-    STAMP_BYTES,
-    CommitFailed,
-    CommitUnknown,
-    Engine,
-    Moment,
-    Reader,
-    Stopped,
-    Totals,
-    Transaction,
-)
+from hashrange.storage.api import STAMP_BYTES, Engine, Reader, Totals, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import (
     AWKWARD,
@@ -34,6 +24,7 @@ from hashrange.storage.contract.records import (
     put,
     rows,
 )
+from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment, Stopped
 
 MOMENTS: Final[tuple[Moment, ...]] = ("before", "after")
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hashrange.storage.api import CommitFault, CommitUnknown, Engine, Moment
+from hashrange.storage.api import Engine
+from hashrange.storage.failures import CommitFault, CommitUnknown, Moment
 
 CAUSE = "no space left on the test"
 

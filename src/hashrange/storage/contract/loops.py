@@ -9,12 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from queue import Queue
 from threading import Event, get_ident
-from time import thread_time
+from time import sleep, thread_time
 from typing import Any, Final
 
 from hashrange import pace
-from hashrange.storage.api import Engine, Stopped, StorageError, Transaction
+from hashrange.storage.api import Engine, Transaction
 from hashrange.storage.contract.records import Opener, Outcomes, P, expect, get, opened, put, rows
+from hashrange.storage.failures import Stopped, StorageError
 
 # More bytes than an engine commits at once: it has to queue some of the bodies that write them.
 BODIES: Final = 12
@@ -22,15 +23,16 @@ VALUE: Final = bytes(1024 * 1024)
 
 
 class Loop:
-    """An event loop whose rounds are run by the check."""
+    """An event loop whose rounds are run by the check. `step` is called before each of its callbacks."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, step: Callable[[], None] = lambda: None) -> None:
+        self._step = step
         self.handed: Queue[Callable[[], None]] = Queue()
         self.soon: list[Callable[[], None]] = []
         self._thread = get_ident()
         self._watched: dict[int, Callable[[], None]] = {}
         self._woken, self._wakes = os.pipe()
-        engine.deliver_on(self.deliver, self.defer, self.watch)
+        engine.loop.use(self.deliver, self.defer, self.watch)
 
     def deliver(self, callback: Callable[[], None]) -> None:
         self.handed.put(callback)
@@ -53,6 +55,7 @@ class Loop:
         """Call the callbacks that were deferred to this round."""
         now, self.soon[:] = self.soon[:], []
         for callback in now:
+            self._step()
             callback()
 
     def run(self, until: Callable[[], bool]) -> None:
@@ -66,9 +69,13 @@ class Loop:
             for one in ready:
                 if one == self._woken:
                     os.read(self._woken, 1)
-                    self.handed.get()()
+                    callback = self.handed.get()
+                    self._step()
+                    callback()
                 elif one in self._watched:
-                    self._watched[one]()
+                    self._step()
+                    if one in self._watched:
+                        self._watched[one]()
 
     def __del__(self) -> None:
         os.close(self._woken)
@@ -91,7 +98,7 @@ def stored(engine: Engine) -> list[int]:
     return [int.from_bytes(sort, "big") for _, sort, _ in rows(engine, 1)]
 
 
-def check_deliver_on(opener: Opener) -> None:
+def check_late_outcomes_come_through_the_loop(opener: Opener) -> None:
     """Late outcomes come through `deliver`; those that are not late come before `submit` returns."""
     with opened(opener) as engine:
         waiting: list[Callable[[], None]] = []
@@ -101,7 +108,7 @@ def check_deliver_on(opener: Opener) -> None:
             waiting.append(callback)
             arrived.set()
 
-        engine.deliver_on(deliver)
+        engine.loop.use(deliver)
         outcomes = Outcomes(1)
         engine.submit(lambda txn: txn.put(1, P, b"", b""), outcomes)
         while not outcomes.results:
@@ -126,7 +133,7 @@ def check_deferred_commits(opener: Opener) -> None:
             deliveries.append(callback)
             arrived.set()
 
-        engine.deliver_on(deliver, deferred.append)
+        engine.loop.use(deliver, deferred.append)
         outcomes = Outcomes(3)
         for n in range(3):
             engine.submit(lambda txn, n=n: txn.put(1, P, b"%d" % n, b""), outcomes)
@@ -229,8 +236,14 @@ def check_an_interrupted_body_in_the_queue_is_stopped(opener: Opener) -> None:
 
 
 def check_a_later_loop_takes_over(opener: Opener) -> None:
-    """Queued bodies run on the next loop, even if the previous loop never makes the calls it was given."""
-    with opened(opener) as engine:
+    """Queued bodies run on the next loop, and outcomes come through it, whether or not the previous loop
+    makes the calls it was given."""
+    for calls in (True, False):
+        _take_over(opener, f"store {calls}", calls)
+
+
+def _take_over(opener: Opener, name: str, calls: bool) -> None:
+    with opened(opener, name) as engine:
         ended = Loop(engine)
         outcomes = Outcomes(BODIES)
         for number in range(BODIES):
@@ -242,7 +255,7 @@ def check_a_later_loop_takes_over(opener: Opener) -> None:
         loop.run(lambda: len(stored(engine)) == BODIES)
         while not ended.handed.empty():
             late.append(ended.handed.get())
-        for callback in late:
+        for callback in late if calls else ():
             callback()
         loop.run(lambda: len(outcomes.results) == BODIES)
         outcomes.wait()
@@ -256,16 +269,17 @@ def check_a_closed_loop_stops_nobody(opener: Opener) -> None:
         raise RuntimeError("the loop is closed")
 
     with opened(opener) as engine:
-        engine.deliver_on(closed)
+        engine.loop.use(closed)
         for number in range(BODIES):
             engine.submit(partial(write_much, number=number), lambda result, error: None)
         put(engine, 2, P, b"", b"written by a thread")
         assert get(engine, 2, P, b"") == b"written by a thread"
+        while len(stored(engine)) < BODIES:
+            sleep(0)
         loop = Loop(engine)
         outcomes = Outcomes(1)
         engine.submit(lambda txn: txn.put(2, P, b"", b"submitted"), outcomes)
         loop.run(lambda: bool(outcomes.results))
-        loop.run(lambda: len(stored(engine)) == BODIES)
 
 
 def check_close_waits_and_is_final(opener: Opener) -> None:
@@ -322,6 +336,6 @@ def check_queued_bodies_survive_closing(opener: Opener) -> None:
         loop = Loop(engine)
         for number in range(BODIES):
             engine.submit(partial(write_much, number=number), lambda result, error: None)
-        engine.deliver_on(closed, loop.defer)
+        engine.loop.use(closed, loop.defer)
     with opened(opener) as engine:
         assert stored(engine) == list(range(BODIES))

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from threading import Barrier, Event, Thread
 from typing import Any, Final
 
-from hashrange.storage.api import Engine, Reader, StorageError, Totals, Transaction
+from hashrange.storage.api import Engine, Reader, Totals, Transaction
+from hashrange.storage.failures import StorageError
 
 Opener = Callable[[str], Any]
 Check = Callable[[Opener], None]
@@ -119,6 +120,14 @@ class Outcomes:
         self._left -= 1
         if self._left == 0:
             self._all.set()
+
+    def has(self, outcomes: int) -> bool:
+        """Whether so many have come."""
+        return len(self.results) + len(self.errors) >= outcomes
+
+    def wait_a_moment(self, seconds: float) -> None:
+        """Wait until all have come, but no longer than this."""
+        self._all.wait(seconds)
 
     def wait(self) -> None:
         assert self._all.wait(30), "not every outcome was delivered"

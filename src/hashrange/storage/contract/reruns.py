@@ -21,16 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from hashrange.storage.api import (
-    Address,
-    CommitFault,
-    Done,
-    Engine,
-    LoopWatch,
-    Reader,
-    Totals,
-    Transaction,
-)
+from hashrange.storage.api import Address, Engine, Reader, Totals, Transaction
+from hashrange.storage.failures import CommitFault
+from hashrange.storage.loops import Done, Loop
 
 T = TypeVar("T")
 Place = tuple[Any, ...]
@@ -63,6 +56,11 @@ class Reruns:
     @commit_fault.setter
     def commit_fault(self, fault: CommitFault | None) -> None:
         self.inner.commit_fault = fault
+
+    @property
+    def loop(self) -> Loop:
+        """The event loop of the inner engine."""
+        return self.inner.loop
 
     def read(self, body: Callable[[Reader], T]) -> T:
         body_runs = self._begin(body)
@@ -101,14 +99,6 @@ class Reruns:
         self.bodies += 1
         self.runs += 1
         return _Runs(body, self._interruptions_max, alone=self._alone)
-
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None = None,
-        watch: LoopWatch | None = None,
-    ) -> None:
-        self.inner.deliver_on(deliver, defer, watch)
 
     def refusing(self) -> str | None:
         return self.inner.refusing()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hashrange.storage.api import STAMP_BYTES, CommitFailed, Engine, Transaction
+from hashrange.storage.api import STAMP_BYTES, Engine, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.commits import MOMENTS, writable
 from hashrange.storage.contract.records import Opener, P, Q, Stop, compete, expect, opened, rows
+from hashrange.storage.failures import CommitFailed
 
 
 def keep(txn: Transaction, value: bytes, moment: int, space: int = 1) -> None:

@@ -24,14 +24,7 @@ from typing import Any, Final
 from rocksdict import Rdict, ReadOptions
 
 from hashrange import pace
-from hashrange.storage.api import (
-    ADDRESS_BYTES_MAX,
-    PARTITION_BYTES_MAX,
-    STAMP_BYTES,
-    Address,
-    StorageError,
-    Totals,
-)
+from hashrange.storage.api import ADDRESS_BYTES_MAX, PARTITION_BYTES_MAX, STAMP_BYTES, Address, Totals
 from hashrange.storage.embedded.keys import (
     ENGINE_SPACE,
     HEAD_BYTES,
@@ -46,6 +39,7 @@ from hashrange.storage.embedded.keys import (
     unpack_totals,
 )
 from hashrange.storage.embedded.view import KEPT_SPACE, View, unreadable
+from hashrange.storage.failures import StorageError
 from hashrange.storage.merging import merged
 
 _Record = tuple[bytes, bytes]

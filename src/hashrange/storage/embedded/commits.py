@@ -3,11 +3,10 @@
 1. Bodies add their writes to the collecting batch (`Commits.collecting`).
 2. When no commit is under way, the collecting batch becomes the committing one (`begin`), and a new one
    collects. The commit thread does this once an event loop that submits has no more bodies to submit, and so
-   releases the batch (`_start_commit`). A thread in `EmbeddedEngine.write` does it at once, which spares two
-   switches.
+   releases the batch (`loops.Gathering`). A thread in `EmbeddedEngine.write` does it at once, which spares
+   two switches.
 3. `store` makes the whole batch durable, without the lock.
-4. `_publish` makes the batch visible to readers, and `_settle` delivers the outcomes of its bodies in one
-   call.
+4. `_publish` makes the batch visible to readers, and `_settle` hands the outcomes of its bodies to the loop.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
 broken: RocksDB refuses every write after a log error, and the log may or may not hold the batch. The commit
@@ -21,23 +20,27 @@ Refuses to know: what bodies do, and how a batch is written.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import Any, Final
 
 from hashrange import pace
-from hashrange.storage.api import CommitFault, Done, StoreClosed, Transaction
+from hashrange.storage.api import Transaction
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
-from hashrange.storage.embedded.gathering import Gathering
 from hashrange.storage.embedded.keys import STAMP_KEY
-from hashrange.storage.embedded.outcomes import Batch, call, commit_failed, tell
+from hashrange.storage.embedded.outcomes import Batch, commit_failed
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.view import View
+from hashrange.storage.failures import CommitFault, StoreClosed
+from hashrange.storage.loops import Done, Gathering, Loop, Queue
 
 _log = logging.getLogger(__name__)
 
+Queued = tuple[Callable[[Transaction], Any], Done]
+
+# A commit waits for at most this many bodies.
+_GATHERED_BODIES_MAX: Final = 64
 # The pause between two tries to repair a store.
 _REPAIR_PAUSE_SECONDS_MIN: Final = 0.05
 _REPAIR_PAUSE_SECONDS_MAX: Final = 2.0
@@ -47,28 +50,32 @@ class Commits:
     """The batches of a store, and the thread that commits them.
 
     `lock` is the engine's only lock. It guards the collecting batch, the bodies that wait for room in it
-    (`queued`), and what bodies read. `run_queued` runs the bodies that wait.
+    (`queue`), and what bodies read. `run_queued` runs one of those.
     """
 
     def __init__(
-        self, store: Store, *, bodies_max: int, recent_bytes: int, run_queued: Callable[[], None]
+        self,
+        store: Store,
+        *,
+        bodies_max: int,
+        recent_bytes: int,
+        run_queued: Callable[[Queued], Callable[[], None] | None],
     ) -> None:
         self.fault: CommitFault | None = None
         self._store = store
         self._bodies_max = bodies_max
-        self._run_queued = run_queued
 
         self.lock = Lock()
         self._work = Condition(self.lock)  # the commit thread waits for a batch
         self._idle = Condition(self.lock)  # other threads wait for the end of a commit
-        self._deliver: Callable[[Callable[[], None]], None] = call
-        self.defer: Callable[[Callable[[], None]], object] | None = None
-        self._gathering = Gathering()
+        self.loop = Loop(self._told, self._left)
+        self.queue = Queue(self.loop, self.lock, self.is_full, run_queued)
+        self._gathering = Gathering(
+            self.loop, self.lock, _GATHERED_BODIES_MAX, self._gathered, self._release
+        )
         self.collecting = Batch()
         self.committing: Batch | None = None
         self._released = False  # the collecting batch may be committed
-        self._starting = False  # the event loop was asked to call `_start_commit`
-        self.queued: deque[tuple[Callable[[Transaction], Any], Done]] = deque()
         self._checkpoints: list[Batch] = []  # the places of the checkpoints that wait
         self.closed = False
         self.broken: str | None = None  # why writes are refused
@@ -95,8 +102,7 @@ class Commits:
             self._refused += 1
             raise commit_failed(self.broken)
 
-    @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the collecting batch has no room for another body."""
         return self.collecting.full(self._bodies_max)
 
@@ -104,7 +110,7 @@ class Commits:
         """Wait until the collecting batch has room for a body. Raises StorageError, CommitFailed."""
         while True:
             self.check_usable()
-            if not self.full:
+            if not self.is_full():
                 return
             if self.committing is not None:
                 self._idle.wait()
@@ -156,52 +162,29 @@ class Commits:
         batch = self.committing = self.collecting
         self.collecting = Batch()
         self._released = False
-        self._gathering.reset()
+        self._gathering.begin()
         return batch
 
     def ask(self) -> None:
         """Release the collecting batch, or ask the event loop that submits to release it soon."""
         if self.committing is not None or not self.collecting.bodies:
             return
-        if self.defer is None or self.closed:
+        if not self._gathering.ask():
             self._release()
-        elif not self._starting:
-            self._starting = True
-            self.defer(self._start_commit)
 
-    def _start_commit(self) -> None:
-        """Release the collecting batch once no more bodies arrive; on the event loop, without the lock."""
-        with self.lock:
-            defer = self.defer
-            bodies = self.collecting.bodies
-            if defer is None or self.committing is not None or not self._gathering.goes_on(bodies):
-                self._starting = False
-                self._release()
-                return
-        defer(self._start_commit)
+    def _gathered(self) -> int:
+        """How many bodies a commit would hold now; 0 if another one is under way."""
+        return 0 if self.committing is not None else self.collecting.bodies
 
     def _release(self) -> None:
         """Let the commit thread take the collecting batch."""
         if self.collecting.bodies:
             self._released = True
             if self.committing is None:
-                pace.ask_for_way()
+                pace.begin_commit()
             self._work.notify()
 
     # Commits: one at a time. These methods are called without the lock, unless they say otherwise.
-
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None,
-    ) -> None:
-        """Deliver outcomes by `deliver`, and ask `defer` to call later, from now on."""
-        with self.lock:
-            self._deliver, self.defer = deliver, defer
-            self._starting = False  # an earlier loop may never make the call it was asked for
-            self._release()
-        if self.queued:
-            self._hand_over(self._run_queued)
 
     def _run(self) -> None:
         """The commit thread."""
@@ -214,28 +197,25 @@ class Commits:
                 return
             if batch is not None:
                 self.commit(batch)
-            if batch is not None and self.closed:
-                self._run_queued()  # the event loop that would run them may be gone
 
     def _next(self) -> Batch | None:
         """Wait for the commit thread's next work: a batch to commit, or None: repair the store, or end."""
         while not self.broken and (self.committing or not (self._released or self.closed)):
             self._work.wait()
-        if self.broken is not None or not (self.collecting.bodies or self.queued):
+        if self.broken is not None or not (self.collecting.bodies or self.queue.bodies):
             self._released = False
             return None
         return self.begin()
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable and visible, and deliver its outcomes; or fail it."""
-        pace.ask_for_way()
-        if self.queued:
-            self._hand_over(self._run_queued)
+        pace.begin_commit()
+        self.queue.go_on()
         assert self.view is not None
         try:
             view = self._store.commit(batch, self.view, self._sequence, self.fault)
         except BaseException as error:
-            pace.end_way()
+            pace.end_commit()
             self._fail(batch, str(error))
             if not isinstance(error, Exception):
                 raise
@@ -243,7 +223,7 @@ class Commits:
         self._publish(batch, view)
         self._settle(batch, batch.unknown)
         if not self._released:
-            pace.end_way()
+            pace.end_commit()
 
     def _publish(self, batch: Batch, view: View) -> None:
         """Make a durable batch visible. The batch counts as committed even if an error occurs here."""
@@ -269,8 +249,8 @@ class Commits:
         """
         self.committing = self._checkpoints[0] if self._checkpoints and self.broken is None else None
         self._idle.notify_all()
-        told = self.defer is not None and batch is not None and batch.outcomes
-        if not told or self.collecting.waiters or self.full:
+        told = self.loop.is_limited and batch is not None and batch.outcomes
+        if not told or self.collecting.waiters or self.is_full():
             self._release()
         if self._released or self.closed:
             self._work.notify()
@@ -303,6 +283,7 @@ class Commits:
 
     def close(self) -> bool:
         """Commit what was collected, and end the thread. Returns whether the store was open."""
+        self.loop.close()
         with self.lock:
             if self.closed:
                 return False
@@ -327,8 +308,8 @@ class Commits:
             self._refused = 0
             over, self.collecting = self.collecting, Batch()
             self._stamps.clear()
-            over.outcomes += [(done, None, None) for _, done in self.queued]
-            self.queued.clear()
+            over.outcomes += [(done, None, None) for _, done in self.queue.bodies]
+            self.queue.bodies.clear()
             self._failed = [batch, over]
             self._work.notify()
 
@@ -386,21 +367,15 @@ class Commits:
             return
         if cause is not None:
             outcomes = [(done, None, batch.failure(cause)) for done, _, _ in outcomes]
+        self.loop.post(outcomes)
 
-        def deliver() -> None:
-            tell(outcomes)
-            if self.defer is not None:
-                with self.lock:
-                    self.ask()
+    def _told(self) -> None:
+        """The loop has delivered outcomes: the next commit may begin."""
+        with self.lock:
+            self.ask()
 
-        self._hand_over(deliver)
-
-    def _hand_over(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the thread that outcomes are delivered on."""
-        try:
-            self._deliver(callback)
-        except Exception as error:
-            # The event loop is closed. The frames of a logged traceback would keep RocksDB open.
-            _log.error("outcomes could not be delivered: %s", repr(error))
-            with self.lock:
-                self._release()
+    def _left(self) -> None:
+        """Release the batch that a former loop should have released."""
+        with self.lock:
+            self._gathering.forget()
+            self._release()

@@ -20,8 +20,8 @@ from rocksdict import (
     Rdict,
 )
 
-from hashrange.descriptors import engine_files_max
-from hashrange.storage.api import DataDirectoryLocked, StorageError, StoreDamaged
+from hashrange.files.descriptors import engine_files_max
+from hashrange.storage.failures import DataDirectoryLocked, StorageError, StoreDamaged
 
 _log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,29 +27,20 @@ from rocksdict import DbClosedError
 
 from hashrange import pace
 from hashrange.errors import bare
-from hashrange.storage.api import (
-    CommitFault,
-    Done,
-    LoopWatch,
-    Reader,
-    Stopped,
-    StorageError,
-    StoreClosed,
-    Transaction,
-)
+from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import cache
 from hashrange.storage.embedded.bodies import ViewReader
-from hashrange.storage.embedded.commits import Commits
-from hashrange.storage.embedded.outcomes import Batch, Outcome, Waiter, tell
+from hashrange.storage.embedded.commits import Commits, Queued
+from hashrange.storage.embedded.outcomes import Batch, Waiter
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.upkeep import count_nothing
+from hashrange.storage.failures import CommitFault, StorageError, StoreClosed
+from hashrange.storage.loops import Done, Outcome
 from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
 
 _MIB: Final = 1024 * 1024
-
-_QUEUED_BODIES_PER_TURN: Final = 64  # in one turn of the event loop
 
 
 class EmbeddedEngine:
@@ -87,6 +79,7 @@ class EmbeddedEngine:
                 recent_bytes=recent_bytes,
                 run_queued=self._run_queued,
             )
+            self.loop = self._commits.loop
         except BaseException:
             self._store.close(broken=True)
             raise
@@ -148,8 +141,9 @@ class EmbeddedEngine:
         pace.acquire(commits.lock)
         try:
             commits.check_usable()
-            if commits.queued or commits.full:
-                commits.queued.append((body, done))
+            queued = commits.queue.bodies
+            if queued or commits.is_full():
+                queued.append((body, done))
                 return
             outcome: Outcome | None = self._take(body, done)
         except StorageError as error:
@@ -159,14 +153,6 @@ class EmbeddedEngine:
         if outcome is not None:
             done(outcome[1], outcome[2])
 
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None = None,
-        watch: LoopWatch | None = None,
-    ) -> None:
-        self._commits.deliver_on(deliver, defer)
-
     def refusing(self) -> str | None:
         return self._commits.broken
 
@@ -175,7 +161,7 @@ class EmbeddedEngine:
 
     def checkpoint_inside(self) -> str:
         # Imported here because few stores are copied.
-        from hashrange.storage.embedded.moving import new_checkpoint
+        from hashrange.storage.embedded.offline.moving import new_checkpoint
 
         checkpoint = new_checkpoint(self._directory)
         self._commits.checkpoint(checkpoint)
@@ -233,23 +219,8 @@ class EmbeddedEngine:
         self._commits.ask()
         return None
 
-    def _run_queued(self) -> None:
-        """Run as many queued bodies as the collecting batch has room for; without the lock. On an event loop
-        it runs a few of them at a time, so that the loop gets to its other work."""
-        outcomes: list[Outcome | None] = []
-        commits, turn = self._commits, pace.turn()
-        with commits.lock:
-            defer = None if commits.closed else commits.defer
-            while commits.queued and not commits.full:
-                if defer is not None and len(outcomes) == _QUEUED_BODIES_PER_TURN:
-                    defer(self._run_queued)
-                    break
-                body, done = commits.queued.popleft()
-                turn.begin(pace.WITHOUT_END if defer is None else pace.TURN_SECONDS)
-                try:
-                    outcomes.append(self._take(body, done))
-                except BaseException as error:  # it concerns only this body; the others still run
-                    outcomes.append((done, None, Stopped(f"The queued body was ended by {error!r}.")))
-                finally:
-                    turn.end()
-        tell([outcome for outcome in outcomes if outcome is not None])
+    def _run_queued(self, queued: Queued) -> Callable[[], None] | None:
+        """Run a body that was queued; returns how its outcome is delivered if the outcome need not wait."""
+        body, done = queued
+        outcome = self.loop.in_turn(partial(self._take, body, done), done)
+        return partial(self.loop.post, [outcome]) if outcome is not None else None

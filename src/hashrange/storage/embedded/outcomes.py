@@ -6,12 +6,12 @@ Refuses to know: when the batch is committed, and whether the commit works.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
-from hashrange.storage.api import CommitError, CommitFailed, CommitFault, CommitUnknown, Done, Moment
 from hashrange.storage.embedded.bodies import Layer
+from hashrange.storage.failures import CommitError, CommitFailed, CommitFault, CommitUnknown, Moment
+from hashrange.storage.loops import Outcome
 
 _log = logging.getLogger(__name__)
 
@@ -19,8 +19,6 @@ _log = logging.getLogger(__name__)
 # megabyte were measured while the machine handed out memory for the first time. One more sync per megabyte
 # costs little.
 BATCH_BYTES_MAX: Final = 1024 * 1024
-
-Outcome = tuple[Done, Any, Exception | None]
 
 
 class Waiter:
@@ -78,15 +76,6 @@ class Batch(Layer):
         return self.bodies >= bodies_max or self.bytes >= BATCH_BYTES_MAX
 
 
-def tell(outcomes: list[Outcome]) -> None:
-    """Deliver outcomes, on the calling thread."""
-    for done, result, error in outcomes:
-        try:
-            done(result, error)
-        except Exception:  # the other receivers still get their outcomes
-            _log.exception("the receiver of an outcome failed")
-
-
 def commit_failed(cause: str) -> CommitFailed:
     """The error for all callers that wait for a failed batch."""
     return CommitFailed(
@@ -100,8 +89,3 @@ def _commit_unknown(cause: str) -> CommitUnknown:
         f"The store cannot tell whether the write was made durable: {cause}. Read what it wrote before you "
         "repeat it, or repeat it with its token."
     )
-
-
-def call(callback: Callable[[], None]) -> None:
-    """Deliver on the calling thread: the default until `deliver_on` sets another way."""
-    callback()

@@ -23,11 +23,11 @@ from typing import Final
 
 from rocksdict import Rdict
 
-from hashrange.storage.api import StorageError
 from hashrange.storage.embedded.batches import writing
 from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
 from hashrange.storage.embedded.room import reserved
 from hashrange.storage.embedded.view import StandIn, View
+from hashrange.storage.failures import StorageError
 
 # How long one try waits for readers of the broken RocksDB to end.
 _READERS_END_SECONDS: Final = 2.0

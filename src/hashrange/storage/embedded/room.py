@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from hashrange.storage.api import StorageError
+from hashrange.storage.failures import StorageError
 
 _MIB: Final = 1024 * 1024
 

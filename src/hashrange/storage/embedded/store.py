@@ -19,17 +19,18 @@ from pathlib import Path
 
 from rocksdict import Rdict
 
-from hashrange.storage.api import CommitFault, StorageError, Totals
+from hashrange.storage.api import Totals
 from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.bodies import with_totals
-from hashrange.storage.embedded.directory import open_directory
 from hashrange.storage.embedded.disk import open_for_reading
+from hashrange.storage.embedded.files.directory import open_directory
 from hashrange.storage.embedded.keys import BATCH_KEY, clearing_key, pack_batch, unpack_batch
 from hashrange.storage.embedded.outcomes import Batch, Prevented
 from hashrange.storage.embedded.reopening import Reopening
 from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, Room
 from hashrange.storage.embedded.upkeep import Upkeep
 from hashrange.storage.embedded.view import View, unreadable
+from hashrange.storage.failures import CommitFault, StorageError
 
 _Records = dict[bytes, bytes | None]
 

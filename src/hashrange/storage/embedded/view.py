@@ -22,7 +22,7 @@ from typing import Final
 
 from rocksdict import DbClosedError, Rdict, Snapshot
 
-from hashrange.storage.api import StorageError, StoreDamaged
+from hashrange.storage.failures import StorageError, StoreDamaged
 
 KEPT_SPACE: Final = 0
 KEPT_RECORDS_MAX: Final = 256

@@ -2,8 +2,8 @@
 versions.
 
 A body that needs a record that the engine does not know is ended by `Missing`, and runs again after the
-record was fetched. One that needs more than records (a range, a number, totals) is ended by `NeedsAlone`, and
-runs again in a transaction of its own (`direct`).
+record was fetched. One that needs more than records (a range, a number, totals) is ended by `NeedsLocks`, and
+runs again under the store's lock, in a transaction that asks PostgreSQL (`direct`).
 
 Refuses to know: threads, SQL.
 """
@@ -15,13 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn, Protocol
 
 from hashrange import pace
-from hashrange.storage.api import (
-    ADDRESS_BYTES_MAX,
-    PARTITION_BYTES_MAX,
-    Address,
-    StorageError,
-    Totals,
-)
+from hashrange.storage.api import ADDRESS_BYTES_MAX, PARTITION_BYTES_MAX, Address, Totals
+from hashrange.storage.failures import StorageError
 from hashrange.storage.postgres.cache import CATALOG_SPACE, CatalogState, Key, Known, Range
 
 SPACES_END: Final = 0xFFFF_FFFF
@@ -37,14 +32,11 @@ class Missing(BaseException):
         self.ranges = ranges
 
 
-class NeedsAlone(BaseException):
-    """The body has to run in a transaction of its own."""
+class NeedsLocks(BaseException):
+    """The body has to hold locks before it runs: those of the records `keys`, because other engines change
+    one of them all the time; or the store's (None), because it reads more than records."""
 
-
-class Contended(BaseException):
-    """The body reads records that other engines change all the time, so it has to lock all that it reads."""
-
-    def __init__(self, keys: list[Key]) -> None:
+    def __init__(self, keys: list[Key] | None = None) -> None:
         super().__init__(keys)
         self.keys = keys
 
@@ -183,6 +175,10 @@ class GroupTransaction(OnlyRecords):
     def wrote(self) -> bool:
         return bool(self.own or self.counts or self.appended or self.kept)
 
+    def read_absent(self) -> bool:
+        """Whether it read a record as absent and does not make it: no lock on a record protects that."""
+        return any(not version and self.own.get(key) is None for key, version in self.reads.items())
+
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         if space == CATALOG_SPACE:
             return self._get_catalog(partition, sort)
@@ -196,7 +192,7 @@ class GroupTransaction(OnlyRecords):
         committing = self._committing
         collecting = self._collecting
         if space in self.late or space in collecting.late or (committing and space in committing.late):
-            raise NeedsAlone
+            raise NeedsLocks
         records = collecting.records
         if key in records:
             # A group is committed as a whole or not at all: nothing to verify, but the outcome waits.
@@ -233,27 +229,27 @@ class GroupTransaction(OnlyRecords):
         self.discovered.append(key)
 
     def _more(self) -> NoReturn:
-        raise NeedsAlone
+        raise NeedsLocks
 
     def position(self, space: int) -> int:
-        raise NeedsAlone
+        raise NeedsLocks
 
     def stamp(self, moment: int) -> int:
-        raise NeedsAlone
+        raise NeedsLocks
 
     def delete_space(self, space: int) -> None:
-        raise NeedsAlone
+        raise NeedsLocks
 
     def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
         check_address(space, partition, sort)
         if space == CATALOG_SPACE:
-            raise NeedsAlone
+            raise NeedsLocks
         self.own[space, partition, sort] = value
         self.bytes += len(value) + len(partition) + len(sort)
 
     def delete(self, space: int, partition: bytes, sort: bytes) -> None:
         if space == CATALOG_SPACE:
-            raise NeedsAlone
+            raise NeedsLocks
         self.own[space, partition, sort] = None
 
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:

@@ -11,83 +11,22 @@ Refuses to know: groups, caches, threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import STAMP_BYTES, Address, Totals
 from hashrange.storage.merging import merged
 from hashrange.storage.postgres.bodies import check_address
-from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Known, Place, Range
-from hashrange.storage.postgres.connections import Bytes, Connection, Numbers, call
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place
+from hashrange.storage.postgres.wire.connections import Connection, call
+from hashrange.storage.postgres.wire.statements import Statements, arrays_to_fetch
 
 Found = tuple[Place, bytes]
 
 CHUNK_ROWS_MAX: Final = 10_000
 CHUNK_BYTES_MAX: Final = 1024 * 1024
 _FEW_ROWS: Final = 64
-_UNKNOWN: Final = -1  # in the place of a record's version
-RANGE_BYTES_MAX: Final = 64 * 1024
-"""A range that is fetched together with records ends after about this many bytes."""
-
-
-class Statements:
-    """The statements of one schema."""
-
-    __slots__ = ("commit", "fetch", "fetch_ranges", "lock", "lock_records", "scan", "schema", "verify")
-
-    def __init__(self, schema: str) -> None:
-        self.schema = schema
-        self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s, %s)"
-        self.fetch_ranges = (
-            f"SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea FROM {schema}.fetch(%s, %s, %s, %s) f "
-            "UNION ALL SELECT -k.n, s.version, s.value, s.partition, s.sort "
-            "FROM unnest(%s, %s, %s, %s, %s, %s, %s) WITH ORDINALITY "
-            "AS k(space, low_partition, low_sort, high_partition, high_sort, reverse, rows, n) "
-            f"CROSS JOIN LATERAL {schema}.scan(k.space, k.low_partition, k.low_sort, k.high_partition, "
-            "k.high_sort, k.reverse <> 0, k.rows, %s) s"
-        )
-        self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(8)})"
-        self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
-        self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
-        self.lock = f"SELECT {schema}.take_lock(%s)"
-        self.commit = f"SELECT outcome, catalog FROM {schema}.commit_group({_places(41)})"
-
-
-def _places(count: int) -> str:
-    return ", ".join(["%s"] * count)
-
-
-def arrays_of(keys: Iterable[Key]) -> tuple[Numbers, Bytes, Bytes]:
-    """Addresses as the arrays that the functions of `schema.sql` take."""
-    spaces, partitions, sorts = Numbers(), Bytes(), Bytes()
-    for space, partition, sort in keys:
-        spaces.append(space)
-        partitions.append(partition)
-        sorts.append(sort)
-    return spaces, partitions, sorts
-
-
-def arrays_to_fetch(keys: Sequence[Key], known: Mapping[Key, Known]) -> list[Any]:
-    """Addresses, and the known versions of their records, as `Statements.fetch` takes them."""
-    versions = Numbers()
-    for key in keys:
-        found = known.get(key)
-        versions.append(found[1] if found is not None else _UNKNOWN)
-    return [*arrays_of(keys), versions]
-
-
-def arrays_of_ranges(ranges: Sequence[Range]) -> list[Any]:
-    """Ranges as the arrays that `Statements.fetch_ranges` takes after those of records."""
-    spaces, reverse, rows = Numbers(), Numbers(), Numbers()
-    places: tuple[Bytes, Bytes, Bytes, Bytes] = (Bytes(), Bytes(), Bytes(), Bytes())
-    for space, low_partition, low_sort, high_partition, high_sort, is_reverse, rows_max in ranges:
-        spaces.append(space)
-        for array, place in zip(places, (low_partition, low_sort, high_partition, high_sort), strict=True):
-            array.append(place)
-        reverse.append(is_reverse)
-        rows.append(rows_max)
-    return [spaces, *places, reverse, rows, RANGE_BYTES_MAX]
 
 
 class DirectReader:
@@ -213,8 +152,9 @@ class DirectTransaction(DirectReader):
         self.log_stamps: dict[tuple[int, bytes], bytes] = {}
         self.clock: int | None = None
 
-    def wrote(self) -> bool:
-        return bool(self.own or self.counts or self.deleted or self.last or self.clock is not None)
+    def written(self) -> dict[Key, bytes | None]:
+        """The records that it writes, without those of spaces that it deletes."""
+        return {key: value for key, value in self.own.items() if key[0] not in self.deleted}
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         wanted: list[Key] = [(space, partition, sort) for space, partition, sort in addresses]

@@ -6,7 +6,8 @@ The life of a write:
    records. If records are missing, they are fetched, and the body runs again: on the event loop, or on the
    thread that waits in `write`.
 2. `commits` sends one group after another, and delivers the outcomes of its bodies.
-3. A body that reads more than records runs alone: on the thread of `write`, or on a thread of the engine.
+3. A body that reads more than records, or records that others change all the time, waits for locks, and runs
+   on the commit thread.
 
 While the collecting group is full, submitted bodies wait in a queue, in order, and run when the next group
 collects. So `submit` never waits.
@@ -22,47 +23,49 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Lock
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from hashrange import pace
 from hashrange.clock import StoreClock
 from hashrange.errors import bare
-from hashrange.storage.api import (
-    CommitFailed,
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.failures import (
     CommitFault,
-    Done,
-    LoopWatch,
-    Reader,
-    Stopped,
     StorageError,
     StoreClosed,
-    Transaction,
     Unsupported,
 )
+from hashrange.storage.loops import Done, Loop, Outcome, stopped
 from hashrange.storage.postgres import schema as schemas
-from hashrange.storage.postgres.alone import Alone
-from hashrange.storage.postgres.bodies import Contended, Missing, NeedsAlone
-from hashrange.storage.postgres.cache import Catalog, Key
+from hashrange.storage.postgres.bodies import Missing, NeedsLocks
+from hashrange.storage.postgres.cache import Catalog
 from hashrange.storage.postgres.commits import Commits
-from hashrange.storage.postgres.connections import (
+from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
+from hashrange.storage.postgres.members import Member, commit_failed
+from hashrange.storage.postgres.reads import Attempt, Reads
+from hashrange.storage.postgres.running import discover
+from hashrange.storage.postgres.upkeep import Upkeep
+from hashrange.storage.postgres.wire.connections import (
     Lost,
     Pool,
     Refused,
     close,
-    connect,
     unreachable,
 )
-from hashrange.storage.postgres.direct import Statements
-from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
-from hashrange.storage.postgres.loops import Loop
-from hashrange.storage.postgres.members import LOSSES_MAX, Member, commit_failed, discover
-from hashrange.storage.postgres.reads import Attempt, Reads
-from hashrange.storage.postgres.upkeep import Upkeep
+from hashrange.storage.postgres.wire.opening import first_connection
+from hashrange.storage.postgres.wire.statements import Statements
 from hashrange.storage.postgres.writer import Writer
 
 T = TypeVar("T")
 
 CACHE_BYTES: Final = 256 * 1024 * 1024
+ANSWER_SECONDS: Final = 20.0
+"""How long PostgreSQL may take to confirm a commit, or to answer a read."""
+_SLOW_SHARE: Final = 1 / 8
+"""A commit that takes longer than this share of `answer_seconds` is a problem, which `/health` shows."""
+REFUSAL_SECONDS: Final = 60.0
+"""How long after PostgreSQL has refused a write this counts as a problem."""
 MEASURE_SECONDS: Final = 10.0
 """How often the clock is compared with that of PostgreSQL."""
 CONNECTIONS_MAX: Final = 7
@@ -85,48 +88,58 @@ class PostgresEngine:
         schema: str = schemas.SCHEMA,
         cache_bytes: int = CACHE_BYTES,
         batch_bodies_max: int = 1_024,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Raises UnknownFormat, StorageError."""
-        try:
-            connection = connect(url)
-        except Lost as error:
-            raise unreachable(str(error)) from None
+        # The other half is for finding out what became of a commit, or for another try to read.
+        statement_seconds = answer_seconds / 2
+        connection = first_connection(url)
         try:
             schemas.prepare(connection, schema)
         finally:
             close(connection)
         statements = Statements(schema)
         catalog = Catalog()
-        self._loop = Loop(self._told)
-        self._writer = Writer(url, statements, catalog, self._loop, "hashrange")
+        self.loop = Loop(self._told, self._left)
+        self._writer = Writer(
+            url, statements, catalog, self.loop, name="hashrange", seconds_max=statement_seconds
+        )
         try:
             self._writer.connect_again()
         except (Lost, Refused) as error:
             raise unreachable(str(error)) from None
-        self._pool = Pool(url, CONNECTIONS_MAX)
+        self._pool = Pool(url, CONNECTIONS_MAX, statement_seconds)
         self._fetching = Fetching(
-            self._pool, statements, catalog, self._loop, self._learn, self._settled_by_fetch
+            self._pool, statements, catalog, self.loop, self._learn, self._settled_by_fetch
         )
         self._commits = Commits(
             self._writer,
             catalog,
-            self._loop,
+            self.loop,
             bodies_max=batch_bodies_max,
             cache_bytes=cache_bytes,
+            seconds_max=answer_seconds,
             rerun=self._rerun,
             run_queued=self._run_queued,
         )
-        self._alone = Alone(self._commits)
-        self._reads = Reads(self._pool, statements, catalog, self._commits.cache, self._fetching)
+        self._turns = self._commits.turns
+        self._reads = Reads(self._pool, statements, catalog, self._turns.cache, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
         self.clock = StoreClock(self._upkeep.ask_time)
         self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
+        self._slow_seconds = answer_seconds * _SLOW_SHARE
         self._closing = Lock()
+        self._waits_for = ""  # what a slow commit waits for, as was last seen
         self._fetching.now(Wanted(()))  # the catalog's version, so that bodies can run
         atexit.register(self.close)
 
     def _told(self) -> None:
         self._commits.told()
+
+    def _left(self) -> None:
+        """Have threads do what a former loop should have done."""
+        self._fetching.release()
+        self._commits.release()
 
     def _settled_by_fetch(self, bodies: int) -> None:
         self._commits.settled(bodies)
@@ -157,15 +170,27 @@ class PostgresEngine:
             "reconnections": writer.connections_made - 1,
         }
 
+    def commit_seconds(self) -> float:
+        return self._turns.commit_seconds()
+
+    def problems(self) -> list[str]:
+        commits, found = self._commits, []
+        seconds = self._turns.commit_seconds()
+        if seconds > self._slow_seconds:
+            found.append(f"a commit has been under way for {seconds:.0f} seconds{self._waits_for}")
+        if monotonic() - commits.refused_at < REFUSAL_SECONDS:
+            found.append(f"PostgreSQL has refused a write: {commits.refusal}")
+        return found
+
     # Reads.
 
     def read(self, body: Callable[[Reader], T]) -> T:
-        if self._commits.closed:
+        if self._turns.closed:
             raise StoreClosed
         return self._reads.read(body)
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
-        if self._commits.closed:
+        if self._turns.closed:
             done(None, StoreClosed())
             return
         attempt = self._reads.attempt(body, done)
@@ -187,123 +212,95 @@ class PostgresEngine:
         if isinstance(found, StorageError):
             self._settled(attempt.done, None, found)
             return
-        turn = self._begin_turn()
-        try:
-            ended = attempt.run(found)
-        except BaseException as error:  # it concerns only this body; the others still run
-            self._settled(attempt.done, None, _stopped(error))
-            return
-        finally:
-            turn.end()
-        if ended:
-            self._settled(attempt.done, attempt.result, attempt.raised)
-        else:
-            self._go_on_reading(attempt)
+        outcome = self.loop.in_turn(partial(self._read_again, attempt, found), attempt.done)
+        if outcome is not None:
+            self._settled(*outcome)
+
+    def _read_again(self, attempt: Attempt, found: Fetched) -> Outcome | None:
+        if attempt.run(found):
+            return attempt.done, attempt.result, attempt.raised
+        self._go_on_reading(attempt)
+        return None
 
     # Writes.
 
     def write(self, body: Callable[[Transaction], T]) -> T:
-        commits = self._commits
-        with commits.lock:
-            commits.check_usable()
-            commits.unsettled += 1
+        turns = self._turns
+        with turns.lock:
+            turns.check_usable()
+            turns.unsettled += 1
         try:
             return self._write(body)  # type: ignore[no-any-return]
         finally:
-            commits.settled(1)
+            self._commits.settled(1)
 
     def _write(self, body: Callable[[Transaction], Any]) -> Any:
-        commits = self._commits
+        turns = self._turns
         member = Member(body, None)
         member.gate.acquire()
-        while member.losses <= LOSSES_MAX:
+        while True:
             try:
-                with commits.lock:
-                    commits.wait_for_room()
-                    if commits.broken is not None:
-                        raise commit_failed(commits.broken)
-                    waits = commits.perform(member)
-                    if waits:
-                        commits.release_now()
+                with turns.lock:
+                    turns.wait_for_room()
+                    waits = turns.perform(member)
+                    if waits and turns.committing is None:
+                        turns.release()
             except Missing as missing:
                 self._fetching.now(self._missed(member, missing))
                 continue
-            except Contended as contended:
-                commits.wait_for_locks(member, contended.keys)
+            except NeedsLocks as needed:
+                self._commits.wait_for_locks(member, needed.keys)
                 waits = True
-            except NeedsAlone:
-                break
             if waits:
                 member.gate.acquire()
-            if member.again:
-                member.again = False
-                if member.missing:
-                    self._fetching.now(Wanted(member.missing))
-                continue
-            if member.failed is not None:
-                raise member.failed
-            if member.stopped is not None:
-                raise member.stopped
-            if member.raised is not None:
-                try:
-                    raise member.raised
-                finally:
-                    member.raised = None  # its traceback holds this frame
-            return member.result
-        return self._alone.run(body)
+            if not member.again:
+                return _outcome(member)
+            member.again = False
+            if member.missing:
+                self._fetching.now(Wanted(member.missing))
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
-        commits = self._commits
+        turns = self._turns
         member = Member(body, done)
-        pace.acquire(commits.lock)
-        keys: list[Any] | None = None
-        alone = False
-        contended: list[Key] | None = None
+        needed: Missing | NeedsLocks | None = None
         error: StorageError | None = None
+        pace.acquire(turns.lock)
         try:
-            commits.check_usable()
-            if commits.queued or commits.full:
-                commits.queued.append(member)
-                commits.unsettled += 1
+            turns.check_usable()
+            if turns.queued or turns.full:
+                turns.queued.append(member)
+                turns.unsettled += 1
                 return
             waits = self._take(member)
             if waits:
-                commits.unsettled += 1
-        except Missing as missing:
-            keys = missing.keys
-            commits.unsettled += 1
-        except NeedsAlone:
-            alone = True
-            commits.unsettled += 1
-        except Contended as one:
-            contended = one.keys
-            commits.unsettled += 1
+                turns.unsettled += 1
+        except (Missing, NeedsLocks) as needs:
+            needed = needs
+            turns.unsettled += 1
         except StorageError as refused:
             error = refused
         finally:
-            commits.lock.release()
+            turns.lock.release()
         if error is not None:
             done(None, error)
-        elif keys is not None:
+        elif isinstance(needed, Missing):
             member.misses = 1
-            self._fetching.later(Wanted(keys), partial(self._fetched_for_write, member))
-        elif alone:
-            self._go_alone(member)
-        elif contended is not None:
-            commits.wait_for_locks(member, contended)
+            self._fetching.later(Wanted(needed.keys), partial(self._fetched_for_write, member))
+        elif needed is not None:
+            self._commits.wait_for_locks(member, needed.keys)
         elif not waits:
             done(member.result, member.raised)
 
     def _take(self, member: Member) -> bool:
         """Run a submitted body; whether its outcome waits for the group. Needs the lock."""
-        waits = self._commits.perform(member)
+        waits = self._turns.perform(member)
         if waits:
             self._commits.ask()
         return waits
 
     def _missed(self, member: Member, missing: Missing) -> Wanted:
         """The records to fetch for a body that was ended; called without any lock."""
-        return Wanted(discover(member, missing.keys, self._commits.catalog.state, self._commits.cache))
+        return Wanted(discover(member, missing.keys, self._turns.catalog.state, self._turns.cache))
 
     def _fetched_for_write(self, member: Member, found: Fetched | StorageError) -> None:
         """Run a body again, as a task of the loop."""
@@ -315,63 +312,46 @@ class PostgresEngine:
 
     def _run_member(self, member: Member, *, queued: bool = False) -> None:
         """Run a submitted body whose outcome was not delivered by `submit`, as a task of the loop."""
-        done = member.done
-        assert done is not None
-        turn = self._begin_turn()
-        try:
-            ended = self._try_member(member, queued)
-        except CommitFailed as error:
-            self._settled(done, None, error)
-        except BaseException as error:  # it concerns only this body; the others still run
-            self._settled(done, None, _stopped(error))
-        else:
-            if ended:
-                self._settled(done, member.result, member.raised)
-        finally:
-            turn.end()
+        assert member.done is not None
+        outcome = self.loop.in_turn(partial(self._try_member, member, queued), member.done)
+        if outcome is not None:
+            self._settled(*outcome)
 
-    def _try_member(self, member: Member, queued: bool) -> bool:
-        """Whether a body has its outcome; otherwise it waits for something. Raises CommitFailed, and the
-        exception that ends the body."""
-        commits = self._commits
+    def _try_member(self, member: Member, queued: bool) -> Outcome | None:
+        """The outcome of a body; None: it waits for something. Raises CommitFailed, and the exception that
+        ends the body."""
+        turns = self._turns
+        assert member.done is not None
         try:
-            with commits.lock:
-                if commits.broken is not None:
-                    raise commit_failed(commits.broken)
-                if commits.full and not queued:
-                    commits.queued.append(member)
-                    return False
-                return not self._take(member)
+            with turns.lock:
+                if turns.broken is not None:
+                    raise commit_failed(turns.broken)
+                if turns.full and not queued:
+                    turns.queued.append(member)
+                    return None
+                if not self._take(member):
+                    return member.done, member.result, member.raised
         except Missing as missing:
             self._fetching.later(self._missed(member, missing), partial(self._fetched_for_write, member))
-        except Contended as contended:
-            commits.wait_for_locks(member, contended.keys)
-        except NeedsAlone:
-            self._go_alone(member)
-        return False
+        except NeedsLocks as needed:
+            self._commits.wait_for_locks(member, needed.keys)
+        return None
 
     def _run_queued(self) -> None:
         """Run as many queued bodies as the collecting group has room for, each as a task of the loop."""
-        commits = self._commits
-        with commits.lock:
-            if commits.full or not commits.queued:
+        turns = self._turns
+        with turns.lock:
+            if turns.full or not turns.queued:
                 return
-            member = commits.queued.popleft()
+            member = turns.queued.popleft()
         self._run_member(member, queued=True)
-        self._loop.post(tasks=[self._run_queued])
+        self.loop.post(tasks=[self._run_queued])
 
     def _rerun(self, members: list[Member]) -> None:
         """Run submitted bodies that lost again, over the current records."""
         for member in members:
-            if member.losses > LOSSES_MAX:
-                self._go_alone(member)
-            else:
-                then = partial(self._fetched_for_write, member)
-                self._fetching.later(Wanted(member.missing), then, at_once=True)
-
-    def _go_alone(self, member: Member) -> None:
-        assert member.done is not None
-        self._threads.submit(self._aside, partial(self._alone.run, member.body), member.done)
+            then = partial(self._fetched_for_write, member)
+            self._fetching.later(Wanted(member.missing), then, at_once=True)
 
     # Threads of the engine, and the loop.
 
@@ -386,66 +366,66 @@ class PostgresEngine:
         except Exception as error:
             failed = bare(error)
         except BaseException as error:
-            failed = _stopped(error)
+            failed = stopped(error)
         finally:
             turn.task = None
         self._settled(done, result, failed)
 
-    def _begin_turn(self) -> pace.Turn:
-        turn = pace.turn()
-        turn.begin(pace.TURN_SECONDS if self._loop.is_limited else pace.WITHOUT_END)
-        return turn
-
     def _begun(self) -> None:
-        commits = self._commits
-        with commits.lock:
-            commits.unsettled += 1
+        turns = self._turns
+        with turns.lock:
+            turns.unsettled += 1
 
     def _settled(self, done: Done, result: Any, error: Exception | None) -> None:
-        self._loop.post([(done, result, error)])
+        self.loop.post([(done, result, error)])
         self._commits.settled(1)
-
-    def deliver_on(
-        self,
-        deliver: Callable[[Callable[[], None]], None],
-        defer: Callable[[Callable[[], None]], object] | None = None,
-        watch: LoopWatch | None = None,
-    ) -> None:
-        self._loop.use(deliver, defer, watch)
-        self._fetching.release()
-        self._commits.release()
 
     # The store.
 
     def refusing(self) -> str | None:
-        return self._commits.broken
+        broken = self._turns.broken
+        return broken and broken + self._waits_for
 
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The PostgreSQL engine has no checkpoint; use pg_dump or pg_basebackup instead.")
 
     def upkeep(self) -> None:
-        if not self._commits.closed:
+        if not self._turns.closed:
             self._upkeep.begin()
             with suppress(StorageError):  # PostgreSQL is unreachable: the clock runs on
                 self.clock.measure(MEASURE_SECONDS)
+                turns = self._turns
+                slow = turns.broken is not None or turns.commit_seconds() > self._slow_seconds
+                # Between two tries to connect nothing waits: the last cause still holds.
+                self._waits_for = (self._upkeep.ask_who_waits() or self._waits_for) if slow else ""
 
     def close(self) -> None:
         with self._closing:
-            commits = self._commits
-            with commits.lock:
-                if commits.closed:
+            turns = self._turns
+            with turns.lock:
+                if turns.closed:
                     return
-                commits.closed = True
-            self._loop.close()
+                turns.closed = True
+            self.loop.close()
             self._fetching.release()
-            commits.drain()
+            self._commits.drain()
             self._threads.shutdown()
             self._fetching.close()
-            commits.end()
+            self._commits.end()
             self._upkeep.close()
             self._pool.close()
             atexit.unregister(self.close)
 
 
-def _stopped(error: BaseException) -> Stopped:
-    return Stopped(f"The body was ended by {error!r}.")
+def _outcome(member: Member) -> Any:
+    """The result of a body whose caller is a thread. Raises what the body raises, or why it has failed."""
+    if member.failed is not None:
+        raise member.failed
+    if member.stopped is not None:
+        raise member.stopped
+    if member.raised is not None:
+        try:
+            raise member.raised
+        finally:
+            member.raised = None  # its traceback holds this frame
+    return member.result

@@ -12,9 +12,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Condition, Thread
+from time import monotonic
 from typing import Any, Final, NamedTuple
 
-from hashrange.storage.api import StorageError
+from hashrange.storage.failures import StorageError
+from hashrange.storage.loops import Loop, Outcome, Task
 from hashrange.storage.postgres.cache import (
     CATALOG_SPACE,
     Catalog,
@@ -24,10 +26,9 @@ from hashrange.storage.postgres.cache import (
     Range,
     Records,
 )
-from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call, close
-from hashrange.storage.postgres.direct import Statements, arrays_of_ranges, arrays_to_fetch
-from hashrange.storage.postgres.lines import Line, numbered, rows_of
-from hashrange.storage.postgres.loops import LOOP_SECONDS_MAX, Loop, Outcome, Task
+from hashrange.storage.postgres.wire.connections import Connection, Pool, Trouble, call, close
+from hashrange.storage.postgres.wire.lines import LOOP_SECONDS_MAX, Line, numbered, rows_of
+from hashrange.storage.postgres.wire.statements import Statements, arrays_of_ranges, arrays_to_fetch
 
 _log = logging.getLogger(__name__)
 
@@ -131,6 +132,7 @@ class Fetching:
         self._line: Line | None = None
         self._sent: list[_Request] | None = None
         self._sent_wanted = Wanted(())
+        self._sent_at = 0.0
         self._stalled = False  # the statement could not be sent at once: the thread finishes it
         records = arrays_to_fetch((), _NOTHING)
         ranges = [*records, *arrays_of_ranges(())]
@@ -192,6 +194,7 @@ class Fetching:
                 self._work.notify()
                 return
             self._sent, self._waiting = self._waiting, []
+            self._sent_at = monotonic()
             self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
             text, values = self._sent_wanted.statement(self._statements)
@@ -265,6 +268,12 @@ class Fetching:
             self._work.notify()
             self._drop_line()
 
+    def _take_back_if_late(self) -> None:
+        """The loop may no longer be running. Others may wake the thread all the time, so it looks at the
+        clock. Needs the lock."""
+        if self._sent is not None and monotonic() - self._sent_at >= LOOP_SECONDS_MAX:
+            self._take_back()
+
     def _drop_line(self) -> None:
         line, connection = self._line, self._connection
         self._line = self._connection = None
@@ -280,6 +289,7 @@ class Fetching:
         with self._work:
             if self._line is not None and self._line.is_sound:
                 return
+            self._take_back()
             self._drop_line()
         try:
             connection = self._pool.separate()
@@ -296,11 +306,10 @@ class Fetching:
     def _take(self) -> Callable[[], None] | None:
         """Wait for the next work; None at the end."""
         with self._work:
+            self._take_back_if_late()
             while not (self._waiting and self._released) and not self._closed and not self._stalled:
-                sent = self._sent
-                notified = self._work.wait(LOOP_SECONDS_MAX)
-                if sent is not None and not notified and self._sent is sent:
-                    self._take_back()  # the loop may no longer be running
+                self._work.wait(LOOP_SECONDS_MAX)
+                self._take_back_if_late()
             if self._stalled:
                 return self._finish
             waiting, self._waiting = self._waiting, []

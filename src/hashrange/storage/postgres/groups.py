@@ -1,26 +1,36 @@
-"""The reads and writes of a group of bodies, and their encoding for `commit_group` of `schema.sql`.
+"""A group: the bodies that commit together, all that they read and write, and how far its commit has come.
 
-Refuses to know: when a group is committed.
+    COLLECTING   bodies run, and join it. Only they read its writes.
+    HELD         it has its locks, and its bodies run under them. Only they read its writes.
+    SENT         it never changes any more, so all bodies may run over it. PostgreSQL has it, or gets it next.
+    LOST         the connection was lost before the answer, so its outcome is looked up.
+
+After that it was committed, and what it wrote is known; or it was not, and nobody reads it any more.
+
+Refuses to know: threads, connections.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.postgres.bodies import GroupTransaction, Layer
-from hashrange.storage.postgres.cache import Key
-from hashrange.storage.postgres.connections import Bytes, Decimals, Numbers
-from hashrange.storage.postgres.direct import DirectTransaction, arrays_of
-
-SLOTS: Final = 16
-"""The number of rows per space that engines count into, so that few engines wait for each other."""
+from hashrange.storage.postgres.cache import CATALOG_SPACE, Key
+from hashrange.storage.postgres.direct import DirectTransaction
+from hashrange.storage.postgres.members import Member
+from hashrange.storage.postgres.wire.connections import Bytes, Decimals, Numbers
+from hashrange.storage.postgres.wire.statements import Arguments, arrays_of
 
 GROUP_BITS: Final = 40
 """A version is the number of an engine, followed by the number of its group in this many lower bits."""
 
-EXCLUSIVE_AT: Final = 5
-"""The index of the argument of `commit_group` that says whether it takes the exclusive lock."""
+# A group waits for more bodies while each round of the event loop brings some, but not for all of them, so
+# that the server has something to do while PostgreSQL commits.
+_GATHERED_BODIES_MAX: Final = 16
+_GATHERED_ROUNDS_MAX: Final = 8
 
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
@@ -32,17 +42,71 @@ def version_of(server: int, group: int) -> int:
     return (server << GROUP_BITS) | group
 
 
+class State(Enum):
+    COLLECTING = 1
+    HELD = 2
+    SENT = 3
+    LOST = 4
+
+
+STORE_MS_MIN: Final = 100
+
+
+class Locks(NamedTuple):
+    """What a group locks before its bodies run: some records, or the whole store. It waits `wait_ms` for the
+    store's lock, also if it turns out to need that at its commit."""
+
+    keys: tuple[Key, ...] = ()
+    store: bool = False
+    wait_ms: int = STORE_MS_MIN
+
+
+NO_LOCKS: Final = Locks()
+
+
 class Group(Layer):
     """The reads and writes of some bodies, which ran one after the other.
 
-    `reads` has the version of each record that they read from below the group; `catalog` is the version of
-    the catalog on which they ran, None while there was no body.
+    `to_run` are bodies that have not joined it yet. `reads` has the version of each record that was read from
+    below the group; `catalog` is the version of the catalog on which the bodies ran, None while there was no
+    body, -1 if they cannot have run at one moment.
+    `exclusive`: the group is committed under the store's lock, although its bodies ran without.
     """
 
-    __slots__ = ("_stamps", "appended", "bytes", "catalog", "counts", "exclusive", "kept", "moments", "reads")
+    __slots__ = (
+        "_clock",
+        "_deleted",
+        "_gathered",
+        "_last",
+        "_rounds",
+        "_stamps",
+        "appended",
+        "by_loop",
+        "bytes",
+        "catalog",
+        "changes_catalog",
+        "counts",
+        "exclusive",
+        "kept",
+        "locks",
+        "members",
+        "moments",
+        "reads",
+        "sent_at",
+        "state",
+        "to_run",
+    )
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, locks: Locks = NO_LOCKS, to_run: Sequence[Member] = ()) -> None:
+        """`to_run` are bodies that run once the group has its locks; without them the group collects."""
         super().__init__(version)
+        self.state = State.HELD if to_run else State.COLLECTING
+        self.locks = locks
+        self.to_run = list(to_run)
+        self.members: list[Member] = []
+        self._gathered = self._rounds = 0
+        self.by_loop = False  # the event loop waits for its answer, and otherwise the commit thread
+        self.sent_at = 0.0  # when its commit began, by the monotonic clock
         self.catalog: int | None = None
         self.reads: dict[Key, int] = {}
         self.counts: dict[int, tuple[int, int]] = {}
@@ -50,8 +114,22 @@ class Group(Layer):
         self._stamps: dict[tuple[int, bytes], bytes] = {}
         self.moments = Decimals()
         self.kept: list[tuple[int, Key, bytes]] = []
+        self._last: dict[int, int] = {}
+        self._clock: int | None = None
+        self._deleted: set[int] = set()
+        self.changes_catalog = False
         self.exclusive = False
         self.bytes = 0
+
+    def grows(self) -> bool:
+        """Called in each round of the event loop: whether to wait another round, because this one has brought
+        more bodies."""
+        bodies = len(self.members)
+        if self._gathered < bodies < _GATHERED_BODIES_MAX and self._rounds < _GATHERED_ROUNDS_MAX:
+            self._gathered = bodies
+            self._rounds += 1
+            return True
+        return False
 
     def add(self, txn: GroupTransaction, *, writes: bool) -> None:
         """Add the reads of a body and, if it has not failed, its writes."""
@@ -86,16 +164,67 @@ class Group(Layer):
         stamp = self._stamps[log] = max(self._stamps.get(log, b""), value[stamp_at:end])
         self.appended.append((space, partition, value[:stamp_at] + stamp + value[end:], stamp_at))
 
-    def wrote(self) -> bool:
-        return bool(self.records or self.counts or self.appended or self.kept)
+    def take(self, txn: DirectTransaction) -> None:
+        """Take what a body writes that has run under the store's lock. What it read needs no comparison."""
+        self.records = txn.written()
+        self.counts = {space: counts for space, counts in txn.counts.items() if space not in txn.deleted}
+        self._stamps = txn.log_stamps
+        self._last, self._clock, self._deleted = txn.last, txn.clock, txn.deleted
+        self.changes_catalog = bool(txn.deleted) or any(key[0] == CATALOG_SPACE for key in self.records)
 
-    def values(self, server: int, epoch: int, group: int) -> list[Any]:
+    def wrote(self) -> bool:
+        if self.records or self.counts or self.appended or self.kept:
+            return True
+        return bool(self._deleted or self._last) or self._clock is not None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether other bodies may run over its writes. Those of a body under the store's lock are read after
+        its commit: it may have deleted spaces."""
+        return self.state is not State.HELD and not self.locks.store
+
+    def arguments(self, server: int, epoch: int) -> Arguments:
         """The arguments of `commit_group`."""
+        assert self.catalog is not None
+        count_space, count_records, count_bytes = _counted(self.counts)
+        log = arrays_of([(space, partition, value) for space, partition, value, _ in self.appended])
+        stamp_space, stamp_partition, stamp = _stamps(self._stamps)
+        kept_space, kept_partition, kept_sort = arrays_of([key for _, key, _ in self.kept])
+        return self._records()._replace(
+            server=server,
+            epoch=epoch,
+            version=self.version,
+            catalog=self.catalog,
+            changes_catalog=self.changes_catalog,
+            count_space=count_space,
+            count_records=count_records,
+            count_bytes=count_bytes,
+            log_space=log[0],
+            log_partition=log[1],
+            log_value=log[2],
+            log_stamp_at=Numbers([stamp_at for *_, stamp_at in self.appended]),
+            stamp_space=stamp_space,
+            stamp_partition=stamp_partition,
+            stamp=stamp,
+            moment=self.moments,
+            kept_body=Numbers([body for body, _, _ in self.kept]),
+            kept_space=kept_space,
+            kept_partition=kept_partition,
+            kept_sort=kept_sort,
+            kept_value=Bytes([value for *_, value in self.kept]),
+            last_space=Numbers(self._last),
+            last=Numbers(self._last.values()),
+            clock=self._clock,
+            cleared=Numbers(sorted(self._deleted)),
+        )
+
+    def _records(self) -> Arguments:
+        """The arguments that say what was read and what is written, and under which locks."""
         reads, records = self.reads, self.records
         keys = sorted(reads.keys() | records.keys())
         seen, ops, values = Numbers(), Numbers(), Bytes()
         new = updates = puts = deletes = blind_deletes = looks = looks_at_present = 0
-        exclusive = self.exclusive
+        exclusive = self.exclusive or self.locks.store
         for key in keys:
             version = reads.get(key, _NOT_READ)
             value = records.get(key)
@@ -118,30 +247,23 @@ class Group(Layer):
             seen.append(version)
             ops.append(op)
             values.append(value)
-        locks = bool(looks or blind_deletes or (deletes and (updates or puts)))
-        present = looks_at_present + updates + deletes - blind_deletes
-        arguments: list[Any] = [
-            server,
-            epoch,
-            group,
-            self.version,
-            server % SLOTS,
-            exclusive,
-            locks,
-            self.catalog,
-            False,
-        ]
-        arguments += [*arrays_of(keys), seen, ops, values]
-        arguments += [present, new, updates, puts, deletes, blind_deletes]
-        arguments += _counted(self.counts)
-        logs = arrays_of([(space, partition, value) for space, partition, value, _ in self.appended])
-        arguments += [*logs, Numbers([stamp_at for *_, stamp_at in self.appended])]
-        arguments += _stamps(self._stamps)
-        kept = arrays_of([key for _, key, _ in self.kept])
-        bodies = Numbers([body for body, _, _ in self.kept])
-        contents = Bytes([value for *_, value in self.kept])
-        arguments += [self.moments, bodies, *kept, contents, Numbers(), Numbers(), None, Numbers()]
-        return arguments
+        space, partition, sort = arrays_of(keys)
+        return Arguments(
+            exclusive_ms=self.locks.wait_ms if exclusive else 0,
+            locks=bool(looks or blind_deletes or (deletes and (updates or puts))),
+            space=space,
+            partition=partition,
+            sort=sort,
+            seen=seen,
+            op=ops,
+            value=values,
+            present=looks_at_present + updates + deletes - blind_deletes,
+            new=new,
+            updates=updates,
+            puts=puts,
+            deletes=deletes,
+            blind_deletes=blind_deletes,
+        )
 
     def read_arrays(self) -> tuple[tuple[Any, ...], list[Key]]:
         """The arguments of `verify`, for a group that wrote nothing, and the addresses in their order."""
@@ -149,35 +271,13 @@ class Group(Layer):
         return (*arrays_of(keys), Numbers(self.reads.values())), keys
 
 
-def values_of_direct(
-    txn: DirectTransaction, server: int, epoch: int, group: int, catalog: int, *, changes_catalog: bool
-) -> list[Any]:
-    """The arguments of `commit_group` for a body that ran under the exclusive lock."""
-    own = {key: value for key, value in txn.own.items() if key[0] not in txn.deleted}
-    keys = sorted(own)
-    ops = Numbers([_PUT if own[key] is not None else _DELETE for key in keys])
-    puts = sum(op == _PUT for op in ops)
-    deletes = len(ops) - puts
-    seen = Numbers([_NOT_READ] * len(keys))
-    arguments: list[Any] = [server, epoch, group, version_of(server, group), server % SLOTS]
-    arguments += [True, False, catalog, changes_catalog]
-    arguments += [*arrays_of(keys), seen, ops, Bytes([own[key] for key in keys])]
-    arguments += [0, 0, 0, puts, deletes, deletes]
-    arguments += _counted({space: n for space, n in txn.counts.items() if space not in txn.deleted})
-    arguments += [Numbers(), Bytes(), Bytes(), Numbers()]
-    arguments += _stamps(txn.log_stamps)
-    arguments += [Decimals(), Numbers(), Numbers(), Bytes(), Bytes(), Bytes()]
-    arguments += [Numbers(txn.last), Numbers(txn.last.values()), txn.clock, Numbers(sorted(txn.deleted))]
-    return arguments
-
-
-def _counted(counts: dict[int, tuple[int, int]]) -> list[Numbers]:
+def _counted(counts: dict[int, tuple[int, int]]) -> tuple[Numbers, Numbers, Numbers]:
     spaces = sorted(counts)
     records = Numbers([counts[space][0] for space in spaces])
-    return [Numbers(spaces), records, Numbers([counts[space][1] for space in spaces])]
+    return Numbers(spaces), records, Numbers([counts[space][1] for space in spaces])
 
 
-def _stamps(stamps: dict[tuple[int, bytes], bytes]) -> list[Any]:
+def _stamps(stamps: dict[tuple[int, bytes], bytes]) -> tuple[Numbers, Bytes, Bytes]:
     logs = sorted(stamps)
     spaces = Numbers([space for space, _ in logs])
-    return [spaces, Bytes([partition for _, partition in logs]), Bytes([stamps[log] for log in logs])]
+    return spaces, Bytes([partition for _, partition in logs]), Bytes([stamps[log] for log in logs])

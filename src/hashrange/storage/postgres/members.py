@@ -1,23 +1,20 @@
-"""A body in a group, its run, and the error for its caller if the group fails.
+"""A body that commits in a group, and the error for its caller if the group fails.
 
 Refuses to know: when the group is committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any, Final
 
-from hashrange import pace
-from hashrange.errors import bare
-from hashrange.storage.api import CommitFailed, CommitUnknown, Done, Stopped
-from hashrange.storage.postgres.bodies import Contended, GroupTransaction, Layer, NeedsAlone
-from hashrange.storage.postgres.cache import Cache, CatalogState, Key, Peeked
-from hashrange.storage.postgres.groups import Group
+from hashrange.storage.failures import CommitFailed, CommitUnknown, Stopped
+from hashrange.storage.loops import Done
+from hashrange.storage.postgres.cache import Key
 
 LOSSES_MAX: Final = 6
-"""A body that lost to other engines this often runs alone."""
+"""A body whose groups lost to other engines this often runs under the store's lock."""
 
 
 class Member:
@@ -30,13 +27,15 @@ class Member:
         "done",
         "failed",
         "gate",
-        "locks",
+        "keys",
         "losses",
         "misses",
         "missing",
         "raised",
         "result",
         "stopped",
+        "store",
+        "waits_since",
     )
 
     def __init__(self, body: Callable[[Any], Any], done: Done | None) -> None:
@@ -50,52 +49,21 @@ class Member:
         self.raised: Exception | None = None
         self.missing: Sequence[Key] = ()
         self.misses = 0  # how often it ended because records were missing
-        self.locks: dict[Key, None] = {}  # the records to lock before it runs
+        self.keys: dict[Key, None] = {}  # the records to lock before it runs
+        self.store = False  # it runs under the lock of the store
+        self.waits_since = 0.0  # when it did not get the store's lock for the first time
         self.stopped: BaseException | None = None  # the exception that ended it on the commit thread
 
-
-def run_into(group: Group, txn: GroupTransaction, member: Member) -> bool:
-    """Run a body, and add its reads and writes to the group. Returns whether its outcome waits for the group.
-    Raises a `BaseException` of the body that is not an `Exception`."""
-    writes = False
-    try:
-        member.result = member.body(txn)
-        member.raised = None
-        writes = txn.wrote()
-    except Exception as error:
-        member.result, member.raised = None, bare(error)
-    if txn.needs_locks:
-        raise Contended(list(txn.reads))
-    if not (writes or txn.reads or txn.read_catalog):
-        return False
-    group.add(txn, writes=writes)
-    return True
-
-
-def discover(member: Member, keys: list[Key], state: CatalogState, cache: Cache) -> list[Key]:
-    """The records to fetch for a body that misses `keys`; called without any lock.
-
-    A body that misses records for the second time, such as one that puts ten items, will probably miss more.
-    So it makes a trial run, as if all unknown records were absent, to find out which records it reads. The
-    run ends with the thread's turn, or when the body does something unsupported or raises an exception.
-    Raises any other `BaseException` that ends the body.
-    """
-    member.misses += 1
-    if member.misses != 2:
-        return keys
-    txn = GroupTransaction(Layer(0), None, Peeked(cache), state, {})
-    discovered = txn.discovered = []
-    try:
-        member.body(txn)
-    except MemoryError:
-        raise
-    except (Exception, NeedsAlone, pace.TurnOver):
-        pass
-    return [*keys, *discovered]
+    def needs(self, keys: Sequence[Key] | None) -> None:
+        """Note the locks without which the body cannot run: those of records, or (None) the store's."""
+        if keys is None:
+            self.store = True
+        else:
+            self.keys.update(dict.fromkeys(keys))
 
 
 def outcomes_of(
-    members: Sequence[Member], error: Exception | None
+    members: Iterable[Member], error: Exception | None
 ) -> list[tuple[Done, Any, Exception | None]]:
     """The outcomes of submitted bodies, all of which failed if `error` is given. Wakes the threads that wait
     for other bodies."""

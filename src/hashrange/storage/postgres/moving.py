@@ -16,19 +16,19 @@ from typing import Any, Final
 
 import psycopg
 
-from hashrange.storage.api import StorageError
+from hashrange.storage.failures import StorageError
 from hashrange.storage.moving import Numbers, Record
 from hashrange.storage.postgres import schema as schemas
-from hashrange.storage.postgres.connections import (
+from hashrange.storage.postgres.snapshot import HEADER, TRAILER, numbers_of, records_of
+from hashrange.storage.postgres.wire.connections import (
     Trouble,
     call,
     close,
-    connect,
     place_of,
     refused,
     translated,
 )
-from hashrange.storage.postgres.snapshot import HEADER, TRAILER, numbers_of, records_of
+from hashrange.storage.postgres.wire.opening import first_connection
 
 COPIED_VERSION: Final = 1
 """The version of copied records and of the copied catalog. Engines count from 1, so none gives it."""
@@ -47,10 +47,7 @@ class SchemaTarget:
         self._schema = schema
         self._loading = ExitStack()
         self._copy: Any = None
-        try:
-            self._connection = connect(url)
-        except Trouble as error:
-            raise refused(error) from None
+        self._connection = first_connection(url)
         try:
             self.place = place_of(self._connection, schema)
             schemas.prepare_copy(self._connection, schema)

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
-from hashrange.storage.api import Done, Reader
+from hashrange.storage.api import Reader
+from hashrange.storage.loops import Done, Outcome
 from hashrange.storage.postgres.bodies import Missing, OnlyRecords
 from hashrange.storage.postgres.cache import (
     CATALOG_SPACE,
@@ -28,10 +29,10 @@ from hashrange.storage.postgres.cache import (
     Range,
     Records,
 )
-from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
-from hashrange.storage.postgres.direct import DirectReader, Statements
+from hashrange.storage.postgres.direct import DirectReader
 from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
-from hashrange.storage.postgres.loops import Outcome
+from hashrange.storage.postgres.wire.connections import Connection, Pool, Trouble, call
+from hashrange.storage.postgres.wire.statements import Statements
 
 T = TypeVar("T")
 

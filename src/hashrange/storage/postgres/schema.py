@@ -13,8 +13,8 @@ from importlib.resources import files
 from typing import Any, Final
 from zlib import crc32
 
-from hashrange.storage.api import StorageError, UnfinishedCopy, UnknownFormat
-from hashrange.storage.postgres.connections import (
+from hashrange.storage.failures import StorageError, UnfinishedCopy, UnknownFormat
+from hashrange.storage.postgres.wire.connections import (
     Connection,
     Lost,
     Refused,
@@ -23,12 +23,14 @@ from hashrange.storage.postgres.connections import (
     run_script,
     unreachable,
 )
+from hashrange.storage.postgres.wire.opening import read_only_user
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
     3: "",
+    4: "",
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""
@@ -115,12 +117,25 @@ def _prepare(connection: Connection, schema: str, work: Callable[[Connection, st
     except Refused as error:
         text = str(error)
         if _INSUFFICIENT in text:
-            raise StorageError(
-                f"The PostgreSQL user {connection.info.user!r} may not use the schema {schema}: {text}. As "
-                f"its owner or a superuser, run: CREATE SCHEMA {schema} AUTHORIZATION "
-                f'"{connection.info.user}";'
-            ) from None
+            raise _missing_rights(connection, schema, text) from None
         raise StorageError(f"PostgreSQL refused to make or read the store: {text}") from None
+
+
+def _missing_rights(connection: Connection, schema: str, text: str) -> StorageError:
+    user = connection.info.user
+    owners = call(
+        connection, "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = %s", (schema,)
+    )
+    if not owners:
+        return StorageError(
+            f"The PostgreSQL user {user!r} may not make the schema {schema}: {text}. As the owner of the "
+            f'database or a superuser, run: CREATE SCHEMA {schema} AUTHORIZATION "{user}";'
+        )
+    [(owner,)] = owners
+    return StorageError(
+        f"The PostgreSQL user {user!r} may not use the schema {schema}, which belongs to {owner}: {text}. "
+        f'Connect as {owner}; or, as a superuser, run: GRANT {owner} TO "{user}";'
+    )
 
 
 def _check_name(connection: Connection, schema: str) -> None:
@@ -151,9 +166,7 @@ def _check_server(connection: Connection) -> None:
     if standby:
         raise StorageError(f"{where} is a standby and takes no writes; connect to the primary.")
     if read_only == "on":
-        raise StorageError(
-            f"{where} gives this user read-only transactions; set default_transaction_read_only to off."
-        )
+        raise read_only_user(connection.info.user)
     if isolation != "read committed":
         raise StorageError(
             f"{where} gives this user {isolation} transactions by default; run: ALTER ROLE "

@@ -29,8 +29,8 @@ CREATE TABLE {schema}.records (
     PRIMARY KEY (space, partition, sort)
 ) WITH (fillfactor = 85);  -- room for new versions on their own page, where no index has to be changed
 
--- The totals of a space: the sum over all slots. Engines use different slots, so that they do not wait for
--- each other.
+-- The totals of a space: the sum over all slots. Engines count into different ones of 16 slots, so that few of them
+-- wait for each other.
 CREATE TABLE {schema}.total (
     space bigint NOT NULL,
     slot integer NOT NULL,
@@ -66,14 +66,24 @@ CREATE FUNCTION {schema}.stamp_bytes(in_stamp numeric) RETURNS bytea LANGUAGE sq
 $$;
 
 -- The lock of the store, held to the end of the transaction. Commits share it, unless they read what no lock on
--- a record can protect: that a record is absent, a range, the catalog that they change.
-CREATE FUNCTION {schema}.take_lock(in_exclusive boolean) RETURNS void LANGUAGE plpgsql AS $$
+-- a record can protect: that a record is absent, a range, the catalog that they change. Whoever waits for the
+-- exclusive lock keeps all later commits waiting, so it waits in_exclusive_ms at most, and then fails with HR006.
+CREATE FUNCTION {schema}.take_lock(in_exclusive_ms bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    before text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'Hashrange commits in READ COMMITTED transactions only' USING ERRCODE = 'HR003';
     END IF;
-    IF in_exclusive THEN
-        PERFORM pg_advisory_xact_lock({lock});
+    IF in_exclusive_ms > 0 THEN
+        before := current_setting('lock_timeout');
+        PERFORM set_config('lock_timeout', in_exclusive_ms::text, true);
+        BEGIN
+            PERFORM pg_advisory_xact_lock({lock});
+        EXCEPTION WHEN lock_not_available THEN
+            RAISE EXCEPTION 'other commits hold the lock of the store' USING ERRCODE = 'HR006';
+        END;
+        PERFORM set_config('lock_timeout', before, true);
     ELSE
         PERFORM pg_advisory_xact_lock_shared({lock});
     END IF;
@@ -111,7 +121,7 @@ SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SE
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM take_lock(false);
+    PERFORM take_lock(0);
     RETURN QUERY
     SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s;
     RETURN QUERY
@@ -202,7 +212,8 @@ BEGIN
 END
 $$;
 
--- Commit a group of bodies: all of it, or nothing.
+-- Commit a group of bodies: all of it, or nothing. It takes the store's lock exclusively if in_exclusive_ms is above
+-- 0 (see take_lock).
 --
 -- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
 -- `in_op` is 0: only read, 1: put, 2: delete. `in_locks` says that all records have to be locked before any is
@@ -217,8 +228,8 @@ $$;
 -- waits there waits for another engine that makes the same record, or has locked it, and itself holds only what it
 -- has made, which nobody waits for who has come further. Then each locks what is there, in the same order.
 CREATE FUNCTION {schema}.commit_group(
-    in_server bigint, in_epoch bigint, in_group bigint, in_version bigint, in_slot integer,
-    in_exclusive boolean, in_locks boolean, in_catalog bigint, in_changes_catalog boolean,
+    in_server bigint, in_epoch bigint, in_version bigint,
+    in_exclusive_ms bigint, in_locks boolean, in_catalog bigint, in_changes_catalog boolean,
     in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], in_op bigint[], in_value bytea[],
     in_present bigint, in_new bigint, in_updates bigint, in_puts bigint, in_deletes bigint, in_blind_deletes bigint,
     in_count_space bigint[], in_count_records bigint[], in_count_bytes bigint[],
@@ -242,13 +253,13 @@ DECLARE
     updated bigint;
     last_stamp numeric;
 BEGIN
-    PERFORM take_lock(in_exclusive);
+    PERFORM take_lock(in_exclusive_ms);
     outcome := 'changed';
     SELECT s.catalog INTO catalog FROM store s;
     IF catalog <> in_catalog THEN
         RETURN;
     END IF;
-    UPDATE server s SET last_group = in_group, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
+    UPDATE server s SET last_group = in_version, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the engine is fenced' USING ERRCODE = 'HR002';
     END IF;
@@ -283,7 +294,7 @@ BEGIN
             RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
         END IF;
         -- A record that is deleted without having been read, and is not there, cannot be locked.
-        IF blind_deletes < in_blind_deletes AND NOT in_exclusive THEN
+        IF blind_deletes < in_blind_deletes AND in_exclusive_ms = 0 THEN
             RAISE EXCEPTION 'a record that is not there cannot be locked' USING ERRCODE = 'HR005';
         END IF;
     END IF;
@@ -320,7 +331,7 @@ BEGIN
     END IF;
     IF cardinality(in_count_space) > 0 THEN
         INSERT INTO total AS t (space, slot, records, bytes)
-        SELECT c.space, in_slot, c.records, c.bytes
+        SELECT c.space, (in_server % 16)::integer, c.records, c.bytes
         FROM unnest(in_count_space, in_count_records, in_count_bytes) AS c(space, records, bytes)
         ORDER BY c.space
         ON CONFLICT (space, slot) DO UPDATE

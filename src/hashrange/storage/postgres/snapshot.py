@@ -15,22 +15,24 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import pq
 
-from hashrange.storage.api import StorageError, Totals
+from hashrange.storage.api import Totals
+from hashrange.storage.failures import StorageError
 from hashrange.storage.moving import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Numbers, Record
 from hashrange.storage.postgres import schema as schemas
 from hashrange.storage.postgres.cache import Catalog
-from hashrange.storage.postgres.connections import (
+from hashrange.storage.postgres.direct import DirectReader
+from hashrange.storage.postgres.groups import GROUP_BITS
+from hashrange.storage.postgres.wire.connections import (
     Connection,
     Trouble,
     call,
     close,
-    connect,
     place_of,
     refused,
     translated,
 )
-from hashrange.storage.postgres.direct import DirectReader, Statements
-from hashrange.storage.postgres.groups import GROUP_BITS
+from hashrange.storage.postgres.wire.opening import first_connection
+from hashrange.storage.postgres.wire.statements import Statements
 
 T = TypeVar("T")
 
@@ -50,10 +52,7 @@ class Snapshot:
         """Raises UnknownFormat, UnfinishedCopy, StorageError."""
         self._statements = Statements(schema)
         self._catalog = Catalog()
-        try:
-            self._connection = connect(url)
-        except Trouble as error:
-            raise refused(error) from None
+        self._connection = first_connection(url)
         try:
             self.place = place_of(self._connection, schema)
             schemas.check_readable(self._connection, schema)

@@ -10,10 +10,10 @@ import logging
 from threading import Lock, Thread
 from typing import Final
 
-from hashrange.storage.api import StorageError
+from hashrange.storage.failures import StorageError
 from hashrange.storage.postgres.cache import Catalog
-from hashrange.storage.postgres.connections import Connection, Pool, Trouble, call
-from hashrange.storage.postgres.direct import Statements
+from hashrange.storage.postgres.wire.connections import Connection, Pool, Trouble, call
+from hashrange.storage.postgres.wire.statements import Statements
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +40,22 @@ class Upkeep:
             return float(now)
 
         return float(self._pool.again(work))
+
+    def ask_who_waits(self) -> str:
+        """What transactions of this user wait for that may take long: a part of a sentence, or nothing."""
+
+        def work(connection: Connection) -> str:
+            [(standby, locks)] = call(
+                connection,
+                "SELECT count(*) FILTER (WHERE wait_event = 'SyncRep'), "
+                "count(*) FILTER (WHERE wait_event_type = 'Lock') FROM pg_stat_activity "
+                "WHERE usename = current_user AND state <> 'idle'",
+            )
+            if standby:
+                return "; a synchronous standby does not confirm commits: look at pg_stat_replication"
+            return "; commits wait for locks: look at pg_locks and pg_prepared_xacts" if locks else ""
+
+        return str(self._pool.again(work))
 
     def begin(self) -> None:
         """Start deleting if there are spaces to clear and no deletion is under way."""

@@ -1,5 +1,9 @@
 """The one connection of an engine that writes: sends groups, and knows its own row in the table `server`.
 
+A group is sent in one of two ways. Either it is one statement, which is a transaction of its own, and whose
+answer the event loop or the commit thread waits for: `send`, then `answered` or `finish`. Or it is a
+transaction that takes locks first: `hold`, on the commit thread.
+
 Each commit sets the row to the version of its group. When the connection is lost in the middle of a commit,
 `connect_again` adds one to the row's epoch, so that a commit that has not succeeded by then can no longer
 succeed, and reads the version, which shows whether the commit succeeded.
@@ -9,7 +13,7 @@ commit nothing, not even a statement already sent, and gets a new row. The new r
 of an earlier commit that was cut off: the engine normally asks for it within seconds, but its machine may
 have been suspended.
 
-Refuses to know: members, caches.
+Refuses to know: the bodies of a group, caches.
 """
 
 from __future__ import annotations
@@ -20,16 +24,20 @@ from typing import Any, Final
 
 from psycopg.pq import TransactionStatus
 
-from hashrange.storage.api import CommitFault, CommitUnknown, LoopWatch, Moment
-from hashrange.storage.postgres.bodies import NeedsAlone
+from hashrange.storage.failures import CommitFault, CommitUnknown, Moment
+from hashrange.storage.loops import Loop, LoopWatch
 from hashrange.storage.postgres.cache import Catalog, Key
-from hashrange.storage.postgres.connections import (
+from hashrange.storage.postgres.direct import DirectTransaction
+from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
+from hashrange.storage.postgres.groups import GROUP_BITS, Group, State, version_of
+from hashrange.storage.postgres.wire.connections import (
     Connection,
     Fenced,
     Lost,
     NeedsExclusive,
     Overtaken,
     Retry,
+    TimedOut,
     Trouble,
     call,
     call_all,
@@ -38,23 +46,21 @@ from hashrange.storage.postgres.connections import (
     place_of,
     translated,
 )
-from hashrange.storage.postgres.direct import DirectTransaction, Statements, arrays_of
-from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
-from hashrange.storage.postgres.groups import (
-    EXCLUSIVE_AT,
-    GROUP_BITS,
-    Group,
-    values_of_direct,
-    version_of,
-)
-from hashrange.storage.postgres.lines import Line, number, numbered, numbers
-from hashrange.storage.postgres.loops import Loop
+from hashrange.storage.postgres.wire.lines import Line, number, numbered, numbers
+from hashrange.storage.postgres.wire.statements import Arguments, Statements, arrays_of
 
 _log = logging.getLogger(__name__)
 
 
 ABSENT_AFTER: Final = "1 day"
 """An engine that has committed nothing for this long, by PostgreSQL's clock, counts as ended."""
+
+_BEGIN: Final = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
+_COMMIT: Final = ("COMMIT", ())
+
+Opened = Callable[[Group, "Fetched | DirectTransaction | None"], None]
+"""Called with a group whose locks are held, and the records that it has locked, or the transaction of a body
+that runs under the store's lock; None if the group's bodies have run before."""
 
 
 class Changed(Exception):
@@ -69,21 +75,26 @@ class Undone(Exception):
     """A test's fault has undone a commit."""
 
 
-class Doubt(Exception):
-    """The outcome of a commit is not known; `chosen`: because a test's fault says so. `result` is that of a
-    body that ran alone."""
-
-    def __init__(self, cause: str, *, chosen: bool = False, result: Any = None) -> None:
-        super().__init__(cause)
-        self.chosen = chosen
-        self.result = result
+class NotSent(Exception):
+    """PostgreSQL could not be reached; nothing was sent."""
 
 
 class Writer:
     """The connection that writes. Only the commit whose turn it is uses it."""
 
-    def __init__(self, url: str, statements: Statements, catalog: Catalog, loop: Loop, name: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        statements: Statements,
+        catalog: Catalog,
+        loop: Loop,
+        *,
+        name: str,
+        seconds_max: float,
+    ) -> None:
+        """`seconds_max`: how long PostgreSQL may take for an answer."""
         self._url = url
+        self._seconds_max = seconds_max
         self._statements = statements
         self._catalog = catalog
         self._name = name
@@ -91,11 +102,8 @@ class Writer:
         self._connection: Connection | None = None
         self._line: Line | None = None
         self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
-        empty = Group(0)
-        self._often = [
-            (self._sent_commit, empty.values(0, 0, 0)),
-            (self._sent_verify, empty.read_arrays()[0]),
-        ]
+        nothing = Group(0)
+        self._often = [(self._sent_commit, Arguments()), (self._sent_verify, nothing.read_arrays()[0])]
         self._sent_keys: list[Key] = []
         self._server = 0
         self._epoch = 0
@@ -125,7 +133,7 @@ class Writer:
         waits for the connection tries again, and would never hear of any other error."""
         self.close()
         try:
-            connection = connect(self._url, name=self._name)
+            connection = connect(self._url, name=self._name, seconds_max=self._seconds_max)
             try:
                 server, epoch, known = self._take_row(connection)
                 with translated(connection):
@@ -175,56 +183,39 @@ class Writer:
         )
         return server, epoch, None
 
-    def commit(self, group: Group, fault: CommitFault | None) -> None:
-        """Commit a group. Raises Changed, Retry, Refused, Undone (nothing was written), Lost (it was not
-        sent), Doubt."""
-        if group.catalog == -1:
-            raise Changed([])
-        connection = self._ready()
-        self.statements_sent += 1
-        if not group.wrote():
-            self._verify(connection, group)
+    def ready(self) -> None:
+        """Connect if there is no connection, or it is known to be lost. Raises NotSent."""
+        if self._line is not None and self._line.is_sound:
             return
-        self._meet(fault, "before")
-        chosen: Doubt | None = None
         try:
-            self._send(connection, group, in_transaction=fault is not None)
-            if fault is not None:
-                chosen = self._finish(connection, fault)
-        except Lost as error:
-            self.close()
-            raise Doubt(str(error)) from None
-        except Overtaken:
-            self._roll_back(connection)
-            raise self._changed(group) from None
-        except (Trouble, Changed, Undone):
-            self._roll_back(connection)
-            raise
-        if chosen is not None:
-            raise chosen
+            self.connect_again()
+        except Trouble as error:
+            raise NotSent(str(error)) from None
 
-    # Commits whose outcome the event loop waits for.
+    # A group as one statement.
 
     @property
     def is_ready(self) -> bool:
-        """Whether `begin` may be called: the connection is sound, as far as is known."""
+        """Whether `send` may be called: the connection is sound, as far as is known."""
         return self._line is not None and self._line.is_sound
 
-    def begin(self, group: Group, watch: LoopWatch, then: Callable[[], None]) -> bool:
-        """Send a group, on the loop's thread, and have `then` called when an answer arrives. False: the
-        commit thread has to call `finish`."""
+    def send(self, group: Group, watch: LoopWatch | None, then: Callable[[], None] | None) -> bool:
+        """Send a group. `watch`, if this is the event loop's thread: have the loop call `then` when an answer
+        arrives. Returns False if the commit thread has to call `finish` in any case."""
         assert self._line is not None
-        self._line.clear()
         self.statements_sent += 1
         if group.wrote():
-            values = group.values(self._server, self._epoch, group.version)
+            values: Sequence[Any] = self._arguments(group)
             return self._line.send(self._sent_commit, values, watch, then)
-        arrays, self._sent_keys = group.read_arrays()
-        return self._line.send(self._sent_verify, arrays, watch, then)
+        values, self._sent_keys = group.read_arrays()
+        return self._line.send(self._sent_verify, values, watch, then)
 
-    def ended(self, group: Group) -> bool | None:
+    def _arguments(self, group: Group) -> Arguments:
+        return group.arguments(self._server, self._epoch)
+
+    def answered(self, group: Group) -> bool | None:
         """Whether the group was committed; None: the answer is not complete yet. If False, the commit thread
-        has to call `finish`."""
+        has to call `finish`. Called on the event loop's thread."""
         line = self._line
         assert line is not None
         if not line.poll():
@@ -242,23 +233,21 @@ class Writer:
             self._line.unwatch()
 
     def finish(self, group: Group) -> None:
-        """Wait for the outcome of a group that was sent. Raises as `commit`."""
+        """Wait for the outcome of a group that was sent. Raises Changed, Retry, Refused: nothing was written;
+        Lost."""
         assert self._line is not None
         try:
             self._line.wait()
             self._judge_answer(group, self._line)
-        except NeedsExclusive:
-            group.exclusive = True
-            self.commit(group, None)
         except Overtaken:
             raise self._changed(group) from None
         except Fenced:
             self.close()
             raise
-        except Lost as error:
+        except Lost as lost:
             self.close()
-            if group.wrote():
-                raise Doubt(str(error)) from None
+            if group.wrote() or isinstance(lost, TimedOut):
+                raise
             raise Changed([]) from None  # nothing was to be written: the bodies can run again
 
     def _judge_answer(self, group: Group, line: Line) -> None:
@@ -270,54 +259,23 @@ class Writer:
             found = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
             self._judge_verified(group, found, self._sent_keys)
 
-    # Commits that the commit thread waits for.
+    def _judge(self, told: tuple[Any, ...]) -> None:
+        """Raise Changed if `commit_group` reports another version of the catalog."""
+        outcome, catalog = told
+        if outcome != "committed":
+            self._forget_catalog(catalog)
+            raise Changed([])
 
-    def commit_locked(
-        self, group: Group, keys: Sequence[Key], run: Callable[[Fetched], None], fault: CommitFault | None
-    ) -> None:
-        """Lock records, let `run` add the reads and writes of bodies to the group, and commit it. Raises like
-        `commit`; and NeedsAlone if the group needs the exclusive lock, which must not be taken after other
-        locks."""
-        connection = self._ready()
-        self.statements_sent += 2
-        chosen: Doubt | None = None
-        try:
-            begin = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
-            _, rows = call_all(connection, [begin, (self._statements.lock_records, arrays_of(keys))])
-            run(fetched_of(Wanted(keys), rows, self._catalog))
-            if group.catalog == -1:
-                raise Changed([])
-            if group.catalog is None:  # all bodies wait for more locks
-                call(connection, "ROLLBACK")
-            elif group.wrote():
-                self._meet(fault, "before")
-                values = group.values(self._server, self._epoch, group.version)
-                if values[EXCLUSIVE_AT]:
-                    raise NeedsAlone
-                commit = (self._statements.commit, values)
-                if fault is None:
-                    [[outcome], _] = call_all(connection, [commit, ("COMMIT", ())])
-                    self._judge(outcome)
-                else:
-                    self._judge(call(connection, *commit)[0])
-                    chosen = self._finish(connection, fault)
-            else:
-                self._verify(connection, group)
-                call(connection, "COMMIT")
-        except Lost as error:
-            self.close()
-            raise Doubt(str(error)) from None
-        except Overtaken:
-            self._roll_back(connection)
-            raise self._changed(group) from None
-        except NeedsExclusive:
-            self._roll_back(connection)
-            raise NeedsAlone from None
-        except BaseException:
-            self._roll_back(connection)
-            raise
-        if chosen is not None:
-            raise chosen
+    def _judge_verified(self, group: Group, row: tuple[Any, ...], keys: Sequence[Key]) -> None:
+        catalog, bad = row
+        if catalog != group.catalog or bad:
+            self._forget_catalog(catalog)
+            raise Changed([keys[n - 1] for n in bad or ()])
+
+    def _forget_catalog(self, version: int) -> None:
+        """Forget the catalog if this is its version now, so that it is fetched again."""
+        if version != self._catalog.state.version:
+            self._catalog.forget()
 
     def _changed(self, group: Group) -> Changed:
         """The error with the records that changed since a group's bodies read them; nothing was written."""
@@ -332,121 +290,80 @@ class Writer:
             return Changed(keys)
         return Changed([keys[n - 1] for n in bad or ()])
 
-    def _judge(self, told: tuple[Any, ...]) -> None:
-        """Raise Changed if `commit_group` reports another version of the catalog."""
-        outcome, catalog = told
-        if outcome != "committed":
-            self._note(catalog)
-            raise Changed([])
+    # A group as a transaction of several statements.
 
-    def _send(self, connection: Connection, group: Group, *, in_transaction: bool) -> None:
-        """Send a group; again with the exclusive lock if it needs it."""
-        while True:
-            if in_transaction:
-                call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
-            values = group.values(self._server, self._epoch, group.version)
-            try:
-                [told] = call(connection, self._statements.commit, values)
-            except NeedsExclusive:
-                self._roll_back(connection)
-                group.exclusive = True
-            else:
-                self._judge(told)
-                return
-
-    def _verify(self, connection: Connection, group: Group) -> None:
-        values, keys = group.read_arrays()
+    def hold(self, group: Group, run: Opened, fault: CommitFault | None) -> None:
+        """Take the locks of a group, have `run` add what its bodies read and write, and commit it. Raises as
+        `finish`; NeedsExclusive if the group needs the store's lock, which must not be taken after others;
+        for a test's fault Undone, and CommitUnknown."""
+        connection = self._connection
+        assert connection is not None
+        chosen: CommitUnknown | None = None
         try:
-            [row] = call(connection, self._statements.verify, values)
+            run(group, self._open(connection, group))
+            if group.catalog == -1:
+                raise Changed([])
+            if group.wrote():
+                chosen = self._commit_held(connection, group, fault)
+            else:
+                if group.reads:
+                    arrays, keys = group.read_arrays()
+                    [row] = call(connection, self._statements.verify, arrays)
+                    self._judge_verified(group, row, keys)
+                call(connection, "COMMIT")
         except Lost:
             self.close()
-            raise Changed([]) from None  # nothing was to be written: the bodies can run again
-        self._judge_verified(group, row, keys)
-
-    def _judge_verified(self, group: Group, row: tuple[Any, ...], keys: Sequence[Key]) -> None:
-        catalog, bad = row
-        if catalog != group.catalog or bad:
-            self._note(catalog)
-            raise Changed([keys[n - 1] for n in bad or ()])
-
-    def _note(self, catalog: int) -> None:
-        """The catalog has another version: forget the known state, so that it is fetched again."""
-        if catalog != self._catalog.state.version:
-            self._catalog.forget()
-
-    def _finish(self, connection: Connection, fault: CommitFault | None) -> Doubt | None:
-        """Commit a transaction, with a test's fault in between. Raises Undone, Trouble; returns the Doubt
-        that the fault demands."""
-        chosen: Doubt | None = None
-        try:
-            self._meet(fault, "after")
-        except Doubt as doubt:
-            chosen = doubt
-        call(connection, "COMMIT")
-        return chosen
-
-    def alone(
-        self,
-        version: int,
-        body: Callable[[Any], Any],
-        fault: CommitFault | None,
-        learn: Callable[[DirectTransaction, int], None],
-    ) -> Any:
-        """Run a body under the exclusive lock of the store, and commit it. Raises what the body raises,
-        Retry, Refused, Undone, Lost (nothing was written), Doubt."""
-        connection = self._ready()
-        self.bodies_alone += 1
-        chosen: Doubt | None = None
-        sent = False
-        result: Any = None
-        try:
-            self._begin(connection)
-            txn = DirectTransaction(connection, self._statements, self._catalog)
-            [(catalog,)] = call(connection, f"SELECT catalog FROM {self._statements.schema}.store")
-            result = body(txn)
-            if txn.wrote():
-                self._meet(fault, "before")
-                changes = bool(txn.deleted) or any(key[0] == 0 for key in txn.own)
-                values = values_of_direct(
-                    txn, self._server, self._epoch, version, catalog, changes_catalog=changes
-                )
-                call(connection, self._statements.commit, values)
-                sent = True
-                chosen = self._finish(connection, fault)
-                if changes:
-                    self._catalog.forget()
-                learn(txn, version)
-            else:
-                call(connection, "COMMIT")
-        except Lost as error:
-            self.close()
-            if sent:
-                raise Doubt(str(error), result=result) from None
             raise
+        except Overtaken:
+            self._roll_back(connection)
+            raise self._changed(group) from None
         except BaseException:
             self._roll_back(connection)
             raise
         if chosen is not None:
             raise chosen
-        return result
 
-    def _begin(self, connection: Connection) -> None:
-        call(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
-        call(connection, self._statements.lock, (True,))
+    def _open(self, connection: Connection, group: Group) -> Fetched | DirectTransaction | None:
+        """Begin a transaction, and take the locks of a group whose bodies have not run yet."""
+        statements = self._statements
+        if group.state is not State.HELD:
+            self.statements_sent += 1
+            call(connection, *_BEGIN)
+            return None
+        if not group.locks.store:
+            keys = group.locks.keys
+            self.statements_sent += 2
+            _, rows = call_all(connection, [_BEGIN, (statements.lock_records, arrays_of(keys))])
+            return fetched_of(Wanted(keys), rows, self._catalog)
+        self.bodies_alone += 1
+        lock = (statements.lock, (group.locks.wait_ms,))
+        catalog = (f"SELECT catalog FROM {statements.schema}.store", ())
+        [_, _, [(group.catalog,)]] = call_all(connection, [_BEGIN, lock, catalog])
+        return DirectTransaction(connection, statements, self._catalog)
 
-    def _roll_back(self, connection: Connection) -> None:
+    def _commit_held(
+        self, connection: Connection, group: Group, fault: CommitFault | None
+    ) -> CommitUnknown | None:
+        """Send what the bodies of a group write, and commit; returns the doubt that a test's fault asks
+        for."""
+        self._meet(fault, "before")
+        arguments = self._arguments(group)
+        if arguments.exclusive_ms and group.locks.keys:
+            raise NeedsExclusive("the group needs the store's lock")
+        commit = (self._statements.commit, arguments)
+        if fault is None:
+            [[told], _] = call_all(connection, [commit, _COMMIT])
+            self._judge(told)
+            return None
+        [told] = call(connection, *commit)
+        self._judge(told)
+        chosen: CommitUnknown | None = None
         try:
-            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-                call(connection, "ROLLBACK")
-        except Trouble:
-            self.close()
-
-    def _ready(self) -> Connection:
-        """The connection; a new one if it does not exist or is known to be lost. Raises Lost."""
-        if self._connection is None or self._connection.closed or self._connection.broken:
-            self.connect_again()
-        assert self._connection is not None
-        return self._connection
+            self._meet(fault, "after")
+        except CommitUnknown as doubt:
+            chosen = doubt
+        call(connection, *_COMMIT)
+        return chosen
 
     def _meet(self, fault: CommitFault | None, moment: Moment) -> None:
         """Call a test's fault, if there is one, to fail the commit."""
@@ -454,10 +371,17 @@ class Writer:
             return
         try:
             fault(moment)
-        except CommitUnknown as error:
-            raise Doubt(str(error), chosen=True) from None
+        except CommitUnknown:
+            raise
         except Exception as error:
             raise Undone(str(error)) from error
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+                call(connection, "ROLLBACK")
+        except Trouble:
+            self.close()
 
     def close(self) -> None:
         if self._line is not None:

@@ -1,4 +1,4 @@
-"""Fills a new global index with entries of the items that exist already; this is a build (see `builds`).
+"""Fills a new global index with the entries of existing items; this is a build (see `builds`).
 
 Items whose key attributes are absent or of the wrong type are left out, as in DynamoDB. A record that cannot
 be decoded is left out too, and reported.
@@ -31,16 +31,16 @@ def _entry(table: Table, index: Index, partition: bytes, sort: bytes, record: by
     return indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
 
 
-def write(txn: Transaction, index: Index, found: Found) -> bool:
+def write(txn: Transaction, index: Index, bite: Found) -> bool:
     """Write the entries of a bite, except those of items that changed since `look`.
 
-    Returns False if another transaction wrote this bite already.
+    Returns False if another transaction has already written this bite.
     """
-    changed = builds.advance(txn, build_of(index), found.low, found.high)
+    changed = builds.advance(txn, build_of(index), bite.low, bite.high)
     if changed is None:
         return False
     space, count, size = index.space, 0, 0
-    for address, entry in found.derived:
+    for address, entry in bite.derived:
         if address not in changed:
             txn.put(space, entry.partition, entry.sort, entry.record)
             count += 1
@@ -50,13 +50,13 @@ def write(txn: Transaction, index: Index, found: Found) -> bool:
 
 
 def at_once(txn: Transaction, table: Table, index: Index) -> bool:
-    """Fill an index now, if its table is small and no record of it is damaged; returns whether it did."""
+    """Fill an index now, if its table is small and has no damaged record; returns whether it did."""
     if not builds.fit_at_once(txn, table.space):
         return False
-    found = look(txn, table, index, b"", AT_ONCE)
-    return found.high is None and not found.damages and write(txn, index, found)
+    bite = look(txn, table, index, b"", AT_ONCE)
+    return bite.high is None and not bite.damages and write(txn, index, bite)
 
 
 def cursor(reader: Reader, index: Index) -> bytes:
-    """The address of the next item to look at while the index is being filled; b"" before the first step."""
+    """The address of the next item to read while the index is being filled; b"" before the first step."""
     return builds.cursor(reader, build_of(index))

@@ -1,23 +1,23 @@
-"""How much background work is done in one transaction (a bite), and the records that it left out."""
+"""How much background work is done in a transaction (a bite), and the records that it skipped."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 BYTES_MAX: Final = 512 * 1024
-"""The most bytes that a bite reads or writes. The number of items is no bound by itself: one may have 400
+"""The most bytes that a bite reads or writes. The number of items alone is not a bound: an item may have 400
 KB."""
 
 
 class Limit(NamedTuple):
-    """The most items and bytes of one bite."""
+    """The most items and bytes of a bite."""
 
     items: int
     bytes: int = BYTES_MAX
 
 
 AT_ONCE: Final = Limit(1_000)
-"""A request that begins a build does the whole build if it is not larger than this; else the sweep does
+"""A request that begins a build does the whole build if it is not larger than this; otherwise the sweep does
 it."""
 
 
@@ -30,7 +30,7 @@ class Damage(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The result of a bite of a queue: how many members were done, which damaged ones were skipped, and
+    """The result of a bite of a queue: how many members were done, which damaged members were skipped, and
     whether more may be due."""
 
     handled: int

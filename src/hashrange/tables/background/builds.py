@@ -1,6 +1,6 @@
-"""Builds: the entries of a new index, or the places in an expiry queue, for the items that exist already.
+"""Builds: the entries of a new index, or the places in an expiry queue, for existing items.
 
-    (space, name, "")      → the cursor: the address of the next item to look at
+    (space, name, "")      → the cursor: the address of the next item to read
     (space, name, address) → "", a note: this item changed since the build began, and the cursor has not
                              reached it yet
 
@@ -16,23 +16,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hashrange.encoding import PARTITION_BYTES
-from hashrange.storage.api import Reader, StorageError, Transaction
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.background.bites import AT_ONCE, Damage, Limit
 
 
 class Build(NamedTuple):
-    """Where a build keeps its cursor and its notes."""
+    """The place of a build's cursor and notes."""
 
     space: int
     name: bytes
 
 
 Derive = Callable[[bytes, bytes, bytes], Any]
-"""Derives the thing to build (an entry, a time) from the record at a partition and sort; None: nothing."""
+"""Derives the value to build (an entry, a time) from the record at a partition and sort; None: nothing."""
 
 
 class Found(NamedTuple):
-    """The derived things by the item's address, for the items from `low` to `high` (None: the end)."""
+    """The derived values by the item's address, for the items from `low` to `high` (None: the end)."""
 
     low: bytes
     high: bytes | None
@@ -42,14 +43,14 @@ class Found(NamedTuple):
 
 
 def cursor(reader: Reader, build: Build) -> bytes:
-    """The address of the next item to look at; b"" before the first step."""
+    """The address of the next item to read; b"" before the first step."""
     return reader.get(build.space, build.name, b"") or b""
 
 
 def look(reader: Reader, space: int, low: bytes, limit: Limit, derive: Derive) -> Found:
     """Call `derive` for a bite of the items of `space`, from the address `low` on.
 
-    A damaged record, of which nothing can be derived, is skipped and reported.
+    A damaged record is skipped and reported.
     """
     derived: list[tuple[bytes, Any]] = []
     damages: list[Damage] = []
@@ -75,20 +76,19 @@ def look(reader: Reader, space: int, low: bytes, limit: Limit, derive: Derive) -
 
 
 def fit_at_once(reader: Reader, space: int) -> bool:
-    """Whether the items of `space` are so few that the request which begins a build may do the whole
-    build."""
+    """Whether `space` has few enough items for the request that begins a build to do the whole build."""
     records, bytes_ = reader.totals(space)
     return records <= AT_ONCE.items and bytes_ <= AT_ONCE.bytes
 
 
 def joined(first: Found, second: Found) -> Found:
-    """One bite out of two; the second begins where the first ends."""
+    """Two bites as one; the second begins where the first ends."""
     derived, damages = first.derived + second.derived, first.damages + second.damages
     return Found(first.low, second.high, derived, damages, first.bytes + second.bytes)
 
 
 def note(txn: Transaction, build: Build, partition: bytes, sort: bytes) -> None:
-    """Note that this transaction writes the built entry of an item itself, unless the cursor has passed the
+    """Note that this transaction itself writes the built entry of an item, unless the cursor has passed the
     item."""
     address = partition + sort
     if address >= cursor(txn, build):
@@ -103,7 +103,7 @@ def forget(txn: Transaction, build: Build) -> None:
 
 def advance(txn: Transaction, build: Build, low: bytes, high: bytes | None) -> set[bytes] | None:
     """Move the cursor from `low` to `high` (None: to the end). Returns the addresses of the noted items
-    between them; None if the cursor is not at `low` any more, because another transaction took this step."""
+    between them; None if the cursor is no longer at `low`, because another transaction has done this step."""
     if cursor(txn, build) != low:
         return None
     changed = {place for place, _ in txn.scan(build.space, build.name, low or b"\x00", high)}

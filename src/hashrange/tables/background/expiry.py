@@ -1,8 +1,8 @@
 """Time to live: the queue of items by expiry time, and the sweep that deletes expired items.
 
-Each table with time to live has a space of its own for this, so that switching it off is one `delete_space`.
-The space holds a queue by time (`queues`), whose names are the addresses of items. While this queue is being
-built from the items that exist already, it also holds the state of that build (`builds`), under "cursor".
+Each table with time to live has a separate space for this, so that disabling it is one `delete_space`. The
+space holds a queue by time (`queues`), whose names are the addresses of items. While this queue is being
+built from existing items, the space also holds the state of the build (`builds`), under "cursor".
 
 `items.apply` keeps the queue up to date. The sweep reads the queue from its mark and never scans the table.
 It deletes an item only if the item still expires at the time in the queue.
@@ -81,13 +81,13 @@ def is_queued(reader: Reader, ttl: TimeToLive, place: tuple[int, bytes, bytes]) 
 
 
 def forget(txn: Transaction, ttl: TimeToLive, place: tuple[int, bytes, bytes]) -> None:
-    """Remove a place from the queue, because its item does not expire at that time any more."""
+    """Remove a place from the queue, because its item no longer expires at that time."""
     seconds, partition, sort = place
     queues.remove(txn, ttl.space, seconds, partition + sort)
 
 
 def done(txn: Transaction, ttl: TimeToLive, now: float, place: tuple[int, bytes, bytes]) -> None:
-    """Let the queue begin after `place` from now on: this transaction has dealt with all places up to it."""
+    """Let the queue begin after `place` from now on: this transaction has handled all places up to it."""
     seconds, partition, sort = place
     queues.done(txn, ttl.space, now, seconds, partition + sort)
 
@@ -111,23 +111,23 @@ def look(reader: Reader, table: Table, ttl: TimeToLive, low: bytes, limit: Limit
     return builds.look(reader, table.space, low, limit, derive)
 
 
-def write(txn: Transaction, ttl: TimeToLive, found: Found) -> bool:
+def write(txn: Transaction, ttl: TimeToLive, bite: Found) -> bool:
     """Add the items of a bite to the queue, except those that changed since `look`.
 
-    Returns False if another transaction wrote this bite already.
+    Returns False if another transaction has already written this bite.
     """
-    changed = builds.advance(txn, build_of(ttl), found.low, found.high)
+    changed = builds.advance(txn, build_of(ttl), bite.low, bite.high)
     if changed is None:
         return False
-    for address, seconds in found.derived:
+    for address, seconds in bite.derived:
         if address not in changed:
             queues.add(txn, ttl.space, seconds, address)
     return True
 
 
 def at_once(txn: Transaction, table: Table, ttl: TimeToLive) -> bool:
-    """Build the queue now, if the table is small and no record of it is damaged; returns whether it did."""
+    """Build the queue now, if the table is small and has no damaged record; returns whether it did."""
     if not builds.fit_at_once(txn, table.space):
         return False
-    found = look(txn, table, ttl, b"", AT_ONCE)
-    return found.high is None and not found.damages and write(txn, ttl, found)
+    bite = look(txn, table, ttl, b"", AT_ONCE)
+    return bite.high is None and not bite.damages and write(txn, ttl, bite)

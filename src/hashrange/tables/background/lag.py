@@ -4,7 +4,7 @@ With `Settings.gsi_delay_seconds` a change of an index entry goes into a queue f
 change in the index when its time has come, in the order in which the items changed:
 
     ("change", sequence) → a `Change`, packed by msgspec
-    ("mark", "")         → the sequence at which the sweep begins: no change below it waits any more
+    ("mark", "")         → the sequence at which the sweep begins: no change below it is still waiting
 
 Sequences only grow, so the mark only grows.
 """
@@ -31,7 +31,7 @@ _MARK = b"mark"
 
 
 class Change(NamedTuple):
-    """A change of one index entry that has not reached the index yet; `due` in epoch seconds."""
+    """A change of an index entry that has not reached the index yet; `due` is in epoch seconds."""
 
     due: float
     space: int
@@ -63,18 +63,18 @@ def enqueue(
 def arrive(
     txn: Transaction, spaces: dict[int, Index], now: float, delay_seconds: float, limit: Limit
 ) -> Done:
-    """Make a bite of the changes that are due in their indexes.
+    """Apply a bite of the due changes to their indexes.
 
     `spaces` are the indexes that existed a while ago; other indexes are looked up. A change of an index that
-    does not exist any more is dropped. So is a change that cannot be decoded; the checker will find the
-    entry that lacks it.
+    no longer exists is dropped. So is a change that cannot be decoded; the checker will report the entry that
+    lacks it.
 
     A change whose time is further away than `delay_seconds` is made now: it was queued while the clock was
-    ahead, and would make all changes behind it wait. When a change is due, the changes before it are made as
-    well, even if their times are later.
+    ahead, and would make all later changes wait. When a change is due, the changes before it are made too,
+    even if their times are later.
     """
     left, bytes_left = limit
-    found: list[tuple[bytes, Change | str]] = []
+    changes_: list[tuple[bytes, Change | str]] = []
     taken = 0
     more = False
     for place, stored in txn.scan(LAG_SPACE, CHANGE, _mark(txn)):
@@ -84,14 +84,14 @@ def arrive(
         left -= 1
         bytes_left -= len(stored)
         change = _decoded(stored)
-        found.append((place, change))
+        changes_.append((place, change))
         if isinstance(change, str):
-            taken += taken == len(found) - 1
+            taken += taken == len(changes_) - 1
         elif has_come(change.due, now, delay_seconds + BEHIND_SECONDS_MAX):
-            taken = len(found)
+            taken = len(changes_)
     damages: list[Damage] = []
     looked_up = False
-    for place, change in found[:taken]:
+    for place, change in changes_[:taken]:
         if isinstance(change, str):
             damages.append(Damage(CHANGE, place, change))
         else:
@@ -102,8 +102,8 @@ def arrive(
                 indexes.settle(txn, index, change.before, change.after)
         txn.delete(LAG_SPACE, CHANGE, place)
     if taken:
-        txn.put(LAG_SPACE, _MARK, b"", found[taken - 1][0] + b"\x00")
-    return Done(taken, damages, more and taken == len(found))
+        txn.put(LAG_SPACE, _MARK, b"", changes_[taken - 1][0] + b"\x00")
+    return Done(taken, damages, more and taken == len(changes_))
 
 
 def _decoded(stored: bytes) -> Change | str:
@@ -120,7 +120,7 @@ def spaces_of_indexes(tables: Iterable[Table]) -> dict[int, Index]:
 
 
 def drop_first(txn: Transaction) -> bytes:
-    """Drop the first change that waits, because it cannot be made; returns its place."""
+    """Drop the first waiting change, because it cannot be made; returns its place."""
     place = next(iter(txn.scan(LAG_SPACE, CHANGE, _mark(txn), likely=1)))[0]
     txn.delete(LAG_SPACE, CHANGE, place)
     txn.put(LAG_SPACE, _MARK, b"", place + b"\x00")
@@ -132,12 +132,12 @@ def _mark(reader: Reader) -> bytes:
 
 
 def waiting_spaces(reader: Reader) -> set[int]:
-    """The spaces of the indexes that changes wait for."""
-    found: set[int] = set()
+    """The spaces of the indexes with waiting changes."""
+    spaces: set[int] = set()
     for _, stored in reader.scan(LAG_SPACE, CHANGE, _mark(reader)):
         with contextlib.suppress(msgspec.MsgspecError, ValueError):
-            found.add(_DECODE.decode(stored).space)
-    return found
+            spaces.add(_DECODE.decode(stored).space)
+    return spaces
 
 
 def next_due(reader: Reader) -> float | None:
@@ -146,5 +146,5 @@ def next_due(reader: Reader) -> float | None:
         try:
             return _DECODE.decode(stored).due
         except (msgspec.MsgspecError, ValueError):
-            return 0.0  # at once: `arrive` skips it
+            return 0.0  # at once, because `arrive` skips it
     return None

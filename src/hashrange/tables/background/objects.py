@@ -1,9 +1,9 @@
-"""Reads the rows of the objects of a bucket, in bites, on from any place: for imports and bulk operations.
+"""Reads the rows of the objects of a bucket, in bites, from any place on: for imports and bulk operations.
 
-A bite holds writes that are ready for the table, and the errors of the rows that are no item of the table. An
-object that cannot be read, or that changes while it is read, is one error; the rest of it is left out, as on
-the service. The place after a bite is stored with the bite's items. When the process ended meanwhile, or a
-connection was lost, a new `Reading` goes on from there.
+A bite holds writes that are ready for the table, and the errors of rows that are not items of the table. An
+object that cannot be read, or that changes while it is read, is one error; the rest of it is skipped, as on
+the service. The place after a bite is stored with the bite's items. If the process ends meanwhile, or a
+connection is lost, a new `Reading` continues from there.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ import msgspec
 
 from hashrange.buckets import ACCESS_DENIED, NO_SUCH_BUCKET, BucketError, Buckets, Object
 from hashrange.errors import ServiceError
+from hashrange.interchange.compression import unreadable
 from hashrange.interchange.csv_files import Columns
-from hashrange.interchange.reading import Format, Rows
+from hashrange.interchange.object_rows import Format, Rows
 from hashrange.interchange.rows import Bad
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.data.writes import Write
 
 # After this many rows other threads may run.
 _PART_ROWS: Final = 100
+_NOT_INSTALLED: Final = "NotInstalled"  # our own code: the service reads every compression
 
 
 class Place(msgspec.Struct, frozen=True):
-    """How far the objects were read.
+    """How far the objects have been read.
 
-    `key` is the object that is being read, or was read last; `etag` is that of the object, "" when it was
-    read to its end. `byte` is the place in its decompressed bytes, `row` the number of rows before it.
+    `key` is the object that is being read, or was read last; `etag` is its ETag, or "" when it was read to
+    its end. `byte` is the place in its decompressed bytes, `row` the number of rows before it.
     """
 
     key: str = ""
@@ -39,8 +41,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Input(NamedTuple):
-    """The objects to read, and how; those whose keys begin with `left_out` are not read. `columns` are for
-    CSV. `with_members`: a row is an object of several members, of which `Item` is one; else it is the
+    """The objects to read, and their format; objects whose keys begin with `left_out` are not read. `columns`
+    are for CSV. `with_members`: a row is an object of several members with an `Item`; otherwise it is the
     item."""
 
     bucket: str
@@ -74,8 +76,8 @@ class Put(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A bite of rows. `bytes` were read, decompressed; `object_bytes` is the size of the objects that it read
-    to their end. `is_end`: there are no further rows."""
+    """A bite of rows. `bytes` counts the decompressed bytes that it read; `object_bytes` is the size of the
+    objects that it finished. `is_end`: there are no further rows."""
 
     before: Place
     after: Place
@@ -88,9 +90,12 @@ class Taken(NamedTuple):
 
 
 class Reading:
-    """The objects of `given`, from `place` on. Raises `BucketError` where nothing can be read."""
+    """The objects of `given`, from `place` on. Raises `BucketError` if nothing can be read."""
 
     def __init__(self, buckets: Buckets, given: Input, place: Place, make: Make) -> None:
+        problem = unreadable(given.compression)
+        if problem is not None:
+            raise BucketError(_NOT_INSTALLED, problem)
         self._buckets = buckets
         self._given = given
         self._make = make
@@ -115,11 +120,11 @@ class Reading:
         is_end = False
         while count < limit.items and bytes_ < limit.bytes:
             if self._rows is None:
-                found = self._next(place)
-                if found is None:
+                object_ = self._next(place)
+                if object_ is None:
                     is_end = True
                     break
-                place = self._open(found, place, faults)
+                place = self._open(object_, place, faults)
                 count += self._rows is None
                 continue
             row = next(self._iterator, None)
@@ -143,34 +148,34 @@ class Reading:
         return Taken(before, place, puts, faults, count, bytes_, object_bytes, is_end)
 
     def _next(self, place: Place) -> Object | None:
-        """The object to read: the one that `place` is in, or the next one."""
+        """The object to read: the object of `place`, or the next object."""
         if place.etag:
             same = next(self._buckets.list(self._given.bucket, place.key), None)
             if same is not None and same.key == place.key:
                 return same
-            return Object(place.key, 0, "")  # the object is gone; opening it raises the error
+            return Object(place.key, 0, "")  # the object was deleted; opening it raises the error
         if self._objects is None:
             self._objects = self._buckets.list(self._given.bucket, self._given.prefix, place.key)
         left_out = self._given.left_out
-        for found in self._objects:
-            if left_out is None or not found.key.startswith(left_out):
-                return found
+        for object_ in self._objects:
+            if left_out is None or not object_.key.startswith(left_out):
+                return object_
         return None
 
-    def _open(self, found: Object, place: Place, faults: list[Fault]) -> Place:
-        """Open an object, at `place` if that is in it. Returns the place that was reached."""
+    def _open(self, object_: Object, place: Place, faults: list[Fault]) -> Place:
+        """Open an object, at `place` if it is in this object. Returns the place that was reached."""
         given = self._given
-        start = place if place.etag else Place(found.key, found.etag)
+        start = place if place.etag else Place(object_.key, object_.etag)
         is_raw = given.compression == "NONE" and given.format != "CSV"
         try:
-            wanted = found._replace(etag=start.etag)
+            wanted = object_._replace(etag=start.etag)
             source = self._buckets.open(given.bucket, wanted, start.byte if is_raw else 0)
         except BucketError as error:
             if error.code in (NO_SUCH_BUCKET, ACCESS_DENIED):
                 raise
-            faults.append(Fault(found.key, start.row, error.message))
-            return Place(found.key)
-        self._object_bytes = found.bytes
+            faults.append(Fault(object_.key, start.row, error.message))
+            return Place(object_.key)
+        self._object_bytes = object_.bytes
         self._rows = Rows(
             source, given.format, given.compression, given.columns, start.byte, is_raw, given.with_members
         )

@@ -1,6 +1,6 @@
 """Background work that most databases never have: backups, imports and exports.
 
-Its modules are imported, and its runner is made, when the first record of such work is found.
+The modules are imported, and the runner is made, when the first record of such work exists.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ class Runs(Protocol):
     """The runner that does the work."""
 
     def units(self, tables: Tables) -> Iterator[Unit]:
-        """The work that may be due. `tables` reads those of the store."""
+        """The work that may be due. `tables` reads the store's tables."""
 
     def forget(self) -> None:
-        """Forget how far the work is, and close what is open. Waits for the step under way."""
+        """Forget the progress of the work, and close open resources. Waits for the running step."""
 
     def close(self) -> None:
-        """Close what is open. A step that is still under way after a moment closes it at its end."""
+        """Close open resources. A step that still runs after a moment closes them at its end."""
 
 
 R = TypeVar("R", bound=Runs)
 
 
 class OnDemand(ABC, Generic[R]):
-    """One kind of such work in a database. There is some if `space` has records in the partition `job`."""
+    """A kind of such work in a database. There is work if `space` has records in the partition `job`."""
 
     def __init__(self, engine: Engine, settings: Settings, space: int, job: bytes) -> None:
         self._engine = engine
@@ -46,7 +46,7 @@ class OnDemand(ABC, Generic[R]):
 
     @property
     def runner(self) -> R:
-        """Who does the work."""
+        """The runner that does the work."""
         if self._runner is None:
             self._runner = self._make()
         return self._runner
@@ -57,7 +57,7 @@ class OnDemand(ABC, Generic[R]):
             yield from self.runner.units(tables)
 
     def forget(self) -> None:
-        """Forget how far the work is: the store holds something else from now on."""
+        """Forget the progress of the work, because the store's contents were replaced."""
         if self._runner is not None:
             self._runner.forget()
 

@@ -1,14 +1,14 @@
-"""Queues by time: names with the times at which they are due, in the order of the times. A space holds one
-queue.
+"""Queues by time: names with the times at which they are due, in the order of the times. A space holds a
+single queue.
 
     ("queue", time as 8 bytes big-endian + name) → ""
     ("mark", "") → the time at which the mark was set (8 bytes), and the place where the queue begins
 
 A removed name leaves a tombstone at the front of the queue, and a scan from the beginning would walk over all
 tombstones. So a scan begins at the mark. A transaction that removes all names up to a place moves the mark
-there; one that adds a name below the mark, such as one due in the past, moves the mark back. If the clock
-shows an earlier time than the one at which the mark was set, the mark is ignored: names below it may count
-again.
+there; a transaction that adds a name below the mark, for example one that is due in the past, moves the mark
+back. If the clock shows an earlier time than when the mark was set, the mark is ignored: names below it may
+count again.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def ahead(reader: Reader, space: int, latest: int) -> Iterator[tuple[int, bytes]
 
 
 def done(txn: Transaction, space: int, now: float, seconds: int, name: bytes) -> None:
-    """Move the mark after a place: this transaction removed all names that `due` gave up to this place."""
+    """Move the mark after a place: this transaction removed all names of `due` up to this place."""
     txn.put(space, _MARK, b"", place(int(now), b"") + place(seconds, name) + b"\x00")

@@ -1,10 +1,15 @@
-"""Fills a table that is restored with the items that another table had at a moment; this is a build (see
-`builds`).
+"""Fills a restored table with the items that another table had at a moment; this is a build (see `builds`).
 
 The new table is CREATING until its last item, and the last entries of its indexes, are written; only then can
-the data plane open it. Its `Restore` names the source and the stamp. The source's history is held under a
-name of the restore's own, so that the past stays readable: also if recovery is switched off, or the source is
-deleted meanwhile (`definitions.dropped`). Nobody else writes to the new table, so the build needs no notes.
+the data plane open it. Its `Restore` names the source and the stamp. The restore holds the source's history
+under its own name, so that the past stays readable even if recovery is disabled or the source is deleted
+meanwhile (`definitions.dropped`). Nothing else writes to the new table, so the build needs no notes.
+
+`write` stands beside `data.items.apply`, through which all other items go. A table that is being restored has
+no items to replace, no stream, no time to live and no history, so of `apply` only the records, entries and
+sums would be left. `write` sums up a bite once, and `derive` makes its entries before the transaction, so
+that requests wait only while the bite is stored. It also stores what `apply` would refuse or delay: the
+items were admitted when they were written, so no size limit counts, and entries of global indexes do not lag.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ import msgspec
 
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.settings import Settings
-from hashrange.storage.api import Reader, StorageError, Transaction
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.background import builds
 from hashrange.tables.background.bites import AT_ONCE, Limit
 from hashrange.tables.background.builds import Build, Found
@@ -29,7 +35,7 @@ from hashrange.tables.spaces import BACKFILL_SPACE
 
 
 class SourceLost(StorageError):
-    """The source of a restore is gone: the store was damaged."""
+    """The source of a restore is missing, because the store was damaged."""
 
 
 def hold_of(table: Table) -> str:
@@ -48,12 +54,12 @@ def cursor(reader: Reader, table: Table) -> bytes:
 
 
 def source_of(reader: Reader, restore: Restore) -> Table:
-    """The source of a restore, also if it was deleted meanwhile. Raises `SourceLost`."""
+    """The source of a restore, even if it was deleted meanwhile. Raises `SourceLost`."""
     table = sources.find(reader, restore.source, restore.source_id)
     if table is None:
         raise SourceLost(
-            f"Table {restore.source} with the id {restore.source_id}, which a table is restored from, is "
-            "gone. Delete the table that is being restored."
+            f"Table {restore.source} with the id {restore.source_id}, from which a table is restored, is "
+            "missing. Delete the table that is being restored."
         )
     return table
 
@@ -83,14 +89,14 @@ def derive(
     return record, entries, growth
 
 
-def write(txn: Transaction, table: Table, found: Found) -> bool:
-    """Write the items of a bite. Returns False if another transaction wrote this bite already."""
-    if builds.advance(txn, build_of(table), found.low, found.high) is None:
+def write(txn: Transaction, table: Table, bite: Found) -> bool:
+    """Write the items of a bite. Returns False if another transaction has already written this bite."""
+    if builds.advance(txn, build_of(table), bite.low, bite.high) is None:
         return False
     totals: dict[int, list[int]] = {}
     collections: dict[bytes, int] = {}
     derived: tuple[bytes, list[tuple[int, indexes.Entry]], int]
-    for address, derived in found.derived:
+    for address, derived in bite.derived:
         record, entries, growth = derived
         partition, sort = address[:PARTITION_BYTES], address[PARTITION_BYTES:]
         txn.put(table.space, partition, sort, record)
@@ -115,16 +121,16 @@ def _add(totals: dict[int, list[int]], space: int, size: int) -> None:
 
 
 def at_once(txn: Transaction, table: Table, restore: Restore) -> bool:
-    """Restore all items now, if they are few and none is damaged; returns whether it did."""
+    """Restore all items now, if there are few and none is damaged; returns whether it did."""
     source = source_of(txn, restore)
     if not builds.fit_at_once(txn, source.space):
         return False
-    found = look(txn, table, restore, b"", AT_ONCE)
-    return found.high is None and not found.damages and write(txn, table, found)
+    bite = look(txn, table, restore, b"", AT_ONCE)
+    return bite.high is None and not bite.damages and write(txn, table, bite)
 
 
 def end(txn: Transaction, table: Table, restore: Restore, now: float) -> Table:
-    """The table without its restore, whether that was completed or given up; lets go of the source."""
+    """The table without its restore, which was completed or given up; releases the source."""
     builds.forget(txn, build_of(table))
     if restore.backup is not None:
         return msgspec.structs.replace(table, restore=None)  # a backup needs no hold

@@ -1,21 +1,21 @@
-"""Shares the background work among the servers of one store: each unit has one owner at a time.
+"""Shares the background work among the servers of a store: each unit has one owner at a time.
 
 A server that takes part has a record in the store, its lease:
 
     (SERVER_SPACE, "server", id of the server) → a number that grows by one with each renewal
 
-Each server renews its lease every RENEW_SECONDS, and reads those of the others. It owns those units for which
-its id is the winner among the servers that are there (`_weight`), so the work is spread, and few units change
-hands when a server comes or goes.
+Each server renews its lease every RENEW_SECONDS, and reads those of the others. It owns the units for which
+its id wins among the present servers (`_weight`), so the work is spread, and few units change hands when a
+server joins or leaves.
 
-Servers do not rely on each other's clocks. A lease whose number has not grown for LEASE_SECONDS of the
-reader's own steady clock is over. A server owns nothing
+Servers do not rely on each other's clocks. A lease expires when its number has not grown for LEASE_SECONDS of
+the reader's own steady clock. A server owns nothing
 
 - when its own last renewal was LEASE_SECONDS ago, so that others may have taken its units;
-- in its first LEASE_SECONDS beside other servers, because they may still do the work of its units.
+- in its first LEASE_SECONDS beside other servers, because they may still be doing the work of its units.
 
 So no two servers own a unit at the same time. A server that is alone from the start owns everything at once.
-The work does not depend on any of this: a bite is a transaction, which looks at what is there.
+The work is correct without any of this, because a bite is a transaction that reads the current state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from hashrange.storage.api import Engine, Remote, Transaction
+from hashrange.storage.api import Engine, Transaction
+from hashrange.storage.capabilities import Remote
 from hashrange.tables.spaces import SERVER_SPACE
 
 LEASE_SECONDS: Final = 10.0
@@ -47,7 +48,7 @@ class _Other:
 
 
 class Sharing:
-    """The part of one server in the background work. `steady` tells the time of a clock that only goes on."""
+    """A server's share of the background work. `steady` is a clock that never goes back."""
 
     def __init__(self, engine: Engine, server: str, steady: Callable[[], float]) -> None:
         self._engine = engine
@@ -60,28 +61,29 @@ class Sharing:
 
     @property
     def servers(self) -> int:
-        """How many servers take part, this one included."""
+        """How many servers take part, including this one."""
         return 1 + len(self._present(self._steady()))
 
     def tend(self) -> None:
-        """Renew the lease, if it is time to. Raises what the engine raises."""
+        """Renew the lease if it is time to do so. Raises what the engine raises."""
         now = self._steady()
         if self._renewed is not None and now - self._renewed < RENEW_SECONDS:
             return
         lapsed = self._renewed is None or now - self._renewed >= LEASE_SECONDS
         leases = self._engine.write(self._renew)
-        # The others may see this lease only now, and theirs may have been renewed only now.
+        # Other servers may see this lease only now, and may have renewed their leases only now.
         seen = self._steady()
         self._number += 1
         self._look(leases, seen)
         if lapsed:
-            # Alone from the start: no other server can have work under way.
+            # Alone from the start: no other server can be doing work.
             alone = self._renewed is None and not self._others
             self._joined = seen - LEASE_SECONDS if alone else seen
         self._renewed = now
 
     def _renew(self, txn: Transaction) -> dict[bytes, int]:
-        """One transaction, so that of two servers that begin at the same time one sees the other."""
+        """Renew the lease in a single transaction, so that of two servers that start together one sees the
+        other."""
         leases = {server: int.from_bytes(number) for server, number in txn.scan(SERVER_SPACE, _SERVER)}
         number = (self._number + 1).to_bytes(_NUMBER_BYTES)
         txn.put(SERVER_SPACE, _SERVER, self._server, number)
@@ -105,15 +107,15 @@ class Sharing:
         return [server for server, other in self._others.items() if now - other.since <= LEASE_SECONDS]
 
     def owns(self, unit: str) -> bool:
-        """Whether this server is to do the work of a unit now."""
+        """Whether this server does the work of a unit now."""
         now = self._steady()
         if self._renewed is None or now - self._renewed >= LEASE_SECONDS:
             return False
         if now - self._joined < LEASE_SECONDS:
             return False
         name = unit.encode(errors="surrogatepass")
-        mine = _weight(self._server, name)
-        return all(mine > _weight(other, name) for other in self._present(now))
+        own_weight = _weight(self._server, name)
+        return all(own_weight > _weight(server, name) for server in self._present(now))
 
     def leave(self) -> None:
         """Give the lease back, so that others need not wait for its end. Raises what the engine raises."""
@@ -129,5 +131,5 @@ def _weight(server: bytes, unit: bytes) -> tuple[bytes, bytes]:
 def sharing_of(
     engine: Engine, server: str, steady: Callable[[], float] = time.monotonic
 ) -> Sharing | None:
-    """This server's part in the work on a shared store; None for a store that cannot be shared."""
+    """This server's share of the work on a shared store; None for a store that cannot be shared."""
     return Sharing(engine, server, steady) if isinstance(engine, Remote) else None

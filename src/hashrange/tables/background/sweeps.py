@@ -1,9 +1,9 @@
 """The sweep: does the background work that is due, in small transactions.
 
-`units` lists the work, and `units.Background` runs it. Jobs, which wait for others, run apart from the rest
-(`sweep_jobs`). Each step is one transaction that leaves the store consistent, and has a bounded number of
-items and bytes. So a sweep may be stopped at any point, and the next sweep goes on. No request waits for a
-sweep: only expiries, index builds and the like come later if it is late.
+`units` lists the work, and `units.Background` runs it. Jobs, which wait for other services, run separately
+(`sweep_jobs`). Each step is a transaction that leaves the store consistent, and has a bounded number of items
+and bytes. So a sweep may be stopped at any point, and the next sweep continues. No request waits for a sweep:
+if it is late, only expiries, index builds and similar work are late.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import msgspec
 
 from hashrange.clock import has_come
 from hashrange.settings import Settings
-from hashrange.storage.api import Engine, Reader, StorageError, Transaction
+from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Tables, Unit, failing
@@ -36,13 +37,13 @@ Definition = tuple[str, Table | Exception]
 
 T = TypeVar("T")
 
-# The number of catalog records that are read at a time.
+# How many catalog records are read at a time.
 _PAGE_RECORDS = 100
 
 # The most items of a transaction.
 BITE_ITEMS = 1_000
 
-# A build looks at this many items before it lets other threads run.
+# A build reads this many items before it lets other threads run.
 _LOOK_ITEMS = 100
 
 # `sweep` returns 0 if more is due, so it returns at least this if nothing is due.
@@ -57,10 +58,10 @@ _log = logging.getLogger("hashrange")
 def sweep(
     engine: Engine, clock: Callable[[], float], settings: Settings, background: Background
 ) -> float:
-    """End the states of tables that are due, and do one bite of each unit that is. Returns the seconds until
-    the next sweep, 0 while more is due.
+    """End the states of tables that are due, and do a bite of each unit that is due. Returns the seconds
+    until the next sweep, 0 while more is due.
 
-    While some units have more to do, only these run, and the tables are looked through only now and then.
+    While some units have more to do, only these run, and the tables are listed only now and then.
     """
     background.take_part()
     wait = settings.sweep_seconds
@@ -68,7 +69,7 @@ def sweep(
     listed: Callable[[], Iterator[Unit]] | None = None
     found: list[Definition] | None = None
     if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
-        catalog.decoded.age()  # here alone: what two lanes age while they read is decoded again
+        catalog.decoded.age()  # only here: if both lanes aged the cache, definitions would be decoded again
         found = definitions(engine, background.pause)
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
@@ -119,10 +120,10 @@ def _every(
     partition: bytes,
     read: Callable[[bytes, bytes], T],
 ) -> Iterator[T]:
-    """What `read` makes of each record in a partition of the catalog.
+    """The results of `read` for each record in a partition of the catalog.
 
-    It takes them in pages, and pauses after each: there may be tens of thousands of tables, and requests
-    must not wait for all of them.
+    The records are read in pages with pauses: there may be tens of thousands of tables, and requests must not
+    wait for all of them.
     """
     low = b""
     while page := engine.read(partial(_page, partition=partition, low=low)):
@@ -183,7 +184,7 @@ def _upkeep(engine: Engine, bite: Bite) -> bool:
 
 
 def _log_progress(event: str, fields: dict[str, str], before: float, after: float) -> None:
-    """Log the progress of a build each time that another tenth of it is done.
+    """Log the progress of a build whenever another tenth of it is done.
 
     `before` and `after` are the shares that were done before and after a bite.
     """
@@ -196,8 +197,7 @@ def _log_progress(event: str, fields: dict[str, str], before: float, after: floa
 def look_in_parts(
     engine: Engine, bite: Bite, low: bytes, look: Callable[[Reader, bytes, Limit], builds.Found]
 ) -> builds.Found:
-    """Look at a bite of items from the address `low` on, in parts, so that other threads can run in
-    between."""
+    """Read a bite of items from the address `low` on, in parts, so that other threads can run in between."""
     items_left, bytes_left = bite.limit
     whole = builds.Found(low, low, [], [], 0)
     while items_left > 0 and bytes_left > 0 and whole.high is not None:
@@ -217,11 +217,15 @@ def _part(
 
 
 def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
-    """Fill a new index with one bite of entries; the last bite makes the index ACTIVE."""
+    """Fill a new index with a bite of entries; the last bite makes the index ACTIVE."""
 
     def index_of(reader: Reader) -> tuple[Table, Index, bytes] | None:
         table = catalog.find_full(reader, name)
-        index = next((one for one in table.indexes if one.space == space), None) if table else None
+        index = (
+            next((candidate for candidate in table.indexes if candidate.space == space), None)
+            if table
+            else None
+        )
         if table is None or index is None or not index.backfilling:
             return None
         return table, index, backfill.cursor(reader, index)
@@ -234,7 +238,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return backfill.look(reader, table, index, low, limit)
 
-    found = look_in_parts(engine, bite, low, look)
+    items_bite = look_in_parts(engine, bite, low, look)
 
     def body(txn: Transaction) -> tuple[float, float] | None:
         current = index_of(txn)
@@ -242,9 +246,9 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
             return None
         table, index, _ = current
         before = overview.index_progress(txn, index)
-        if not backfill.write(txn, index, found):
+        if not backfill.write(txn, index, items_bite):
             return None
-        if found.high is not None:
+        if items_bite.high is not None:
             return before, overview.index_progress(txn, index)
         filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
         catalog.save(txn, table.with_index(filled))
@@ -252,13 +256,13 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
 
     progress = bite.write(engine, body)
     if progress is not None:
-        bite.damaged(found.damages)
+        bite.damaged(items_bite.damages)
         _log_progress("filling index", {"table": name, "index": index.name}, *progress)
-    return found.high is not None
+    return items_bite.high is not None
 
 
 def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
-    """Add one bite of the items that existed before time to live was switched on to the expiry queue."""
+    """Add a bite of the items that existed before time to live was enabled to the expiry queue."""
 
     def table_of(reader: Reader) -> tuple[Table, bytes] | None:
         table = catalog.find_full(reader, name)
@@ -272,16 +276,16 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return expiry.look(reader, table, ttl, low, limit)
 
-    found = look_in_parts(engine, bite, low, look)
+    items_bite = look_in_parts(engine, bite, low, look)
 
     def body(txn: Transaction) -> tuple[float, float] | None:
         current = table_of(txn)
         if current is None:
             return None
         before = overview.queue_progress(txn, ttl)
-        if not expiry.write(txn, ttl, found):
+        if not expiry.write(txn, ttl, items_bite):
             return None
-        if found.high is not None:
+        if items_bite.high is not None:
             return before, overview.queue_progress(txn, ttl)
         built = msgspec.structs.replace(ttl, built=True)
         catalog.save(txn, msgspec.structs.replace(current[0], ttl=built))
@@ -289,7 +293,7 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
 
     progress = bite.write(engine, body)
     if progress is not None:
-        bite.damaged(found.damages)
+        bite.damaged(items_bite.damages)
         _log_progress("queueing items to expire", {"table": name, "attribute": ttl.attribute}, *progress)
     return True  # when the build has ended, items in the queue may be due at once
 
@@ -340,7 +344,8 @@ def _expire_bite(
             item = records.item_of(record) if record is not None else None
             expires = expiry.expires_at(ttl.attribute, item)
         except Exception as error:
-            # The item cannot be deleted, and its place would stay at the front of the queue for ever.
+            # The item cannot be deleted, and otherwise its place would stay at the front of the queue for
+            # ever.
             damages.append(Damage(partition, sort, repr(error)))
             expires = None
         if record is None or expires != seconds:
@@ -353,7 +358,7 @@ def _expire_bite(
 
 
 def _arrive(engine: Engine, tables: list[Table], bite: Bite) -> bool:
-    """Make a bite of the changes that are due in lagging indexes."""
+    """Apply a bite of the due changes to lagging indexes."""
     if engine.read(lag.next_due) is None:
         return False
     now, delay = bite.occasion.now, bite.occasion.settings.gsi_delay_seconds
@@ -406,7 +411,7 @@ def _passing_over(
 
 
 def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
-    """Trim a stream, replace its shards when they are old, and remove it a day after it was switched off."""
+    """Trim a stream, replace its shards when they are old, and remove it a day after it was disabled."""
     occasion = bite.occasion
     now = occasion.now
     stream = engine.read(lambda reader: logs.find_full(reader, name, label))
@@ -435,7 +440,7 @@ def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) ->
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
-    """Let a stream go on after the clock was set back to `now`, which is earlier than times in the stream."""
+    """Repair a stream after the clock was set back to `now`, which is earlier than times in the stream."""
     stream = logs.find_full(txn, name, label)
     if stream is not None:
         logs.save(txn, logs.brought_back(stream, now))
@@ -453,7 +458,7 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
 
 
 def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
-    """Restore one bite of a table's items; the last bite makes the table ACTIVE."""
+    """Restore a bite of a table's items; the last bite makes the table ACTIVE."""
 
     def restored_of(reader: Reader) -> tuple[Table, Restore, bytes] | None:
         table = catalog.find_full(reader, name)
@@ -469,7 +474,7 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
     def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
         return restoring.look(reader, table, restore, low, limit)
 
-    found = look_in_parts(engine, bite, low, look)
+    items_bite = look_in_parts(engine, bite, low, look)
     occasion = bite.occasion
 
     def body(txn: Transaction) -> tuple[float, float] | None:
@@ -478,31 +483,31 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
             return None
         table, restore, _ = current
         before = overview.restore_progress(txn, table)
-        if not restoring.write(txn, table, found):
+        if not restoring.write(txn, table, items_bite):
             return None
-        if found.high is not None:
+        if items_bite.high is not None:
             return before, overview.restore_progress(txn, table)
         catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
         return before, 1.0
 
     progress = bite.write(engine, body)
     if progress is not None:
-        bite.damaged(found.damages)
+        bite.damaged(items_bite.damages)
         _log_progress("restoring", {"table": name, "source": restore.source}, *progress)
-    return found.high is not None
+    return items_bite.high is not None
 
 
-def _tend_dropped(engine: Engine, gone: dropped.Dropped, bite: Bite) -> bool:
+def _tend_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:
     """Remove a deleted table whose time is over."""
     now = bite.occasion.now
-    if dropped.is_due(gone, now):
-        name, table_id = gone.table.full_name, gone.table.id
+    if dropped.is_due(deleted, now):
+        name, table_id = deleted.table.full_name, deleted.table.id
         engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=now))
     return False
 
 
 def _tend_history(engine: Engine, name: str, bite: Bite) -> bool:
-    """Begin a new span of a table's history once a day, and drop those that are not needed any more."""
+    """Begin a new span of a table's history once a day, and drop spans that are no longer needed."""
     now = bite.occasion.now
 
     def history_of(reader: Reader) -> History | None:

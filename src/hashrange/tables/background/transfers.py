@@ -1,9 +1,9 @@
-"""Runs the jobs of one kind that move items between tables and buckets: imports, exports, bulk operations.
+"""Runs the jobs of a kind that move items between tables and buckets: imports, exports, bulk operations.
 
-A job that is under way is a unit of the background work (`background.units`). Its steps keep something
-open, such as an object that is being read, which is closed when the job ends, when a step fails and when the
-store is closed; a later step opens it again at the stored position. A permanent failure, such as a missing
-bucket, is a `BucketError` and ends the job as FAILED. After any other error the unit is tried again.
+A running job is a unit of the background work (`background.units`). Its steps keep a resource open, such as
+an object that is being read, which is closed when the job ends, when a step fails and when the store is
+closed; a later step opens it again at the stored position. A permanent failure, such as a missing bucket, is
+a `BucketError` and ends the job as FAILED. After any other error the unit is tried again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.tables.background.jobs import UNDER_WAY, Job, JobRecords, Status
+from hashrange.tables.background.job_records import UNDER_WAY, Job, JobRecords, Status
 from hashrange.tables.background.turns import Turns
 from hashrange.tables.background.units import Bite, Tables, Unit, failing
 
@@ -42,9 +42,9 @@ O = TypeVar("O", bound=Open)  # noqa: E741
 
 
 class TransferRunner(ABC, Generic[J, O]):
-    """Does the work of the jobs of one kind, which is called `kind` ("import"), and stored in `records`.
+    """Does the work of the jobs of a kind, which is called `kind` ("import") and stored in `records`.
 
-    `opened` is what the steps keep open, by the ids of the jobs. `buckets` are those of the settings.
+    `opened` are the open resources of the steps, by the ids of the jobs. `buckets` come from the settings.
     """
 
     def __init__(self, engine: Engine, settings: Settings, kind: str, records: JobRecords[J]) -> None:
@@ -58,34 +58,34 @@ class TransferRunner(ABC, Generic[J, O]):
 
     @abstractmethod
     def _progress(self, job: J, bite: Bite) -> bool:
-        """Do a bite of a job that is under way; returns whether more is due."""
+        """Do a bite of a running job; returns whether more is due."""
 
     @abstractmethod
     def _settle(self, txn: Transaction, job: J, now: float) -> J:
-        """Let go of what a job held of its table, when it ends. Returns what is stored of it."""
+        """Release the table of a job that ends. Returns the job to be stored."""
 
     @abstractmethod
     def _counts(self, job: J) -> dict[str, int]:
-        """What is logged of a job that has ended."""
+        """The counts to log for a job that has ended."""
 
     def forget(self) -> None:
-        """Close what is open: the store holds something else from now on."""
+        """Close open resources, because the store's contents were replaced."""
         with self._turns.turn():
             self._close_all()
 
     def close(self) -> None:
-        """Close what is open, because the store is closed."""
+        """Close open resources, because the store is closed."""
         self._turns.end()
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due."""
-        found = self._engine.read(lambda reader: list(self._records.every(reader)))
-        for job in found:
+        jobs = self._engine.read(lambda reader: list(self._records.every(reader)))
+        for job in jobs:
             if job.status in UNDER_WAY:
                 yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
         for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
             yield failing(f"{self._kind} {name}", error)
-        if found:
+        if jobs:
             yield Unit(f"records of {self._kind}s", self._forget_old)
 
     def _close_all(self) -> None:
@@ -116,7 +116,7 @@ class TransferRunner(ABC, Generic[J, O]):
             return more
 
     def _under_way(self, reader: Reader, scope: str, id_: str) -> J | None:
-        """The job as it is now, or None if it has ended."""
+        """The current job, or None if it has ended."""
         job = self._records.find(reader, scope, id_)
         return job if job is not None and job.status in UNDER_WAY else None
 
@@ -158,5 +158,5 @@ class TransferRunner(ABC, Generic[J, O]):
             return [job for job in every if job.ended is not None and job.ended < oldest]
 
         for job in self._engine.read(old):
-            self._engine.write(partial(self._records.forget, one=job))
+            self._engine.write(partial(self._records.forget, record=job))
         return False

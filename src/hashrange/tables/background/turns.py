@@ -1,7 +1,7 @@
-"""Lets the steps of jobs run one at a time, and closes what they keep open when the work is over.
+"""Lets the steps of jobs run one at a time, and closes their open resources when the work is over.
 
-Programs without a server may sweep on several threads. And a step may wait for a bucket that does not answer
-while the database is closed.
+Programs without a server may sweep on several threads, and a step may be waiting for a bucket that does not
+answer while the database is closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _END_SECONDS_MAX: Final = 1.0
 
 
 class Turns:
-    """The turns of the steps of one runner. `close` closes all that the steps keep open."""
+    """The turns of a runner's steps. `close` closes their open resources."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         self._close = close
@@ -33,8 +33,8 @@ class Turns:
                     self._close()
 
     def end(self) -> None:
-        """Close open resources. If a step does not end within a moment, the step closes them at its end: it
-        may wait long for a bucket, and the caller must not."""
+        """Close open resources. If a step does not end within a moment, it closes them at its end: it may
+        wait a long time for a bucket, but the caller must not."""
         self._is_over = True
         if self._lock.acquire(timeout=_END_SECONDS_MAX):
             try:

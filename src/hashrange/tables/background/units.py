@@ -2,18 +2,18 @@
 
 A unit is one table's expiry, one index that is being filled, one stream, or one queue; `sweeps` lists them.
 If a unit raises an error, the error is logged once with the unit's name, `failing` shows it until the unit
-works again, and the unit is tried again after a second, after two, after four, up to five minutes. If a unit
+works again, and the unit is tried again after one second, two, four, and so on up to five minutes. If a unit
 had to skip a damaged record, the record is counted and logged.
 
-Work that waits for others, as jobs wait for buckets, runs in a lane of its own (`Background.jobs`), so that a
-bucket that does not answer holds up nothing else.
+Work that waits for other services, as jobs wait for buckets, runs in a separate lane (`Background.jobs`), so
+that a bucket that does not answer delays nothing else.
 
-Where several servers share a store, each does the units that it owns (`sharing`).
+If several servers share a store, each does the units that it owns (`sharing`).
 
-A unit that has more to do runs again at once, in bites. No other write can run during a bite, so the time
-that the last bite took decides how many items the next one has.
+A unit that has more to do runs again at once, in bites. No other write can run during a bite, so the duration
+of the last bite decides how many items the next bite has.
 
-All times here are those of a steady clock, because the database's clock may stand still or jump.
+All times here come from a steady clock, because the database's clock may stand still or jump.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
-from hashrange.storage.api import CommitError, Engine, StorageError, StoreClosed, Transaction
+from hashrange.storage.api import Engine, Transaction
+from hashrange.storage.failures import CommitError, StorageError, StoreClosed
 from hashrange.tables.background.bites import Damage, Limit
 from hashrange.tables.background.sharing import Sharing
 from hashrange.tables.data.item_change import Occasion
@@ -58,12 +59,12 @@ WAITING_SECONDS: Final = 5.0
 """`Background.waiting` reports a bite that takes longer than this."""
 
 _NO_OCCASION: Final = Occasion(0.0, Settings())
-"""The occasion of steps that do not ask for it."""
+"""The occasion of steps that do not use it."""
 
 
 class Unit(NamedTuple):
     """A piece of background work: its name, and a function that does a bite and returns whether more is due.
-    `everywhere`: each server of a shared store has to do it for itself."""
+    `everywhere`: each server of a shared store has to do it."""
 
     name: str
     step: Callable[[Bite], bool]
@@ -71,7 +72,7 @@ class Unit(NamedTuple):
 
 
 def failing(name: str, error: Exception) -> Unit:
-    """A unit that fails with `error`: it shows operators that a record of the store is damaged."""
+    """A unit that fails with `error`, to show operators that a record of the store is damaged."""
     return Unit(name, partial(_raise, error))
 
 
@@ -88,14 +89,14 @@ class Failure(NamedTuple):
 
 
 class UnderWay(NamedTuple):
-    """A unit whose bite is under way, and when it began."""
+    """A unit whose bite is running, and when it began."""
 
     name: str
     since: float
 
 
 class Bite:
-    """The limits, time and settings that a unit gets for one bite."""
+    """The limits, time and settings of a unit's bite."""
 
     __slots__ = ("_background", "_unit", "limit", "occasion", "seconds")
 
@@ -107,7 +108,7 @@ class Bite:
         self.seconds = 0.0
 
     def write(self, engine: Engine, body: Callable[[Transaction], T]) -> T:
-        """Like `engine.write`. The time that the body takes decides how large the next bite is."""
+        """Like `engine.write`. The body's duration decides how large the next bite is."""
         steady = self._background.steady
 
         def timed(txn: Transaction) -> T:
@@ -129,10 +130,10 @@ class Bite:
 
 
 class Background:
-    """The state of the background work of one database.
+    """The state of the background work of a database.
 
-    It runs in two lanes, each on a thread of its own where there is a server: `tables` is the work that needs
-    nothing but the store; `jobs` waits for others, such as a bucket that does not answer.
+    It runs in two lanes, each on its own thread if there is a server: `tables` is the work that needs only
+    the store; `jobs` waits for other services, such as a bucket that does not answer.
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds).
@@ -158,18 +159,18 @@ class Background:
 
     @property
     def failing(self) -> dict[str, str]:
-        """The names of the units that fail at present, with their errors."""
+        """The names of the units that currently fail, with their errors."""
         return {name: failure.error for name, failure in list(self._failing.items())}
 
     @property
     def waiting(self) -> dict[str, float]:
-        """The unit of a job that waits for others for long, with the seconds since its bite began."""
+        """The unit of a job that has been waiting for long, with the seconds since its bite began."""
         under_way = self.jobs.under_way
         seconds = self.steady() - under_way.since if under_way is not None else 0.0
         return {under_way.name: seconds} if under_way is not None and seconds >= WAITING_SECONDS else {}
 
     def forget(self) -> None:
-        """Forget all units: the store holds something else from now on."""
+        """Forget all units, because the store's contents were replaced."""
         self.tables.forget()
         self.jobs.forget()
         self._failing.clear()
@@ -183,7 +184,7 @@ class Background:
             self._items.pop(name, None)
 
     def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
-        """Do a step as a unit of its own. Returns its result, or `otherwise` if it fails or has to wait."""
+        """Do a step as a separate unit. Returns its result, or `otherwise` if it fails or has to wait."""
         results: list[float] = []
 
         def keep(bite: Bite) -> bool:
@@ -196,7 +197,7 @@ class Background:
         return results[0] if results else otherwise
 
     def take_part(self) -> None:
-        """Renew the lease of this server, where servers share the work."""
+        """Renew the lease of this server, if servers share the work."""
         sharing = self.sharing
         if sharing is not None:
 
@@ -207,11 +208,11 @@ class Background:
             self.attempt(Unit(_SHARE, tend), _NO_OCCASION, _ITEMS_FIRST)
 
     def owns(self, unit: Unit) -> bool:
-        """Whether this server is to do a unit."""
+        """Whether this server does a unit."""
         return self.sharing is None or unit.everywhere or self.sharing.owns(unit.name)
 
     def leave(self) -> None:
-        """Leave the work to other servers, because this one ends. They notice it by themselves, too."""
+        """Leave the work to other servers, because this one ends. Without this they would notice later."""
         if self.sharing is not None:
             with suppress(StorageError):
                 self.sharing.leave()
@@ -234,7 +235,7 @@ class Background:
         self._items[unit.name] = _next_items(items, bite.seconds, items_max)
         if failure is not None:
             self._failing.pop(unit.name, None)
-            _log.info("background work goes on", extra={"fields": {"unit": unit.name}})
+            _log.info("background work continues", extra={"fields": {"unit": unit.name}})
         return more
 
     def _failed(self, name: str, error: Exception, before: Failure | None) -> None:
@@ -244,10 +245,9 @@ class Background:
         wait = min(RETRY_SECONDS_MIN * 2.0 ** (tries - 1), RETRY_SECONDS_MAX)
         text = f"{type(error).__name__}: {error}"
         self._failing[name] = Failure(text, tries, self.steady() + wait)
-        # The engine logs a failed commit itself, once for all the writes that it refuses.
+        # The engine itself logs a failed commit, once for all the writes that it refuses.
         if not isinstance(error, CommitError) and (before is None or before.error != text):
-            # The text of a StorageError is enough; any other error is a mistake in the code: log its
-            # traceback.
+            # The text of a StorageError is enough; any other error is a bug, so log its traceback.
             fields = {"unit": name, "error": text}
             trace = None if isinstance(error, StorageError) else error
             _log.error("background work failed and is tried again", extra={"fields": fields}, exc_info=trace)
@@ -259,11 +259,11 @@ class Background:
         if self.damages <= _DAMAGES_LOGGED_MAX:
             address = f"{damage.partition.hex()}/{damage.sort.hex()}"
             fields = {"unit": unit, "record": address, "error": damage.error}
-            _log.error("a damaged record was passed over; run hashrange check", extra={"fields": fields})
+            _log.error("a damaged record was skipped; run hashrange check", extra={"fields": fields})
 
 
 class Lane:
-    """Units that run one after the other. `name` is that of the unit that lists them."""
+    """Units that run one after the other. `name` is the name of the unit that lists them."""
 
     def __init__(self, background: Background, name: str) -> None:
         self._background = background
@@ -275,16 +275,16 @@ class Lane:
         self.under_way: UnderWay | None = None
 
     def is_list_due(self, list_seconds: float) -> bool:
-        """Whether the next `run` needs the whole list: no unit has more to do, or the list is `list_seconds`
+        """Whether the next `run` needs the full list: no unit has more to do, or the list is `list_seconds`
         old."""
         if not self._unfinished or self._listed_at is None:
             return True
         return self._background.steady() - self._listed_at >= list_seconds
 
     def run(self, units: Callable[[], Iterable[Unit]] | None, occasion: Occasion, items_max: int) -> bool:
-        """Do one bite of each unit that is due; returns whether more is due.
+        """Do a bite of each unit that is due; returns whether more is due.
 
-        `units` lists all units; without it, only those run that had more to do after the last bite.
+        `units` lists all units; without it, only the units run that had more to do after their last bite.
         """
         background = self._background
         if units is not None:
@@ -313,7 +313,7 @@ class Lane:
             self.under_way = None
 
     def _pause_now_and_then(self) -> None:
-        """Let other threads run: ten thousand units that find nothing to do take a while as well."""
+        """Let other threads run: even ten thousand units with nothing to do take a while."""
         steady = self._background.steady
         if steady() - self._paused_at >= _PAUSE_EVERY_SECONDS:
             self._background.pause()

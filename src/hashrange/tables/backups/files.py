@@ -4,9 +4,10 @@
     data/00000001.json.gz        items, one a line: {"Item": {"id": {"S": "x"}}}, in the table's order
     SHA256SUMS                   the SHA-256 of all of these, for `sha256sum -c SHA256SUMS`
 
-A folder is written beside its place, under a name with a dot before it, and gets its name when all of it is
-durable: a folder that is there is whole. Folders come from other machines as well, so nothing in them is
-believed before it is checked. `Damaged` says why a backup cannot be used; an OSError may pass.
+A folder is written beside its place, under a name that begins with a dot, and gets its final name when all of
+it is durable: so a folder with its final name is complete. Folders may come from other machines, so nothing
+in them is trusted before it is checked. `Damaged` says why a backup cannot be used; an OSError may be
+temporary.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from typing import Any, Final
 
 import msgspec
 
-from hashrange.durable_files import sync_directory
-from hashrange.regular_files import NotRegular, open_to_read
+from hashrange.files.durable import sync_directory
+from hashrange.files.regular import NotRegular, open_to_read
 
 FORMAT: Final = "hashrange-backup"
 VERSION: Final = 1
 
 MANIFEST: Final = "manifest.json"
 MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The entry of a file of 64 MB of lines takes some 250 bytes, so a manifest has room for 16 TB."""
+"""The entry of a file of 64 MB of lines takes about 250 bytes, so a manifest has room for 16 TB."""
 _SUMS: Final = "SHA256SUMS"
 _DATA: Final = "data"
 _IS_DATA: Final = re.compile(r"data/[0-9]{8,}\.json\.gz").fullmatch
@@ -38,8 +39,8 @@ _CHUNK_BYTES: Final = 1024 * 1024
 
 
 class Damaged(Exception):
-    """The files of a backup are not what was written, or are no backup of this program. `path` is the file
-    that is wrong, if it is one of the items."""
+    """The files of a backup have changed, or are not a backup of this program. `path` is the damaged file, if
+    it is a file of items."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -78,23 +79,23 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Seen:
-    """What was seen of files: whether there is anything new can be told without reading them."""
+    """The observed state of files, to detect changes without reading them."""
 
     def __init__(self, stats: dict[Path, tuple[int, ...]]) -> None:
         self._stats = stats
 
     @staticmethod
     def of(folder: Path) -> Seen:
-        """What is seen now of the folder of a backup, without the files of items."""
+        """The current state of a backup's folder, without the files of items."""
         paths = (folder, folder / MANIFEST, folder / _SUMS, folder / _DATA)
         return Seen({path: _stat(path) for path in paths})
 
     def beside(self, path: Path | None) -> Seen:
-        """The same, and what is seen now of one more file."""
+        """This state and the current state of another file."""
         return Seen({**self._stats, path: _stat(path)}) if path is not None else self
 
     def has_changed(self) -> bool:
-        """Whether anything is another file now, or has changed."""
+        """Whether a file was replaced or changed."""
         return any(_stat(path) != stat for path, stat in self._stats.items())
 
 
@@ -103,7 +104,7 @@ def _stat(path: Path) -> tuple[int, ...]:
         found = path.stat()
     except OSError as error:
         return (error.errno or 0,)
-    # The time of the change tells of new rights as well.
+    # The time of the change also shows new permissions.
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -113,12 +114,12 @@ class _Kind(msgspec.Struct):
 
 
 def partial_of(directory: Path, folder: str) -> Path:
-    """Where the folder of a backup is while it is being written."""
+    """The folder of a backup while it is being written."""
     return directory / f".{folder}.partial"
 
 
 def data_name(number: int) -> str:
-    """The name of file number `number`, from 1 on."""
+    """The name of file number `number`, counted from 1."""
     return f"{_DATA}/{number:08}.json.gz"
 
 
@@ -135,19 +136,19 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Give a folder that is whole its name."""
+    """Give a complete folder its final name."""
     partial.replace(folder)
     sync_directory(folder.parent)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a backup. Raises `Damaged`; OSError if the folder is not there."""
+    """The manifest of a backup. Raises `Damaged`; OSError if the folder is missing."""
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder of the backup is missing: {folder}. Put it back.")
     try:
         content, sums = _content(folder / MANIFEST), _content(folder / _SUMS).decode("ascii", "replace")
     except FileNotFoundError as error:
-        raise Damaged(f"{error.filename} is missing: the folder is no backup, or not all of one.") from None
+        raise Damaged(f"{error.filename} is missing: the folder is not a complete backup.") from None
     except NotRegular as error:
         raise Damaged(f"{error.filename} cannot be read: {error.strerror}.") from None
     try:
@@ -162,7 +163,7 @@ def read_manifest(folder: Path) -> Manifest:
             "the program that wrote the backup, or a newer one."
         )
     if f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}" not in sums.splitlines():
-        raise Damaged(f"{folder / MANIFEST} does not have the SHA-256 that {_SUMS} says.")
+        raise Damaged(f"{folder / MANIFEST} does not have the SHA-256 in {_SUMS}.")
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
         is_sound = _is_sound(manifest)
@@ -186,7 +187,7 @@ def _is_sound(manifest: Manifest) -> bool:
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:
-    """Find out in short time whether files are missing, or cut off. Raises `Damaged`."""
+    """Check quickly whether files are missing or cut off. Raises `Damaged`."""
     for file in manifest.files:
         path = folder / file.name
         try:
@@ -210,11 +211,11 @@ def check_content(folder: Path, file: DataFile, pause: Callable[[], None]) -> No
     except NotRegular as error:
         raise Damaged(f"{error.filename} cannot be read: {error.strerror}.") from None
     if digest.hexdigest() != file.sha256:
-        raise Damaged(f"{folder / file.name} does not have the SHA-256 that the manifest says.")
+        raise Damaged(f"{folder / file.name} does not have the SHA-256 in the manifest.")
 
 
 def _content(path: Path) -> bytes:
-    """The content of a manifest, or of the checksums. Raises `Damaged` if it is larger than any of ours."""
+    """The content of a manifest, or of the checksums. Raises `Damaged` if it is too large to be ours."""
     with open_to_read(path) as file:
         content = file.read(MANIFEST_BYTES_MAX + 1)
     if len(content) > MANIFEST_BYTES_MAX:

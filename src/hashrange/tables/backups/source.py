@@ -1,18 +1,19 @@
-"""The table that a backup is made of, and the hold on its history.
+"""The table of a backup, and the hold on its history.
 
-The table may be deleted meanwhile; its items stay then until the backup has them (`history.sources`).
+The table may be deleted meanwhile; its items then stay until the backup has them (`history.sources`).
 """
 
 from __future__ import annotations
 
-from hashrange.storage.api import Reader, StorageError, Transaction
-from hashrange.tables.backups.stored import Backup
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.failures import StorageError
+from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import sources
 
 
 class SourceLost(StorageError):
-    """The table of a backup is gone: the store was damaged."""
+    """The table of a backup is missing, because the store was damaged."""
 
 
 def hold_of(id_: str) -> str:
@@ -21,16 +22,16 @@ def hold_of(id_: str) -> str:
 
 
 def table_of(reader: Reader, backup: Backup) -> Table:
-    """The table of a backup, also if it was deleted meanwhile. Raises `SourceLost`."""
+    """The table of a backup, even if it was deleted meanwhile. Raises `SourceLost`."""
     table = sources.find(reader, backup.table_full_name, backup.table_id)
     if table is None or table.history is None or table.history.hold(hold_of(backup.id)) is None:
         raise SourceLost(
-            f"Table {backup.table_full_name} with the id {backup.table_id}, or its history, is gone, so that "
+            f"Table {backup.table_full_name} with the id {backup.table_id}, or its history, is missing, so "
             "its backup cannot be finished. Delete the backup."
         )
     return table
 
 
 def release(txn: Transaction, backup: Backup, now: float) -> None:
-    """Let go of the table."""
+    """Release the table."""
     sources.release(txn, backup.table_full_name, backup.table_id, hold_of(backup.id), now)

@@ -1,7 +1,7 @@
-"""Bulk operations: the items of the objects of a bucket are put into a table that exists.
+"""Bulk operations: put the items in the objects of a bucket into an existing table.
 
-    bulker   the bulk operations of one database, as the database holds them
-    jobs     what is stored of a bulk operation
-    work     the background work
-    reports  the objects that tell which rows were not written
+    bulker        the bulk operations of a database
+    bulk_records  the records of bulk operations
+    bulk_runner   the background work
+    reports       the objects that list the rows that were not written
 """

@@ -4,8 +4,8 @@
     <prefix>/AWSDynamoDB/<id>/manifest-files.json      a line for each of these objects
     <prefix>/AWSDynamoDB/<id>/manifest-summary.json    the operation as a whole; written last
 
-and the MD5 of each manifest beside it. The service's layout is not known: these are the names of exports, and
-the lines have the members that the service gives the errors of imports [assumed].
+and the MD5 of each manifest beside it. The service's layout is unknown: these are the names of exports, and
+the lines have the members of the service's errors of imports [assumed].
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 
 from hashrange.interchange.exports import shown_time
 from hashrange.tables.background.objects import Fault, Put
-from hashrange.tables.bulk.jobs import BulkPut
+from hashrange.tables.bulk.bulk_records import BulkPut
 from hashrange.values import Item
 
 _MESSAGE_CHARS_MAX = 1_000
 
 
 def error(job: BulkPut, fault: Fault) -> dict[str, Any]:
-    """The line of a row that is no item of the table."""
+    """The line of a row that is not an item of the table."""
     message = fault.message[:_MESSAGE_CHARS_MAX]
     return {"OutputType": "ERROR", **_pointer(job, fault.key, fault.row), "ErrorMessages": [message]}
 
 
 def condition_failed(job: BulkPut, put: Put, existing: Item | None) -> dict[str, Any]:
-    """The line of an item whose condition was not met, with the item that is there instead."""
+    """The line of an item whose condition was not met, with the existing item."""
     line = {"OutputType": "CONDITION_CHECK_FAILURE", **_pointer(job, put.key, put.row), "Item": put.write.key}
     return line if existing is None else {**line, "ExistingItem": existing}
 
@@ -37,7 +37,7 @@ def _pointer(job: BulkPut, key: str, row: int) -> dict[str, Any]:
 
 
 def summary(job: BulkPut, status: str, now: float, files: str) -> dict[str, Any]:
-    """The summary of an operation that ends `now`. `files` is the key of the other manifest."""
+    """The summary of an operation that ends `now`. `files` is the key of the files manifest."""
     output = job.request["OutputS3Configuration"]
     arn = job.arn(job.region, job.account_id)
     return {

@@ -6,11 +6,11 @@ table, but not on its indexes (measured on the service: dynoxide pull request 18
 costs on the index too: one write for an entry that is added, removed or changed, two for an entry that moves
 to another key. Units are reported as float, as DynamoDB does.
 
-A write whose condition fails consumes the write units of its table, and none of its indexes. Their number
-follows from the item that is there or, if it is larger, the item of the put ("DynamoDB read and write
-operations"; "Working with items and attributes" names only the item that is there). A transaction that a
-failed condition cancels consumes the units of all its members, as if it had succeeded [assumed]. Requests
-that are refused for another reason consume nothing [assumed].
+A write whose condition fails consumes write units of its table, and none of its indexes. Their number follows
+from the existing item or, if it is larger, the item of the put ("DynamoDB read and write operations";
+"Working with items and attributes" names only the existing item). A transaction that a failed condition
+cancels consumes the units of all its members, as if it had succeeded [assumed]. Requests that are refused for
+another reason consume nothing [assumed].
 
 A GetRecords consumes one read request unit of streams, whatever it returns; other operations on streams
 consume nothing.
@@ -56,10 +56,10 @@ def read_units(size: int, *, consistent: bool) -> float:
 
 
 class Consumed:
-    """Adds up the units that one request consumes on one table: of writing if `writes`, else of reading.
+    """Adds up the units that a request consumes on a table: of writing if `writes`, otherwise of reading.
 
-    `table_name` is the name or ARN that the request gives. `table` are the units on the table itself, `local`
-    and `global_` those on its indexes, by their names. `stream` are the read request units of its stream.
+    `table_name` is the name or ARN in the request. `table` are the units on the table itself, `local` and
+    `global_` those on its indexes, by their names. `stream` are the read request units of its stream.
     """
 
     __slots__ = ("global_", "local", "stream", "table", "table_name", "writes")
@@ -123,8 +123,8 @@ NO_BILL: Final[Bill] = ()
 
 
 class TableTotals:
-    """Adds up what one request consumes on its tables, in the order in which it names them: of writing if
-    `writes`, else of reading."""
+    """Adds up the units that a request consumes on its tables, in the order in which it names them: of
+    writing if `writes`, otherwise of reading."""
 
     __slots__ = ("_by_name", "_writes")
 
@@ -148,7 +148,7 @@ SILENT: Final = ""
 
 
 def wanted(request: dict[str, Any], *, billed: bool) -> str | None:
-    """TOTAL or INDEXES if the request asks for its consumed capacity, else SILENT if it is `billed`: its bill
+    """TOTAL or INDEXES if the request asks for its consumed capacity; SILENT if it is only `billed`: the bill
     is made, but not shown. None: neither."""
     mode: str | None = request.get("ReturnConsumedCapacity")
     if mode is None or mode == "NONE":
@@ -157,7 +157,7 @@ def wanted(request: dict[str, Any], *, billed: bool) -> str | None:
 
 
 def transaction_reads(given_names: list[str], sizes: list[int]) -> Bill:
-    """The bill of a transaction that reads an item of each of the tables, of those sizes."""
+    """The bill of a transaction that reads an item of each table; `sizes` are the items' sizes."""
     totals = TableTotals(writes=False)
     for given, size in zip(given_names, sizes, strict=True):
         totals.of(given).add(read_units(size, consistent=True) * TRANSACTION_FACTOR)
@@ -165,7 +165,7 @@ def transaction_reads(given_names: list[str], sizes: list[int]) -> Bill:
 
 
 def refused(table_name: str, units: int) -> Bill:
-    """The bill of a write whose condition failed, which `tables.data.writes.perform` gives these units."""
+    """The bill of a write whose condition failed; `tables.data.writes.perform` determines the units."""
     consumed = Consumed(table_name, writes=True)
     consumed.add(units)
     return (consumed,)

@@ -1,8 +1,8 @@
 """Transactions that stay in flight, so that programs can be tested against conflicts.
 
-Bodies run one after another, so two transactions never conflict by themselves. With
-`Settings.transaction_seconds` a transaction holds its items for that time after it ran. Another write of
-such an item, or a transaction that reads it, is then refused with DynamoDB's error for a conflict.
+Bodies run one after another, so normally two transactions never conflict. With `Settings.transaction_seconds`
+a transaction holds its items for that time after it ran. Another write of such an item, or a transaction that
+reads it, is then refused with DynamoDB's error for a conflict.
 
     (HOLD_SPACE, digest of the item's address, "") → the end of the hold, in microseconds (8 bytes)
     and a queue by time of the digests (`queues`), in which the sweep finds the holds that are over
@@ -49,7 +49,7 @@ def hold(txn: Transaction, space: int, partition: bytes, sort: bytes, until: flo
 
 
 def forget_expired(txn: Transaction, now: float, hold_seconds: float, limit: int) -> int:
-    """Remove up to `limit` holds that are over; returns how many places of the queue were looked at."""
+    """Remove up to `limit` expired holds; returns how many places of the queue were examined."""
     due = list(islice(queues.due(txn, HOLD_SPACE, now), limit))
     ahead = list(islice(queues.ahead(txn, HOLD_SPACE, _latest(now, hold_seconds)), limit - len(due)))
     for seconds, name in due + ahead:
@@ -63,7 +63,7 @@ def forget_expired(txn: Transaction, now: float, hold_seconds: float, limit: int
 
 
 def any_due(reader: Reader, now: float, hold_seconds: float) -> bool:
-    """Whether any hold is over."""
+    """Whether any hold has expired."""
     due = queues.due(reader, HOLD_SPACE, now)
     ahead = queues.ahead(reader, HOLD_SPACE, _latest(now, hold_seconds))
     return next(due, None) is not None or next(ahead, None) is not None

@@ -1,8 +1,8 @@
 """The entries that an item has in secondary indexes.
 
-An entry lies at `(index space, partition, sort)`: for a GSI the partition of its own partition key, for
-an LSI that of the base table; its sort is the index's sort key and the tie-break of `encoding`. Its value is
-the projected item in stored form, so an index read never touches the table unless it has to fetch.
+An entry lies at `(index space, partition, sort)`: for a GSI, `partition` belongs to the index's partition
+key, for an LSI to the base table's; `sort` is the index's sort key and the tie-break of `encoding`. Its value
+is the projected item in stored form, so an index read never touches the table unless it has to fetch.
 
 An item that lacks any key attribute of an index has no entry in it. A write is refused if a key attribute has
 the wrong type, is empty or too long, even if the item had this attribute before the index existed.
@@ -31,7 +31,7 @@ _EMPTY_UPDATED_INDEX_KEY = (
     "index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an "
     "empty {what} value."
 )
-# For attributes that the item had before the index existed, or that an update computes of the item. [docs]
+# For attributes that the item had before the index existed, or that an update computes from the item. [docs]
 # TransactionCanceledException, [report] stackoverflow 58032718; of `SET c = e` dynalite's recordings
 _UNSUPPORTED_INDEX_KEY = (
     "The update expression attempted to update the secondary index key to unsupported type"
@@ -42,7 +42,7 @@ _TOO_LONG_INDEX_KEY = (
 
 _NO_NAMES: frozenset[str] = frozenset()
 
-# UTF-8 takes at most 4 bytes a character, base64 more than one a byte: shorter keys need no measuring.
+# UTF-8 takes at most 4 bytes per character, base64 more than one per byte: shorter keys need no measuring.
 _SURELY_SHORT = SORT_KEY_BYTES_MAX // 4
 
 
@@ -59,7 +59,7 @@ class _TooLong(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One index entry: where it lies, the projected item in stored form, and its size."""
+    """An index entry: its address, the projected item in stored form, and its size."""
 
     partition: bytes
     sort: bytes
@@ -77,9 +77,9 @@ def check_update(
 ) -> None:
     """Like `check_item`, for an item that an update changed from `before` to `after`.
 
-    If the item had an unsuitable key attribute before already, the error has other words, and an index that
-    is being filled accepts the item. It has the same words if the attribute is one of `computed`, which the
-    update did not take from its request.
+    If the item already had an unsuitable key attribute before, the error has another text, and an index that
+    is being filled accepts the item. The error has that text too if the attribute is one of `computed`, which
+    the update did not take from its request.
     """
     _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY, computed)
 
@@ -89,7 +89,7 @@ def _check(table: Table, item: Item, before: Item | None, empty: str, computed: 
         for index in table.indexes:
             _check_keys(index, item, before, empty, computed)
     except ValidationException:
-        # DynamoDB's error names the index that does not accept the item; of several, the first by name.
+        # DynamoDB's error names the index that refuses the item; if there are several, the first by name.
         for index in sorted(table.indexes, key=lambda one: one.name):
             _check_keys(index, item, before, empty, computed)
 
@@ -152,7 +152,7 @@ def _check_key_size(index: Index, item: Item, before: Item | None, computed: fro
 
 
 def fits(index: Index, item: Item) -> bool:
-    """Whether `item` has every key attribute of `index`, each of the right type and of a length allowed."""
+    """Whether `item` has every key attribute of `index`, each with the right type and an allowed length."""
     length = 0
     for name, type_ in index.key.attributes():
         value = item.get(name)
@@ -198,7 +198,7 @@ def entry_of(
 
 
 def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
-    """Put the entry `after` in the place of `before` (None: no entry), and keep the index's totals."""
+    """Replace the entry `before` by `after` (None: no entry), and update the index's totals."""
     if index.backfilling:
         settle(txn, index, before, after)
         return
@@ -215,15 +215,15 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
 
 def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
     """Like `replace`, for an index that may lack the entry `before`, because it is still being filled, or may
-    hold `after` already. The totals count the entries that are really there."""
+    already hold `after`. The totals count the entries that really exist."""
     places = {(entry.partition, entry.sort) for entry in (before, after) if entry is not None}
-    found = [stored for place in places if (stored := txn.get(index.space, *place)) is not None]
+    stored_entries = [stored for place in places if (stored := txn.get(index.space, *place)) is not None]
     if before is not None:
         txn.delete(index.space, before.partition, before.sort)
     if after is not None:
         txn.put(index.space, after.partition, after.sort, after.record)
     txn.count(
         index.space,
-        (after is not None) - len(found),
-        (after.size if after else 0) - sum(map(records.size_of, found)),
+        (after is not None) - len(stored_entries),
+        (after.size if after else 0) - sum(map(records.size_of, stored_entries)),
     )

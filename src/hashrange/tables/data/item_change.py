@@ -30,7 +30,8 @@ class ItemChange:
 
     `old` and `new` are its stored records before and after (None: absent), `old_size` and `new_size` their
     sizes in bytes, `old_item` and `new_item` the decoded records. `old_item` may be None for a table whose
-    writes do not need it (`Table.needs_old_item`). `units` is what the change costs; `items.apply` says it.
+    writes do not need it (`Table.needs_old_item`). `units` is the cost of the change, which `items.apply`
+    sets.
     """
 
     __slots__ = (

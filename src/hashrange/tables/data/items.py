@@ -1,9 +1,10 @@
-"""The only way an item changes.
+"""The only way an item of a table in use changes. (A table that is being restored gets its items from
+`background.restoring.write`, which says why.)
 
 `apply` writes the item, its index entries, its place in the expiry queue, its stream record, its image for
 the history, the totals and the size of its item collection, all in one engine transaction. Put, Update,
-Delete, BatchWrite, TransactWrite and the expiry sweep all end here. Conditions, updates and answers are the
-caller's business.
+Delete, BatchWrite, TransactWrite and the expiry sweep all end here. Conditions, updates and answers are left
+to the caller.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
 
 
 class _Move(NamedTuple):
-    """An index, and an item's entry in it before and after (None: no entry)."""
+    """An index, and an item's entry in it before and after a change (None: no entry)."""
 
     target: Index
     before: indexes.Entry | None
@@ -89,8 +90,8 @@ def _moves(change: ItemChange) -> list[_Move]:
 def _fit_collection(
     txn: Transaction, change: ItemChange, moves: list[_Move], occasion: Occasion
 ) -> None:
-    """Add the growth of an item and its local entries to the size of its collection; refuse what is too
-    large."""
+    """Add the growth of an item and its local entries to the size of its collection; refuse a size that is
+    too large."""
     before = sum(move.before.size for move in moves if move.before and not move.target.is_global)
     after = sum(move.after.size for move in moves if move.after and not move.target.is_global)
     if change.new_size + after > ITEM_BYTES_MAX:
@@ -108,7 +109,7 @@ def _move_entry(
     sort: bytes,
     occasion: Occasion,
 ) -> int:
-    """Replace one index entry by another, now or after the lag; returns the write units that this costs.
+    """Replace an index entry by another, now or after the lag; returns the write units that this costs.
 
     The item is at `(partition, sort)`.
     """
@@ -128,8 +129,8 @@ def _move_entry(
 
 
 def _same(before: indexes.Entry, after: indexes.Entry) -> bool:
-    """Whether two entries differ at most in the order of attributes or set members; such a change costs
-    nothing.
+    """Whether two entries are equal, except perhaps in the order of attributes or set members; such a change
+    costs nothing.
 
     [report] dynoxide, changes after version 0.13.0.
     """
@@ -157,6 +158,6 @@ def set_collection_size(txn: Transaction, table: Table, partition: bytes, size: 
 
 
 def collection_size(reader: Reader, table: Table, partition: bytes) -> int:
-    """The bytes of an item collection, its local index entries included."""
+    """The bytes of an item collection, including its local index entries."""
     stored = reader.get(table.collection_space, partition, b"")
     return int(stored) if stored else 0

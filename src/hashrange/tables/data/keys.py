@@ -53,7 +53,8 @@ def address_of_item(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
 
 
 def check_scalars(table: Table, nested: frozenset[str]) -> None:
-    """Raise `ValidationException` if an expression's path goes into a key attribute of the table or an index.
+    """Raise `ValidationException` if an expression's path leads into a key attribute of the table or an
+    index.
 
     The wording is that of DynamoDB Local; [report] dynoxide's list of what the service checks.
     """
@@ -91,9 +92,9 @@ def checked(value: AttributeValue, attribute: KeyAttribute, *, is_sort: bool) ->
         return value
     content = value[attribute.type]
     if not content:
-        what = "string" if attribute.type == "S" else "binary"
-        raise EmptyKey(_EMPTY_KEY.format(what=what, name=attribute.name))
-    # UTF-8 takes at most 4 bytes a character, base64 more than one a byte: short keys need no measuring.
+        type_name = "string" if attribute.type == "S" else "binary"
+        raise EmptyKey(_EMPTY_KEY.format(what=type_name, name=attribute.name))
+    # UTF-8 takes at most 4 bytes per character, base64 more than one per byte: short keys need no measuring.
     if len(content) * 4 > SORT_KEY_BYTES_MAX:
         check_key_size(value, is_sort=is_sort)
     return value

@@ -1,6 +1,6 @@
 """The only ordered read: pages of a table or an index, for Query, Scan and its segments.
 
-A `Source` says where the records lie; `sort_bounds` turns a condition on the sort key into bytes,
+A `Source` is the place of the records; `sort_bounds` turns a condition on the sort key into bytes,
 `read_page` walks the records and stops at the limit or at 1 MB. The page's rules are DynamoDB's: Limit and
 1 MB count before the filter, and a page that was stopped has a last evaluated key even if nothing follows.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -55,38 +56,51 @@ class Page:
 
     `records` are the matching records in stored form. `shown` is what `show` made of their items (None
     without a `show`). `size` is in bytes, before the filter. `last` is the record that the next page starts
-    after, None at the end.
+    after, None at the end. `reached` is the last record that was read; the page has `ended` when all of its
+    records were.
     """
 
     records: list[bytes]
     shown: list[Item] | None
-    scanned: int
-    size: int
-    last: bytes | None
+    scanned: int = 0
+    size: int = 0
+    last: bytes | None = None
+    reached: bytes | None = None
+    ended: bool = False
 
 
-@dataclass(slots=True)
 class Begun:
-    """The part of a page of the space `space` that was read on the event loop, up to the record `last`.
+    """What was done of a page on the event loop until the turn was over. It is made with the body, which goes
+    on from there when it runs again.
 
-    The rest may be read at a later moment: a page shows each item as it was at some time after the request.
+    The rest may be read later: a page shows each item as it was at some time after the request.
     """
 
-    space: int
-    page: Page
-    last: bytes
+    __slots__ = ("_kept", "_space")
+
+    def __init__(self) -> None:
+        self._kept: Any = None
+        self._space = 0
+
+    def keep(self, source: Source, part: Any) -> None:
+        """Keep a page, or more of the body's state, for the next run of the body."""
+        self._kept, self._space = part, source.space
+
+    def take(self, source: Source) -> Any:
+        """What the run before has kept; None if it has kept nothing, or the table was made anew since."""
+        kept, self._kept = self._kept, None
+        return kept if self._space == source.space else None
 
 
-def begun_page(source: Source) -> Begun | None:
-    """The part of this request's page that was read before its turn was over, if there is one."""
-    found = pace.reached()
-    return found if isinstance(found, Begun) and found.space == source.space else None
+def position_after(source: Source, record: bytes) -> tuple[bytes, bytes]:
+    """The `(partition, sort)` that the rest of a page starts after, of whose records this was the last."""
+    return start_position(source, key_in(source, record))
 
 
-def position_after(source: Source, begun: Begun) -> tuple[bytes, bytes]:
-    """The `(partition, sort)` that the rest of a page starts after."""
-    item = records.item_of(begun.last)
-    return start_position(source, {name: item[name] for name in source.start_names()})
+def key_in(source: Source, record: bytes) -> Item:
+    """The key that a last evaluated key shows of a record."""
+    item = records.item_of(record)
+    return {name: item[name] for name in source.start_names()}
 
 
 def sort_bounds(
@@ -97,9 +111,9 @@ def sort_bounds(
     `equal` are the leading sort key components bound by `=`, then one condition on the next component:
     "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with", or None.
     """
-    # In a base table the sort is its one component and nothing else: the next possible sort after k is k +
-    # 00. In an index other bytes follow the components: the next sort after k is the lowest one above all
-    # sorts with the prefix k.
+    # In a base table the sort is only its component: the next possible sort after k is k + 00. In an index
+    # other bytes follow the components: the next sort after k is the lowest above all sorts with the prefix
+    # k.
     prefix = b"".join(map(encoding.pack_component, equal))
     end = encoding.successor(prefix) if prefix else None
     if operator is None:
@@ -149,8 +163,8 @@ def start_position(source: Source, key: Item, *, misfit: str = INVALID_START) ->
 
 
 _RECORD = itemgetter(1)
-"""Takes the record out of the tuple that a scan yields. It is a C function, as it runs for each item of a
-page."""
+"""Takes the record out of the tuple that a scan yields. It is a C function, because it runs for each item of
+a page."""
 
 
 def query_records(
@@ -164,7 +178,7 @@ def query_records(
     start: bytes | None,
     likely: int | None = None,
 ) -> Iterator[bytes]:
-    """The records of one partition between `low` and `high`, in order; with `start`, only those after it."""
+    """The records of a partition between `low` and `high`, in order; with `start`, only those after it."""
     if start is not None:
         if reverse:
             high = start if high is None or start < high else high
@@ -194,7 +208,7 @@ def scan_records(
 
 
 def _segment_start(segment: int, segments: int) -> bytes:
-    # Round up, so that every hash belongs to exactly one segment, also if 2**64 does not divide evenly.
+    # Round up, so that every hash belongs to exactly one segment, even if 2**64 does not divide evenly.
     return (-(-(segment << 64) // segments)).to_bytes(8) if segment else b""
 
 
@@ -204,7 +218,7 @@ def segment_of(partition: bytes, segments: int) -> int:
 
 
 _UNTESTED_MASK = 15
-"""Without a filter a record costs so little that only every 16th asks whether the turn is over."""
+"""Without a filter a record costs so little that only every 16th checks whether the turn is over."""
 
 
 def read_page(
@@ -213,47 +227,18 @@ def read_page(
     limit: int | None,
     test: Callable[[Item], bool] | None,
     show: Callable[[Item], Item] | None = None,
-    space: int | None = None,
-    begun: Begun | None = None,
+    page: Page | None = None,
 ) -> Page:
     """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`.
 
     `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
-    before the next one is decoded.
-
-    `begun` is the part of the page that comes before `found`. If the turn ends, `TurnOver` takes the part
-    that was read along as a `Begun` of `space`; with None, the page begins again.
+    before the next one is decoded. `page` is the part of the page that comes before `found`. Each step adds
+    one record to it, after all that may end the turn.
     """
-    page = begun.page if begun is not None else Page([], None if show is None else [], 0, 0, None)
-    read = _Read(page, begun.last if begun is not None else None)
-    try:
-        _read_on(read, found, limit, test, show)
-    except pace.TurnOver as over:
-        if space is not None and read.last is not None:
-            over.reached = Begun(space, page, read.last)
-        raise
-    return page
-
-
-class _Read:
-    """A page that is being read, and the last of its records that is dealt with."""
-
-    __slots__ = ("last", "page")
-
-    def __init__(self, page: Page, last: bytes | None) -> None:
-        self.page = page
-        self.last = last
-
-
-def _read_on(
-    read: _Read,
-    found: Iterator[bytes],
-    limit: int | None,
-    test: Callable[[Item], bool] | None,
-    show: Callable[[Item], Item] | None,
-) -> None:
-    """Each step adds one record, after all that may end the turn."""
-    page = read.page
+    if page is None:
+        page = Page([], None if show is None else [])
+    if page.ended:
+        return page
     shown = page.shown
     scanned, total = page.scanned, page.size
     keep, size_of = page.records.append, int.from_bytes
@@ -271,7 +256,9 @@ def _read_on(
                 keep(record)
         scanned += 1
         total += size_of(record[1:HEADER_BYTES], "big")
-        page.scanned, page.size, read.last = scanned, total, record
+        page.scanned, page.size, page.reached = scanned, total, record
         if scanned == limit or total >= PAGE_BYTES_MAX:
             page.last = record
-            return
+            break
+    page.ended = True
+    return page

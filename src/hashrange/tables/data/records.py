@@ -4,7 +4,7 @@
     4 bytes   item size as DynamoDB counts it, big-endian
     rest      the item as JSON
 
-An answer gets this JSON spliced in without decoding, which makes reads several times as fast.
+This JSON is spliced into answers without decoding, which makes reads several times as fast.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def fragment_of(record: bytes) -> orjson.Fragment:
     return orjson.Fragment(record[HEADER_BYTES:])
 
 
-def fragments_of(found: list[bytes]) -> list[orjson.Fragment]:
+def fragments_of(records_: list[bytes]) -> list[orjson.Fragment]:
     """Like `fragment_of`, for the many records of a page."""
     fragment = orjson.Fragment
     fragments: list[orjson.Fragment] = []
-    for start in range(0, len(found), _FRAGMENTS):
+    for start in range(0, len(records_), _FRAGMENTS):
         pace.point()
-        fragments += [fragment(record[HEADER_BYTES:]) for record in found[start : start + _FRAGMENTS]]
+        fragments += [fragment(record[HEADER_BYTES:]) for record in records_[start : start + _FRAGMENTS]]
     return fragments
 
 
 def shown(record: bytes, show: Callable[[Item], Item]) -> Item:
-    """What `show` takes from the item of a record, such as a projection. Calls `pace.point`."""
+    """The result of `show`, such as a projection, for the item of a record. Calls `pace.point`."""
     pace.point()
     return show(item_of(record))

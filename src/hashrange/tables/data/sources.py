@@ -37,7 +37,7 @@ def open_source(table: Table, index_name: str | None, *, consistent: bool) -> So
 
 
 def missing_attributes(source: Source, attributes: frozenset[str]) -> list[str]:
-    """Those of `attributes` that the records of `source` do not hold because they are not projected."""
+    """The `attributes` that the records of `source` lack because they are not projected."""
     if source.index is None or source.index.projection == "ALL":
         return []
     return sorted(attributes - indexes.projected_names(source.table, source.index))
@@ -57,9 +57,9 @@ def check_filter(source: Source, attributes: frozenset[str]) -> None:
     """Raise `ValidationException` if `source` is a global or local index that does not project the
     `attributes` of a filter.
 
-    This rule is for reads of one partition only. A filter on a scan of an index is allowed, and treats
+    This rule applies only to reads of one partition. A filter on a scan of an index is allowed, and treats
     attributes that are not projected as absent. [report] dynoxide, statements that read an index; DynamoDB
-    Local refuses such a Query with the same words.
+    Local refuses such a Query with the same message.
     """
     missing = missing_attributes(source, attributes)
     if missing and source.index is not None:
@@ -70,7 +70,7 @@ def check_filter(source: Source, attributes: frozenset[str]) -> None:
 
 
 def noted(found: Iterator[bytes], read: list[bytes]) -> Iterator[bytes]:
-    """The records, each noted in `read` when it is asked for."""
+    """The records, each added to `read` when it is consumed."""
     for record in found:
         read.append(record)
         yield record
@@ -79,10 +79,10 @@ def noted(found: Iterator[bytes], read: list[bytes]) -> Iterator[bytes]:
 def fetch(
     reader: Reader, source: Source, read: list[bytes], kept: list[bytes], *, consistent: bool
 ) -> tuple[list[bytes], float]:
-    """The table's records of the index entries `kept`, and the units of fetching, of which each rounds up.
+    """The table's records of the index entries `kept`, and the units of fetching, each fetch rounded up.
 
-    It costs for every entry that was `read`, of which a filter has left `kept`, in their order. [report]
-    paritysuite, captures of 2026.
+    Every entry that was `read` costs units, even if the filter did not keep it. `kept` has the order of
+    `read`. [report] paritysuite, captures of 2026.
     """
     table = source.table
     fetched: list[bytes] = []
@@ -105,12 +105,12 @@ def fetch(
 
 
 _FETCHED_AT_ONCE = 64
-"""So many records are held at a time of which some may be of no use."""
+"""How many records are held at a time, some of which may be useless."""
 
 
 def consumed(given_name: str, source: Source, units: float, fetched_units: float = 0.0) -> capacity.Consumed:
     """The capacity of a read that cost `units` on the table or index that it read, and `fetched_units` on the
-    table for what a local index does not project."""
+    table for attributes that a local index does not project."""
     total = capacity.Consumed(given_name, writes=False)
     if source.index is None:
         total.add(units)

@@ -2,13 +2,13 @@
 
     ("token", digest of account and token) → expiry time (8 bytes), digest of the request, and the sizes of
                                              the items written (4 bytes each)
-    and a queue by time of the digests (`queues`), in which the sweep finds the tokens that are over
+    and a queue by time of the digests (`queues`), in which the sweep finds expired tokens
 
 A token is valid for requests whose time is before its expiry time. Requests do not commit in the order of
 their times: a request with an earlier time may commit after a sweep with a later one. So the sweep keeps a
 token for `BEHIND_SECONDS_MAX` after its expiry. After the clock was set back, a token may be valid for longer
 than ten minutes. It is not removed at once, because a repeated request would then run twice: the sweep makes
-it valid for ten minutes from the present time.
+it valid for ten minutes from the current time.
 
 Source: API reference, TransactWriteItems, ClientRequestToken.
 """
@@ -40,10 +40,10 @@ def _name(account_id: str, token: str) -> bytes:
 def claim(
     txn: Transaction, account_id: str, token: str, request: bytes, now: float, in_flight_seconds: float
 ) -> bool:
-    """Whether this request is the first one with its token. If it is, the token is stored.
+    """Whether this request is the first with its token. If it is, the token is stored.
 
     `in_flight_seconds` is how long a transaction counts as still running. Raises
-    `IdempotentParameterMismatchException` if the token came with another request before, and
+    `IdempotentParameterMismatchException` if the token was used with a different request, and
     `TransactionInProgressException` if that request is still running.
     """
     name = _name(account_id, token)
@@ -66,13 +66,13 @@ def claim(
 
 
 def keep_sizes(txn: Transaction, account_id: str, token: str, sizes: Iterable[int]) -> None:
-    """Store the sizes of the written items with a token, because a repeated request costs reading these
-    items."""
+    """Store the sizes of the written items with a token, because a repeated request costs as much as reading
+    these items."""
     name = _name(account_id, token)
     stored = txn.get(TOKEN_SPACE, _TOKEN, name)
     if stored is not None:
-        kept = b"".join(size.to_bytes(_SIZE_BYTES) for size in sizes)
-        txn.put(TOKEN_SPACE, _TOKEN, name, stored + kept)
+        packed_sizes = b"".join(size.to_bytes(_SIZE_BYTES) for size in sizes)
+        txn.put(TOKEN_SPACE, _TOKEN, name, stored + packed_sizes)
 
 
 def sizes(reader: Reader, account_id: str, token: str) -> list[int]:
@@ -106,16 +106,17 @@ def any_ahead(reader: Reader, now: float) -> bool:
 
 
 def shorten(txn: Transaction, now: float, limit: int) -> int:
-    """Make up to `limit` tokens that are valid for too long end ten minutes from `now`; returns how many."""
-    found = list(islice(queues.ahead(txn, TOKEN_SPACE, _latest(now)), limit))
+    """Shorten up to `limit` tokens that are valid for too long to ten minutes from `now`; returns how
+    many."""
+    too_long = list(islice(queues.ahead(txn, TOKEN_SPACE, _latest(now)), limit))
     expires = int(now) + CLIENT_REQUEST_TOKEN_SECONDS
-    for seconds, name in found:
+    for seconds, name in too_long:
         stored = txn.get(TOKEN_SPACE, _TOKEN, name)
         if stored is not None and int.from_bytes(stored[:_TIME_BYTES]) == seconds:
             txn.put(TOKEN_SPACE, _TOKEN, name, expires.to_bytes(_TIME_BYTES) + stored[_TIME_BYTES:])
             queues.add(txn, TOKEN_SPACE, expires, name)
         queues.remove(txn, TOKEN_SPACE, seconds, name)
-    return len(found)
+    return len(too_long)
 
 
 def _over(now: float) -> int:
@@ -124,5 +125,5 @@ def _over(now: float) -> int:
 
 
 def _latest(now: float) -> int:
-    """The last second in which a token that came at `now` can be valid."""
+    """The last second in which a token that was used at `now` can be valid."""
     return int(now) + CLIENT_REQUEST_TOKEN_SECONDS + int(BEHIND_SECONDS_MAX)

@@ -1,6 +1,6 @@
 """`perform`: the one read-modify-write behind put, update, delete and condition check.
 
-An operation makes a `Write` from a request, before any storage is touched. `perform` runs the `Write` in a
+An operation makes a `Write` from a request, before it uses the storage. `perform` runs the `Write` in a
 transaction, and may run again if the engine repeats the transaction. The single-item operations, batches,
 transactions and statements all call it. It reads the item, tests the condition, and ends in `items.apply`.
 """
@@ -38,11 +38,11 @@ class Update(Protocol):
 
     @property
     def computed(self) -> frozenset[str]:
-        """Those of them whose new value depends on the item."""
+        """The attributes whose new value depends on the item."""
         ...
 
     def given(self) -> Item:
-        """The attributes that it sets to values of its request, whatever the item is."""
+        """The attributes that the update sets to values of its request, whatever the item is."""
         ...
 
     def apply(self, item: Item) -> Item:
@@ -64,13 +64,13 @@ class Update(Protocol):
 
 
 class Write:
-    """One write of a request.
+    """A write of a request.
 
     `key` is the request's Key; for a put it is the whole item, and `record` is its stored form. `condition`
-    tests the present item (empty if absent). `update` is None for an update that changes nothing; with
+    tests the current item (empty if absent). `update` is None for an update that changes nothing; with
     `is_charged`, the charge of its text may not exceed the limit of an item's size. `nested` are the
-    top-level attributes of paths in its expressions that have more than one part. `is_too_deep`: the update
-    uses a value that nests deeper than an item may.
+    top-level attributes of the paths in its expressions that have several parts. `is_too_deep`: the update
+    uses a value that is nested more deeply than an item may be.
     """
 
     __slots__ = (
@@ -121,8 +121,8 @@ def address_of(table: Table, write: Write) -> tuple[bytes, bytes]:
 def check_paths(table: Table, write: Write, *, alone: bool = False) -> None:
     """Raise `ValidationException` if a path of an expression leads into a key attribute.
 
-    Updates of a whole key attribute are refused by `perform`. For a write that is `alone`, in no transaction,
-    what `check_given` refuses comes first.
+    `perform` refuses updates of a whole key attribute. For a write that is `alone`, outside a transaction,
+    the errors of `check_given` come first.
     """
     nested = write.nested
     if nested:
@@ -140,7 +140,7 @@ def check_given(table: Table, write: Write) -> None:
     """Raise `ValidationException` for an update that changes the key, or sets an index key to a value of its
     request that cannot be a key.
 
-    `perform` tells these as well, but after the paths that lead into keys, where DynamoDB tells them before.
+    `perform` also reports these errors, but after those of paths into keys; DynamoDB reports them before.
     [report] dynalite's recordings, of UpdateItem.
     """
     if write.update is not None:
@@ -160,9 +160,9 @@ def perform(
     occasion: Occasion,
     address: tuple[bytes, bytes] | None = None,
 ) -> ItemChange:
-    """Run `write` on `table`. `address` is the address of its item, if the caller knows it already.
+    """Run `write` on `table`. `address` is the address of its item, if the caller knows it.
 
-    Raises `ConditionalCheckFailedException` (with the item if asked for), `ValidationException` and
+    Raises `ConditionalCheckFailedException` (with the item if requested), `ValidationException` and
     `TransactionConflictException`.
     """
     partition, sort = address or address_of(table, write)
@@ -180,7 +180,7 @@ def perform(
     if old is not None and (write.condition is not None or write.action == "update" or table.needs_old_item):
         old_item = records.item_of(old)
     if write.is_charged and write.update is not None and write.update.charge(old_item or {}) > ITEM_BYTES_MAX:
-        # Told before a condition that fails.
+        # Reported before a failed condition.
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     if write.condition is not None and not write.condition(old_item or {}):
         raise _refused(write, old)
@@ -214,10 +214,10 @@ def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException
 
 
 def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[bytes | None, Item | None]:
-    """The item after an update, in stored form and decoded; None for one that is absent and stays so.
+    """The item after an update, in stored form and decoded; None for an item that is absent and stays so.
 
-    An update that only removes makes no item, one without any action does ([docs]; [report] Alternator's
-    authors).
+    An update that only removes makes no item; an update without any action does ([docs]; [report]
+    Alternator's authors).
     """
     before = old_item if old_item is not None else write.key
     size = records.size_of(old) if old is not None else item_size(before)
@@ -237,10 +237,10 @@ def _updated(write: Write, old: bytes | None, old_item: Item | None) -> tuple[by
 
 
 def _size_of(item: Item, names: frozenset[str]) -> int:
-    """The bytes of the attributes with these names. It stops counting when the sum is above the limit of an
+    """The bytes of the attributes with these names; counting stops when the sum is above the limit of an
     item.
 
-    An update may put one large value in hundreds of places; it is refused before all of them are measured.
+    An update may put a large value in hundreds of places; it is refused before all of them are measured.
     """
     size = 0
     for name in names:

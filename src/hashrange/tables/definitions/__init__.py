@@ -2,6 +2,7 @@
 
     table        the definition of a table and of its indexes, as it is stored
     catalog      tables by name: create, open, change, remove
+    dropped      deleted tables whose items are still needed
     states       how CREATING, UPDATING and DELETING end
     replicas     a global table, as the clients of each of its regions see it
 """

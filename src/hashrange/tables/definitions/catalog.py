@@ -1,14 +1,13 @@
 """Tables by name.
 
-The catalog is a space like any other, read and written in the caller's transaction, so a table is never
-created or removed by half. Decoded definitions are cached by their stored form: opening a table costs one
-`get`.
+The catalog is a space like any other, read and written in the caller's transaction, so a table is never half
+created or half removed. Decoded definitions are cached by their stored form: opening a table costs one `get`.
 
     space 0: ("table", scope / name) → definition     ("next-space", "") → the next free space number
 
-The scope of a table is the account and the region whose table it is, `123456789012/eu-west-1`, with `*` in
-the place of one that is not told apart. It is empty for tables that all callers share: they lie at `/name`.
-No name, account or region holds a slash. See decision 9.
+The scope of a table is the account and the region that own it, `123456789012/eu-west-1`, with `*` for
+accounts or regions that are not separate. It is empty for tables that all callers share: they lie at `/name`.
+Names, accounts and regions contain no slash. See decision 9.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _ENTRIES_MAX: Final = 16_384
 
 
 class Decoded:
-    """Tables by their stored definitions, kept in two generations.
+    """A cache of tables by their stored definitions, in two generations.
 
-    `age` lets go of the tables that were not asked for since it was called before. Each sweep calls it and
-    then reads all definitions: so the tables that exist stay, however many there are, and those that were
-    changed or deleted go.
+    `age` drops the tables that were not used since its last call. Each sweep calls it and then reads all
+    definitions: so the tables that exist stay, however many there are, and changed or deleted ones are
+    dropped.
     """
 
     __slots__ = ("_decode", "_entries_max", "_old", "_young", "misses")
@@ -55,7 +54,7 @@ class Decoded:
         return len(self._young) + len(self._old)
 
     def get(self, stored: bytes) -> Table:
-        """The table of a stored definition. Raises what decoding it raises."""
+        """The table of a stored definition. Raises the errors of decoding."""
         found = self._young.get(stored)
         if found is not None:
             return found
@@ -69,7 +68,7 @@ class Decoded:
         return found
 
     def age(self) -> None:
-        """Let go of what was not asked for since the last call."""
+        """Drop the tables that were not used since the last call."""
         self._old = self._young
         self._young = {}
 
@@ -89,7 +88,7 @@ def find_full(reader: Reader, full_name: str) -> Table | None:
 
 
 def find(reader: Reader, name: str, scope: str) -> Table | None:
-    """The table called `name`, in whatever state, or None."""
+    """The table called `name`, in any state, or None."""
     stored = reader.get(CATALOG_SPACE, TABLE, f"{scope}/{name}".encode())
     return decoded.get(stored) if stored is not None else None
 
@@ -111,8 +110,8 @@ def open_any(
     """The table called `name` in any state, for the control plane.
 
     Raises `ResourceNotFoundException` if there is no such table, or if its replica in `region` was deleted. A
-    table that is being restored is there only for the operations that say `restoring`. [report]
-    ack-api-quirks DDB-TABLE-217
+    table that is being restored exists only for operations that pass `restoring`. [report] ack-api-quirks
+    DDB-TABLE-217
     """
     table = find(reader, name, scope)
     if table is not None and table.restore is not None and not restoring:
@@ -151,8 +150,8 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
 
 
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
-    """Like `definitions`, with the full names that they are stored under. A definition that cannot be decoded
-    comes as the error."""
+    """Like `definitions`, with the full names under which they are stored. For a definition that cannot be
+    decoded it yields the error."""
     low = _place(after) + b"\x00" if after else b""
     for record in reader.scan(CATALOG_SPACE, TABLE, low):
         pace.point()
@@ -180,21 +179,21 @@ def stored_definitions(reader: Reader) -> Iterator[tuple[str, bytes]]:
 
 def owners(reader: Reader) -> dict[str, int]:
     """The scopes that have tables, each with the number of its tables."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for sort, _ in reader.scan(CATALOG_SPACE, TABLE):
         scope = sort.decode(errors="backslashreplace").rpartition("/")[0]
-        found[scope] = found.get(scope, 0) + 1
-    return found
+        counts[scope] = counts.get(scope, 0) + 1
+    return counts
 
 
 def spaces_end(reader: Reader) -> int:
-    """The next space number: it is above all space numbers that were ever given."""
+    """The next space number, which is above all numbers that were ever assigned."""
     stored = reader.get(CATALOG_SPACE, _NEXT_SPACE, b"")
     return int(stored) if stored else FIRST_TABLE_SPACE
 
 
 def raise_spaces_end(txn: Transaction, end: int) -> None:
-    """Make sure that no number below `end` is given again: for the checker, where the counter was lost."""
+    """Make sure that no number below `end` is assigned again: for the checker, if the counter was lost."""
     txn.put(CATALOG_SPACE, _NEXT_SPACE, b"", str(max(end, spaces_end(txn))).encode())
 
 
@@ -226,8 +225,8 @@ def spaces_of(table: Table) -> list[int]:
 def remove(txn: Transaction, table: Table, now: float) -> None:
     """Remove a table with all its records and index entries; its stream stays readable for a day.
 
-    The items of a table with point-in-time recovery stay for 35 days (`dropped`), and what jobs read of it
-    until they have ended.
+    The items of a table with point-in-time recovery stay for 35 days (`dropped`), and the data that jobs
+    still read stays until the jobs have ended.
     """
     txn.delete(CATALOG_SPACE, TABLE, _place(table.full_name))
     stay = dropped.keep(txn, table, now)

@@ -1,9 +1,9 @@
 """Deleted tables whose items are still needed.
 
-A table with point-in-time recovery leaves the items that it held when it was deleted, for 35 days. A job that
-reads a table's past, such as a restore, needs its items and its history until the job has ended. So
-`catalog.remove` keeps the definition of such a table here, and with it the space of its items and the spans
-of its history. Its indexes, its queue and its collections are gone. Nothing changes these items any more.
+A deleted table with point-in-time recovery keeps its last items for 35 days. A job that reads a table's past,
+such as a restore, needs its items and its history until the job has ended. So `catalog.remove` keeps the
+definition of such a table here, and with it the space of its items and the spans of its history, but not its
+indexes, its queue and its collections. These items no longer change.
 
     space 0: ("dropped", scope / name 00 id) → the `Dropped`
 """
@@ -32,7 +32,7 @@ class Dropped(msgspec.Struct, frozen=True):
     """A deleted table. `table` is its definition, with the holds of jobs that still read its history; `at` is
     the time of the deletion (epoch seconds); no two tables of the same name have the same millisecond.
     `recoverable`: the items stay for 35 days, whether a job reads them or not. `readers` are the names of the
-    restores that read the items as they were at the end."""
+    restores that read the last state of the items."""
 
     table: Table
     at: float
@@ -41,7 +41,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
     @property
     def expires(self) -> float:
-        """When the items of a recoverable table go (epoch seconds)."""
+        """When the items of a recoverable table are removed (epoch seconds)."""
         return self.at + KEPT_SECONDS
 
 
@@ -57,17 +57,17 @@ def keep(txn: Transaction, table: Table, now: float) -> list[int]:
     recoverable = history.hold(PITR) is not None
     holds = tuple(hold for hold in history.holds if hold.name != PITR)
     if not holds:
-        # The items as they are now are all that can be recovered.
+        # Only the current items can be recovered.
         history = None
     else:
         history = msgspec.structs.replace(history, holds=holds)
-    kept = msgspec.structs.replace(
+    deleted = msgspec.structs.replace(
         table, history=history, ttl=None, stream=None, collection_space=0, gone_at=None
     )
-    moments = {round(one.at, 3) for one in of_name(txn, table.full_name)}
+    moments = {round(earlier.at, 3) for earlier in of_name(txn, table.full_name)}
     while round(now, 3) in moments:  # the clock may stand still
         now += 0.001
-    dropped = Dropped(kept, now, recoverable)
+    dropped = Dropped(deleted, now, recoverable)
     save(txn, dropped)
     return spaces_of(dropped)
 
@@ -100,8 +100,8 @@ def of_name(reader: Reader, full_name: str) -> Iterator[Dropped]:
 
 
 def every(reader: Reader, scope: str | None = None) -> Iterator[tuple[str, Dropped | Exception]]:
-    """The deleted tables of a scope, or of all, with the names that they are stored under. One that cannot be
-    decoded comes as the error."""
+    """The deleted tables of a scope, or of all, with the names under which they are stored. For a table that
+    cannot be decoded it yields the error."""
     prefix = b"" if scope is None else f"{scope}/".encode()
     high = successor(prefix) if prefix else None
     for record in reader.scan(CATALOG_SPACE, DROPPED, prefix, high):
@@ -124,9 +124,9 @@ def read_by(txn: Transaction, dropped: Dropped, name: str) -> None:
 
 
 def release(txn: Transaction, dropped: Dropped, name: str) -> None:
-    """Let go of a deleted table, by the name of a hold."""
+    """Release a deleted table, by the name of a hold."""
     if name in dropped.readers:
-        readers = tuple(one for one in dropped.readers if one != name)
+        readers = tuple(reader for reader in dropped.readers if reader != name)
         _settle(txn, msgspec.structs.replace(dropped, readers=readers))
         return
     history = dropped.table.history
@@ -144,7 +144,7 @@ def release(txn: Transaction, dropped: Dropped, name: str) -> None:
 
 
 def _settle(txn: Transaction, dropped: Dropped) -> None:
-    """Store a deleted table, or remove it if nobody needs it any more."""
+    """Store a deleted table, or remove it if it is no longer needed."""
     if dropped.table.history is None and not dropped.readers and not dropped.recoverable:
         forget(txn, dropped)
     else:
@@ -152,7 +152,7 @@ def _settle(txn: Transaction, dropped: Dropped) -> None:
 
 
 def forget(txn: Transaction, dropped: Dropped) -> None:
-    """Remove a deleted table with all that it left."""
+    """Remove a deleted table with all its remaining records."""
     txn.delete(CATALOG_SPACE, DROPPED, _place(dropped.table.full_name, dropped.table.id))
     for space in spaces_of(dropped):
         txn.delete_space(space)
@@ -178,6 +178,6 @@ def tend(txn: Transaction, full_name: str, table_id: str, now: float) -> None:
 
 
 def _place(full_name: str, table_id: str) -> bytes:
-    """Where the deleted table with an id is stored."""
+    """The place of the deleted table with an id."""
     scoped = full_name if "/" in full_name else f"/{full_name}"
     return f"{scoped}\x00{table_id}".encode()

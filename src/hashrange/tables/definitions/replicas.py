@@ -1,13 +1,13 @@
-"""Global tables: one table, as the clients of each of its regions see it.
+"""Global tables: a table, as the clients in each of its regions see it.
 
-All regions share the items, the indexes and the stream of a global table. A replica is the same table under
+All regions share the items, the indexes and the stream of a global table. A replica is the same table in
 another region, so it never lags and writes in two regions never conflict. Only a part of the definition
-belongs to each replica: identifier, times and state, deletion protection, KMS key, table class, and read
-capacity.
+belongs to each
+replica: identifier, times and state, deletion protection, KMS key, table class, and read capacity.
 
-Members are equal, as on AWS. The first member is that of the region whose client added the first replica. A
-client of a region without a replica sees the table as the first region does. `settled` ends the states of
-members whose time has come. A global table with one member left becomes an ordinary table.
+Members are equal, as on AWS. The first member belongs to the region whose client added the first replica.
+Clients in a region without a replica see the table as the first region does. `settled` ends the states of
+members whose time has come. A global table with a single member left becomes an ordinary table.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def local(table: Table, region: str) -> Replica | None:
 
 
 def others(table: Table, region: str) -> list[Replica]:
-    """All replicas except the one that clients of `region` see."""
-    mine = local(table, region)
-    return [replica for replica in table.replicas if replica is not mine]
+    """All replicas except the replica that clients of `region` see."""
+    local_replica = local(table, region)
+    return [replica for replica in table.replicas if replica is not local_replica]
 
 
 def status(member: Replica | Witness) -> str:
@@ -52,7 +52,7 @@ def changing(table: Table) -> bool:
 
 
 def was_source(table: Table, region: str, now: float) -> bool:
-    """Whether another replica was added from `region` in the last 24 hours and is still there."""
+    """Whether another replica was added from `region` in the last 24 hours and still exists."""
     return any(
         replica.source == region and not has_come(replica.created + _SOURCE_SECONDS, now, _SOURCE_SECONDS)
         for replica in table.replicas
@@ -60,7 +60,8 @@ def was_source(table: Table, region: str, now: float) -> bool:
 
 
 def settled(table: Table, now: float, seconds_max: float) -> Table:
-    """The table after CREATING members became ACTIVE and DELETING members are gone, if their time has come.
+    """The table after CREATING members became ACTIVE and DELETING members were removed, if their time has
+    come.
 
     `seconds_max` is how long CREATING and DELETING last at most.
     """
@@ -80,7 +81,7 @@ def settled(table: Table, now: float, seconds_max: float) -> Table:
 
 
 def _settled_member(member: _Member, now: float, seconds_max: float) -> _Member | None:
-    """One member of a global table after `settled`; None if it is gone."""
+    """A member of a global table after `settled`; None if it was removed."""
     if member.gone_at is not None:
         return None if has_come(member.gone_at, now, seconds_max) else member
     if member.creating_until and has_come(member.creating_until, now, seconds_max):
@@ -100,7 +101,7 @@ def seen_from(table: Table, region: str) -> Table:
 
 
 def seen_by(table: Table, replica: Replica) -> Table:
-    """The table as it is in the region of one of its replicas."""
+    """The table in the region of one of its replicas."""
     provisioned = table.billing_mode == "PROVISIONED"
     throughput, on_demand = _overridden(
         table.throughput, table.on_demand, replica.throughput, provisioned=provisioned
@@ -122,7 +123,7 @@ def seen_by(table: Table, replica: Replica) -> Table:
 
 
 def _key_in(sse: Mapping[str, str], replica: Replica) -> str:
-    """The ARN of the key in the replica's region: its own, or AWS's of the same alias."""
+    """The ARN of the key in the replica's region: its own, or AWS's key with the same alias."""
     if replica.key is not None:
         return replica.key
     parts = sse["KMSMasterKeyArn"].split(":")

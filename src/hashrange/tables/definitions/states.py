@@ -1,10 +1,10 @@
 """The states that tables and their replicas pass through, and how they end.
 
-A new table is CREATING, a changed one UPDATING, a deleted one DELETING for as long as the settings say. A
-state is stored with the time of its end, and `end` ends it in a transaction of its own when that time has
-come. Requests go by the stored state and never by the time. So a table that a client has seen ACTIVE stays
-ACTIVE, and a table that is gone stays gone, whichever way the clock moves. If the end of a state is further
-away than the settings allow, the state was stored before the clock was set back, and ends at once.
+A new table is CREATING, a changed table UPDATING, a deleted table DELETING for as long as the settings say. A
+state is stored with the time of its end, and `end` ends it in a separate transaction when that time has come.
+Requests use the stored state and never the time. So a table that a client has seen ACTIVE stays ACTIVE, and a
+removed table stays removed, whichever way the clock moves. If the end of a state is further away than the
+settings allow, the state was stored before the clock was set back, and ends at once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def is_gone(table: Table, now: float, settings: Settings) -> bool:
 
 
 def settled(table: Table, now: float, settings: Settings) -> Table:
-    """The table after all its states ended whose time has come. It must not be DELETING."""
+    """The table after the end of all its states whose time has come. It must not be DELETING."""
     if table.creating_until > 0 and has_come(table.creating_until, now, settings.create_seconds):
         table = msgspec.structs.replace(table, creating_until=0.0)
-    # Deleting a replica takes as long as deleting a table where DeleteTable asks for it.
+    # Deleting a replica by DeleteTable takes as long as deleting a table.
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
     if table.updating_until and has_come(table.updating_until, now, seconds_max):
         table = msgspec.structs.replace(table, updating_until=0.0)
@@ -46,8 +46,8 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
     for table in tables:
         if table.gone_at is not None:
             if is_gone(table, now, settings):
-                # Its stream ends at the time at which the table went, even if this runs much later: the
-                # clock may have jumped ahead.
+                # Its stream ends at the time of the table's end, even if this runs much later: the clock may
+                # have jumped ahead.
                 engine.write(partial(_remove, table=table, moment=min(table.gone_at, now)))
             else:
                 ends.append(table.gone_at)
@@ -56,31 +56,31 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
         if after is not table:
             engine.write(partial(_replace, before=table, after=after))
         ends += _ends(after)
-    # A state that begins before the next call is overlooked until then, so the next call comes after the
-    # shortest of these durations at the latest.
+    # A state that begins before the next call is unknown until then, so the next call must come within the
+    # shortest of these durations.
     durations = (settings.create_seconds, settings.update_seconds, settings.delete_seconds)
     waits = [*(moment - now for moment in ends), *(seconds for seconds in durations if seconds > 0)]
     return min(waits, default=settings.sweep_seconds)
 
 
 def _ends(table: Table) -> list[float]:
-    """The times at which the present states of a table end."""
+    """The times at which the current states of a table end."""
     members: list[Replica | Witness] = [*table.replicas]
     if table.witness is not None:
         members.append(table.witness)
-    found = [table.creating_until, table.updating_until]
+    times = [table.creating_until, table.updating_until]
     for member in members:
-        found += [member.creating_until, member.gone_at or 0.0]
-    return [moment for moment in found if moment > 0]
+        times += [member.creating_until, member.gone_at or 0.0]
+    return [moment for moment in times if moment > 0]
 
 
 def _replace(txn: Transaction, before: Table, after: Table) -> None:
-    """Store `after`, unless the table is not `before` any more: the next sweep looks at it again then."""
+    """Store `after` if the table is still `before`; otherwise the next sweep handles it."""
     if catalog.find_full(txn, before.full_name) == before:
         catalog.save(txn, after)
 
 
 def _remove(txn: Transaction, table: Table, moment: float) -> None:
-    """Remove a table that is gone since `moment`, unless a new table has its name by now."""
+    """Remove a table that ended at `moment`, unless a new table has its name by now."""
     if catalog.find_full(txn, table.full_name) == table:
         catalog.remove(txn, table, moment)

@@ -1,8 +1,8 @@
 """The definition of a table and of its indexes, as it is stored in the catalog.
 
-All values here are plain data in the API's own terms; `description` makes the answers of DescribeTable from
-them. A definition is immutable: a change makes a new one. A space is the engine's number for a set of
-records; it is never used again after its table or index is gone.
+All values here are plain data in the API's own terms; `table_description` makes the answers of DescribeTable
+from them. A definition is immutable: a change makes a new definition. A space is the engine's number for a
+set of records; it is never reused after its table or index was removed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ KeyType = Literal["S", "N", "B"]
 
 
 class KeyAttribute(NamedTuple):
-    """One attribute of a key and its type."""
+    """An attribute of a key and its type."""
 
     name: str
     type: KeyType
 
 
 class KeySchema(msgspec.Struct, frozen=True):
-    """The attributes of a primary or index key. A base table has one partition and at most one sort
+    """The attributes of a primary or index key. A base table has one partition attribute and at most one sort
     attribute."""
 
     partition: tuple[KeyAttribute, ...]
@@ -43,14 +43,14 @@ class KeySchema(msgspec.Struct, frozen=True):
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has one partition attribute and one sort attribute at most, as base tables do."""
+        """Whether it has one partition attribute and at most one sort attribute, as base tables do."""
         return len(self.partition) == 1 and len(self.sort) <= 1
 
 
 class Throughput(msgspec.Struct, frozen=True):
     """Provisioned capacity, in units per second, and the times of its changes (epoch seconds).
 
-    `decreases` are the times of the decreases on the day of the last one; days begin at midnight UTC.
+    `decreases` counts the decreases on the day of the last one; days begin at midnight UTC.
     """
 
     read_units: int = 0
@@ -94,7 +94,7 @@ class TimeToLive(msgspec.Struct, frozen=True):
 
 
 class Override(msgspec.Struct, frozen=True):
-    """The read capacity that a replica has of its own, for a table or an index; None: as the table has it.
+    """A replica's own read capacity, for a table or an index; None: the same as the table's.
 
     It is the provisioned read units and the maximum of on-demand reads. Write capacity cannot differ.
     """
@@ -106,8 +106,8 @@ class Override(msgspec.Struct, frozen=True):
 class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: the parts of the definition that belong to one region.
 
-    `source` is the region from which it was added, None for the first. `key` is the ARN of a customer's
-    KMS key. `creating_until` and `gone_at` are as a table's.
+    `source` is the region from which it was added, None for the first member. `key` is the ARN of a
+    customer's KMS key. `creating_until` and `gone_at` are as in `Table`.
     """
 
     region: str
@@ -133,12 +133,12 @@ class Witness(msgspec.Struct, frozen=True):
 
 
 class Restore(msgspec.Struct, frozen=True):
-    """Where a table gets its items from, while it is being restored.
+    """The source of a table's items while the table is being restored.
 
-    `source` is the full name of the table that had them, `source_id` its id, `source_arn` its ARN as the
-    request gave it. The items are those at the stamp `stamp` (`STAMP_MAX`: those that a deleted table has);
-    `moment` is its time (epoch seconds). With `backup`, the id of a backup, they are those of its files, and
-    `backup_arn` is the ARN of a backup that the request gave.
+    `source` is the full name of the source table, `source_id` its id, `source_arn` its ARN in the request.
+    The items are those at `stamp` (`STAMP_MAX`: those of a deleted table); `moment` is its time (epoch
+    seconds). With `backup`, the id of a backup, they are the items in its files, and `backup_arn` is its ARN
+    in the request.
     """
 
     source: str
@@ -157,11 +157,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
     states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by an
     import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space`
-    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the stream
-    that is switched on, `stream_label` the label of the latest stream. `replicas` are all members of a global
-    table, including that of the first region; it is empty if the table is not global. `left_regions` are the
-    regions whose replica was deleted. See the module `replicas`. `scope` says whose table it is (`catalog`).
-    `history` is there while somebody needs the table's past, `restore` while the table is being restored.
+    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the enabled
+    stream, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
+    including that of the first region; it is empty if the table is not global. `left_regions` are the regions
+    whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
+    exists while the table's past is needed, `restore` while the table is being restored.
     """
 
     name: str
@@ -201,7 +201,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def full_name(self) -> str:
-        """The name that no other table has, in whatever scope."""
+        """The table's unique name, with its scope."""
         return f"{self.scope}/{self.name}" if self.scope else self.name
 
     @property
@@ -229,12 +229,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def needs_old_item(self) -> bool:
-        """Whether a write needs the attributes of the item before it: for an index, a stream or expiry."""
+        """Whether a write needs the previous attributes of the item: for an index, a stream or expiry."""
         return bool(self.indexes) or self.ttl is not None or self.stream is not None
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether a write touches nothing but the item: no index, stream, expiry or history."""
+        """Whether a write changes only the item: there is no index, stream, expiry or history."""
         return not self.needs_old_item and self.history is None
 
     def index(self, name: str) -> Index | None:
@@ -246,7 +246,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     def with_index(self, index: Index) -> Table:
         """The table with one of its indexes changed; the index is found by its space."""
-        changed = tuple(index if one.space == index.space else one for one in self.indexes)
+        changed = tuple(index if existing.space == index.space else existing for existing in self.indexes)
         return msgspec.structs.replace(self, indexes=changed)
 
 

@@ -1,10 +1,10 @@
-"""Exports: what a table was at a moment, or what changed between two, as objects of a bucket.
+"""Exports: a table at a moment, or its changes between two moments, as objects of a bucket.
 
-    exporter  the exports of a database, as the database holds them
-    jobs      what is stored of an export: its request, how far it is, the objects that were written
-    work      the background work: writes the objects, one after the other
+    exporter        the exports of a database
+    export_records  the records of exports: request, progress, the objects that were written
+    export_runner   the background work: writes the objects, one after the other
 
 An export holds its table's history (`tables.history.recording`), so the past stays readable while it is read
-in bites: also if the table is deleted meanwhile. What was true at a stamp never changes, so an object that
-was begun when the process ended is simply written again.
+in bites, even if the table is deleted meanwhile. The state at a stamp never changes, so an object that was
+unfinished when the process ended is simply written again.
 """

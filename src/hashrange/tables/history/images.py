@@ -1,4 +1,4 @@
-"""Images: what an item was before a change, and who changed it.
+"""Images: the state of an item before a change, and who changed it.
 
     1 byte    1: a request changed the item; 2: time to live deleted it
     1 byte    the length of the next part
@@ -6,8 +6,8 @@
     rest      the stored record of the item before the change; empty if there was no item
 
 An image lies at its item's place, followed by the stamp of the change. The place is the item's sort with 00
-written as 00 ff, and 00 01 at its end, so that the images of one item lie together and no item's images lie
-between them, whatever bytes the sorts hold.
+written as 00 ff, and 00 01 at its end, so that the images of an item lie together and no other item's images
+lie between them, whatever bytes the sorts contain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BEHIND: Final = b"\x00\x02"
 
 
 class Image(NamedTuple):
-    """An image, taken apart: the record before the change (None: no item), and who made the change."""
+    """The parts of an image: the record before the change (None: no item), and who made the change."""
 
     record: bytes | None
     caller: str
@@ -37,7 +37,7 @@ class Image(NamedTuple):
 
 
 def keep(txn: Transaction, history: History, change: ItemChange, occasion: Occasion) -> None:
-    """Keep the image of a change; nothing if the record stays as it is."""
+    """Store the image of a change, unless the record stays the same."""
     old = change.old
     if old == change.new:
         return
@@ -64,12 +64,12 @@ def sort_of(place: bytes) -> bytes:
 
 
 def stamped(place: bytes, stamp: int) -> bytes:
-    """Where the image of a change with this stamp lies."""
+    """The sort bytes of the image of a change with this stamp."""
     return place + stamp.to_bytes(STAMP_BYTES, "big")
 
 
 def split(sort: bytes) -> tuple[bytes, int] | None:
-    """The place and the stamp of the sort bytes of an image; None: they are none."""
+    """The place and the stamp in the sort bytes of an image; None if they are malformed."""
     place, stamp = sort[:-STAMP_BYTES], sort[-STAMP_BYTES:]
     if len(stamp) < STAMP_BYTES or place[-len(_END) :] != _END:
         return None
@@ -82,7 +82,7 @@ def record_of(image: bytes) -> bytes | None:
 
 
 def unpack(image: bytes) -> Image:
-    """Take an image apart."""
+    """The parts of an image."""
     end = _HEADER_BYTES + image[1]
     caller = image[_HEADER_BYTES:end].decode(errors="replace")
     return Image(image[end:] or None, caller, image[0] == _BY_EXPIRY)

@@ -22,17 +22,18 @@ from typing import Final
 
 from hashrange import pace
 from hashrange.encoding import escape
-from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, StorageError, Totals
+from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, Totals
+from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import images
 from hashrange.tables.history.spans import History, Span
 
 _Found = tuple[bytes, bytes, int, bytes]
-"""An address, the rank of the span in which it was found, and the image or the record. Of the same address, a
-merge gives the oldest span first and the table last. No address comes twice from one span, so a comparison of
-two of these never gets to the last member."""
+"""An address, the rank of the span in which it was found, and the image or the record. For the same address,
+a merge gives the oldest span first and the table last. No address comes twice from the same span, so
+comparing two of these never reaches the last member."""
 
-# The scan walks over this many images of one item before it seeks the next one that it needs.
+# The scan walks over this many images of an item before it seeks the next image that it needs.
 _WALKED_MAX: Final = 8
 
 
@@ -42,13 +43,13 @@ def settle(engine: Engine, stamp: int) -> None:
 
 
 class PastLost(StorageError):
-    """The past of a table was asked for at a moment that its history does not reach back to."""
+    """The history of a table does not reach back to the requested moment."""
 
 
 class Past:
     """The `Reader` of a table's items at `stamp`.
 
-    `reader` shows the store as it is, and `table` is the table's present definition. Raises `PastLost` if its
+    `reader` shows the current store, and `table` is the table's current definition. Raises `PastLost` if its
     history does not reach back to the stamp.
     """
 
@@ -78,11 +79,11 @@ class Past:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         """The values at `addresses`."""
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for space, partition, sort in addresses:
             pace.point()
-            found.append(self.get(space, partition, sort))
-        return found
+            values.append(self.get(space, partition, sort))
+        return values
 
     def scan(
         self,
@@ -113,7 +114,7 @@ class Past:
         return self._scan_space(low, high, likely)
 
     def totals(self, space: int) -> Totals:
-        """The present totals of a space."""
+        """The current totals of a space."""
         return self._reader.totals(space)
 
     def _scan(
@@ -166,16 +167,16 @@ def _items_of_partition(
 def _merged(
     parts: list[Iterator[_Found]], reverse: bool, items: int
 ) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Of each address the first that is found; items that were absent are left out. `items` is the rank of
-    the table."""
+    """The first record for each address; items that were absent are left out. `items` is the rank of the
+    table."""
     partition, sort = b"", b"\xff"
     first = True
-    for found in merge(*parts, reverse=reverse):
-        if not first and found[1] == sort and found[0] == partition:
+    for entry in merge(*parts, reverse=reverse):
+        if not first and entry[1] == sort and entry[0] == partition:
             continue
         first = False
-        partition, sort = found[0], found[1]
-        record = found[3] if found[2] == items else images.record_of(found[3])
+        partition, sort = entry[0], entry[1]
+        record = entry[3] if entry[2] == items else images.record_of(entry[3])
         if record is not None:
             yield partition, sort, record
 
@@ -188,7 +189,7 @@ def first_images(
     low: tuple[bytes, bytes],
     high: tuple[bytes, bytes] | None,
 ) -> Iterator[_Found]:
-    """Of each item between two places, its first image above `stamp` in one span."""
+    """For each item between two places, its first image above `stamp` in a span."""
     above = stamp.to_bytes(STAMP_BYTES, "big")
     start: tuple[bytes, bytes] | None = low
     while start is not None:
@@ -198,7 +199,7 @@ def first_images(
             pace.step()
             place = sort[:-STAMP_BYTES]
             if place == done and partition == done_partition:
-                # An image after the one that was found.
+                # A later image of the same item.
                 walked += 1
                 if walked >= _WALKED_MAX:
                     again = partition, images.behind(place)
@@ -217,7 +218,7 @@ def first_images(
 def _first_images_reversed(
     reader: Reader, space: int, stamp: int, rank: int, partition: bytes, low: bytes, high: bytes | None
 ) -> Iterator[_Found]:
-    """Like `first_images`, for the places of one partition, from the highest down."""
+    """Like `first_images`, for the places of a partition, from the highest down."""
     bound = high
     going = True
     while going:

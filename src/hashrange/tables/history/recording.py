@@ -1,6 +1,6 @@
 """Begins and ends the history of a table, and gives it a new span once a day.
 
-Code that needs a table's past holds its history under a name (`hold`) until it lets go (`release`). The first
+Code that needs a table's past holds its history under a name (`hold`) until it calls `release`. The first
 hold begins the history, with the stamp of its own transaction: later states can be read. The last release
 ends the history and deletes all spans.
 
@@ -33,33 +33,34 @@ def hold(
     seconds: float | None = None,
     since: int | None = None,
 ) -> Table:
-    """Hold the history of `table`, which is begun if there is none.
+    """Hold the history of `table`, and begin it if there is none.
 
-    Then the states from this transaction on can be read until `release`; with `seconds`, the states of the
-    last `seconds` seconds. A hold that exists already gets the new `seconds`. `since` is an earlier stamp to
-    read from, for a job: another hold must already cover the history from there on.
+    The states from this transaction on can then be read until `release`; with `seconds`, the states of the
+    last `seconds` seconds. An existing hold gets the new `seconds`. `since` is an earlier stamp to read from,
+    for a
+    job: another hold must already cover the history from there on.
     """
     history = table.history
     if history is None:
         since = txn.stamp(stamp_at(now))
         history = History((Span(catalog.new_space(txn), since, now),), (Hold(name, since, seconds),))
     else:
-        known = history.hold(name)
-        if known is not None:
-            since = known.since
+        existing = history.hold(name)
+        if existing is not None:
+            since = existing.since
         elif since is None:
             since = txn.stamp(stamp_at(now))
-        others = tuple(one for one in history.holds if one.name != name)
-        history = msgspec.structs.replace(history, holds=(*others, Hold(name, since, seconds)))
+        other_holds = tuple(other for other in history.holds if other.name != name)
+        history = msgspec.structs.replace(history, holds=(*other_holds, Hold(name, since, seconds)))
     return msgspec.structs.replace(table, history=history)
 
 
 def release(txn: Transaction, table: Table, name: str, now: float) -> Table:
-    """Let go of the history of `table`, and drop what nobody else needs of it."""
+    """Release the history of `table`, and drop the spans that no other hold needs."""
     history = table.history
     if history is None or history.hold(name) is None:
         return table
-    holds = tuple(one for one in history.holds if one.name != name)
+    holds = tuple(other for other in history.holds if other.name != name)
     if not holds:
         for span in history.spans:
             txn.delete_space(span.space)
@@ -78,10 +79,10 @@ def is_due(history: History, now: float) -> bool:
 
 
 def tended(txn: Transaction, table: Table, now: float) -> Table:
-    """The table with a new span, if the last one is a day old, and without spans that nobody needs.
+    """The table with a new span, if the last span is a day old, and without spans that are no longer needed.
 
-    If the clock was set back, spans seem to be made in the future. They count as made now then, or they would
-    stay until the clock has come there again.
+    If the clock was set back, spans seem to be made in the future. They then count as made now; otherwise
+    they would stay until the clock reaches that time again.
     """
     history = table.history
     if history is None or not is_due(history, now):
@@ -109,13 +110,13 @@ def _trimmed(txn: Transaction, history: History, now: float) -> History:
 
 
 def _unneeded(history: History, now: float) -> int:
-    """How many spans at the front nobody needs. All images of a span are at or below the `after` of the next
-    one, and that stamp was given when the next one was made."""
+    """How many of the oldest spans are not needed. All images of a span are at or below the `after` of the
+    next span, which is the stamp at which the next span was made."""
     count = 0
     for following in history.spans[1:]:
-        for one in history.holds:
-            is_past = one.seconds is not None and following.made + one.seconds <= now
-            if not is_past and one.since < following.after:
+        for hold_ in history.holds:
+            is_past = hold_.seconds is not None and following.made + hold_.seconds <= now
+            if not is_past and hold_.since < following.after:
                 return count
         count += 1
     return count

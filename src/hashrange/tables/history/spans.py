@@ -1,8 +1,8 @@
 """The definition of a table's history, and moments as stamps.
 
-A history is a row of spans. A span has a space of its own, and holds the images of all changes whose stamps
-are above its `after`, up to the `after` of the next span; the last span is the one that changes write to. A
-span that nobody needs any more goes by deleting its space.
+A history is a sequence of spans. A span has its own space, and holds the images of all changes whose stamps
+are above its `after`, up to the `after` of the next span; changes write to the last span. A span that is no
+longer needed is removed by deleting its space.
 
 A stamp (`storage.api.Transaction.stamp`) is a time in milliseconds, followed by 16 bits that count the
 transactions within that millisecond. So all changes that are made while a clock stands still belong to its
@@ -20,7 +20,7 @@ from hashrange.storage.api import STAMP_BYTES
 _COUNT_BITS = 16
 _COUNT_MAX = (1 << _COUNT_BITS) - 1
 _MILLIS = 1_000
-# A moment that is written as text and read again may be a rounding error below its millisecond.
+# A moment that was written as text and read back may be below its millisecond by a rounding error.
 _ROUNDING = 0.001
 
 STAMP_MAX = (1 << (8 * STAMP_BYTES)) - 1
@@ -43,7 +43,7 @@ def moment_of(stamp: int) -> float:
 
 class Span(msgspec.Struct, frozen=True):
     """A part of a history: its space, the stamp above which its images lie, and the time of the clock when it
-    was begun (epoch seconds)."""
+    began (epoch seconds)."""
 
     space: int
     after: int
@@ -53,7 +53,7 @@ class Span(msgspec.Struct, frozen=True):
 class Hold(msgspec.Struct, frozen=True):
     """A user of the history, by name: ``pitr``, or a job such as ``restore:ID``.
 
-    The states from the stamp `since` on are needed; with `seconds`, only those of the last so many seconds.
+    The states from the stamp `since` on are needed; with `seconds`, only those of the last `seconds` seconds.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The spans of a table's history, the oldest first, and those who need it: at least one of each."""
+    """The spans of a table's history, oldest first, and its holds: at least one of each."""
 
     spans: tuple[Span, ...]
     holds: tuple[Hold, ...]
 
     @property
     def space(self) -> int:
-        """The space that changes keep their images in."""
+        """The space in which changes store their images."""
         return self.spans[-1].space
 
     @property
@@ -85,7 +85,7 @@ class History(msgspec.Struct, frozen=True):
         return None
 
     def above(self, stamp: int) -> tuple[Span, ...]:
-        """The spans that can hold images above a stamp, the oldest first."""
+        """The spans that can hold images above a stamp, oldest first."""
         first = 0
         while first + 1 < len(self.spans) and self.spans[first + 1].after <= stamp:
             first += 1

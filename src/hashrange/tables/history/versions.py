@@ -1,7 +1,7 @@
-"""The versions of one item, and the items that changed between two moments.
+"""The versions of an item, and the items that changed between two moments.
 
-Each image tells what an item was before a change, so a version is an image and the one before it: the change
-that made the version, and the record that it made.
+Each image is the state of an item before a change, so a version combines two images: one names the change
+that made the version, the next one holds the record that it made.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Changed(NamedTuple):
 def versions(
     reader: Reader, table: Table, partition: bytes, sort: bytes, low: int = 0, high: int = STAMP_MAX
 ) -> Iterator[Version]:
-    """The versions of an item that changes with `low < stamp <= high` made, the newest first.
+    """The versions of an item from changes with `low < stamp <= high`, newest first.
 
-    To go on later, pass the stamp of the last version less 1 as `high`.
+    To continue later, pass the stamp of the last version minus 1 as `high`.
     """
     history = table.history
     if history is None:
@@ -59,10 +59,10 @@ def versions(
     start = images.stamped(place, low + 1)
     end = images.behind(place) if high == STAMP_MAX else images.stamped(place, high + 1)
     for span in reversed(history.above(low)):
-        for found, stored in reader.scan(span.space, partition, start, end, reverse=True):
+        for sort_bytes, stored in reader.scan(span.space, partition, start, end, reverse=True):
             pace.point()
             image = images.unpack(stored)
-            stamp = int.from_bytes(found[-STAMP_BYTES:], "big")
+            stamp = int.from_bytes(sort_bytes[-STAMP_BYTES:], "big")
             yield Version(stamp, record, image.caller, image.by_expiry)
             record = image.record
 
@@ -75,10 +75,10 @@ def changed(
     start: tuple[bytes, bytes] = (b"", b""),
     end: tuple[bytes, bytes] | None = None,
 ) -> Iterator[Changed]:
-    """The items that changes with `low < stamp <= high` touched, from the address `start` on, in the order of
-    the table. An item may be what it was before.
+    """The items that were changed with `low < stamp <= high`, from the address `start` on, in the order of
+    the table. An item's final state may equal its first.
 
-    To go on later, pass the address behind the last item as `start`: its sort with 00 at the end.
+    To continue later, pass the address after the last item as `start`: its sort with 00 at the end.
     """
     history = table.history
     if history is None:

@@ -1,40 +1,41 @@
 """The integrity checker: whether the records of a store agree with each other.
 
 `check` walks every table in bites, so that its memory does not grow with the store, and yields a `Problem`
-for each thing that is wrong:
+for each of these errors:
 
 - a definition or record that does not decode, a size that is not its header's, an item at the wrong address;
-- an item without its index entry, an entry without its item, an entry with other content than the item's;
+- an item without its index entry, an entry without its item, an entry whose content differs from the item's;
 - totals, sizes of item collections and places in the expiry queue that do not agree with the items;
 - an image of a table's history that cannot be read, or lies where no reader looks for it;
-- a stream whose shards leave a gap, a record that cannot be read or lies outside of its shard, and numbers or
-  stamps that the engine would give once more;
+- a stream whose shards leave a gap, a record that cannot be read or lies outside its shard, and numbers or
+  stamps
+  that the engine would assign again;
 - two tables that share a space, and records in a space that no table or stream owns.
 
-Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so a problem
-with one of these can be put right: `mending` does that.
+Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so problems
+with these can be corrected: `mending` does that.
 
-`check` reads only. No other program or thread may write while it runs, because a change between two bites
+`check` only reads. No other program or thread may write while it runs, because a change between two bites
 would look like damage. An index that is being filled, or for which changes are queued, is not compared with
-the items. Records that cannot be read are skipped here, because the store reports them itself.
+the items. Records that cannot be read are skipped here, because the store itself reports them.
 
 Knows nothing of engines: it uses only their readers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import orjson
 
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Reader, StorageError, Totals, Transaction
+from hashrange.storage.api import Reader, Totals, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.storage.moving import Numbers
 from hashrange.tables.background import expiry, lag
 from hashrange.tables.data import indexes, items, keys, records
@@ -43,56 +44,14 @@ from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
 from hashrange.tables.history.spans import STAMP_MAX, History, Span
+from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress, Readable
 from hashrange.tables.inspection.streams import StoredNumbers, check_stream, logs_of
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
 
-BITE_RECORDS = 500
-
-# This many space numbers above the counter are looked at too: a record there means that the counter is too
-# low.
+# This many space numbers above the counter are checked too: a record there means that the counter is too low.
 _SPACES_BEYOND = 64
-
-T = TypeVar("T")
-
-Progress = Callable[[str, int], None]
-"""Called after each bite with the name of the thing that is checked, and how many of its records were
-checked."""
-
-
-Mend = Callable[[Transaction], None]
-"""Puts a problem right."""
-
-
-class Readable(Protocol):
-    """The store to be checked: an engine, or the readable records of a damaged store."""
-
-    def read(self, body: Callable[[Reader], T]) -> T:
-        """Run a read body."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A problem that was found. `table` is "" if it concerns no table. `partition` and `sort` are the
-    address of the record that it concerns, None if it concerns none."""
-
-    table: str
-    message: str
-    index: str | None = None
-    partition: bytes | None = None
-    sort: bytes | None = None
-    mend: Mend | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        where = self.table or "store"
-        if self.index is not None:
-            where += f", index {self.index}"
-        if self.partition is not None:
-            where += f", record {self.partition.hex()}/{(self.sort or b'').hex()}"
-        return f"{where}: {self.message}"
-
 
 def check(
     engine: Readable,
@@ -103,8 +62,8 @@ def check(
 ) -> Iterator[Problem]:
     """All problems of a store. Nothing may write to the store while this runs.
 
-    `numbers_of` tells what the engine keeps beside the records of some logs; `cleared` are the spaces whose
-    records it is deleting.
+    `numbers_of` returns what the engine stores beside the records of some logs; `cleared` are the spaces
+    whose records it is deleting.
     """
     report = progress or _nobody
     streams = engine.read(lambda reader: list(logs.all_streams(reader)))
@@ -126,17 +85,17 @@ def check(
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
         yield from _check_table(engine, table, latest, report)
-    for name, gone in engine.read(lambda reader: list(dropped.every(reader))):
-        if not isinstance(gone, dropped.Dropped):
-            yield Problem("", f"the definition of the deleted table {name} cannot be decoded: {gone}")
+    for name, deleted in engine.read(lambda reader: list(dropped.every(reader))):
+        if not isinstance(deleted, dropped.Dropped):
+            yield Problem("", f"the definition of the deleted table {name} cannot be decoded: {deleted}")
             continue
-        for space in dropped.spaces_of(gone):
+        for space in dropped.spaces_of(deleted):
             if space in owners:
                 yield Problem(name, f"space {space} belongs to {owners[space]} too")
             owners[space] = name
-        yield from _Walk(engine, gone.table, None, report).run(_Items(gone.table, []))
-        if gone.table.history is not None:
-            yield from _check_history(engine, gone.table, gone.table.history, latest)
+        yield from _Walk(engine, deleted.table, None, report).run(_Items(deleted.table, []))
+        if deleted.table.history is not None:
+            yield from _check_history(engine, deleted.table, deleted.table.history, latest)
     for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
         if isinstance(stream, logs.Stream):
             owners.setdefault(stream.space, stream.table)
@@ -150,7 +109,7 @@ def check(
     yield from _check_spaces(engine, owners, report)
 
 
-def _nobody(what: str, looked_at: int) -> None:
+def _nobody(noun: str, looked_at: int) -> None:
     """The `Progress` of a check without one: does nothing."""
 
 
@@ -165,14 +124,14 @@ def _definition(reader: Reader, name: str) -> Table | Problem:
         if table.full_name != name:
             return Problem(name, f"the definition stored under this name is that of {table.full_name}")
         return table
-    return Problem(name, "the definition went away while the store was checked")
+    return Problem(name, "the definition disappeared while the store was checked")
 
 
 def _check_table(engine: Readable, table: Table, latest: int, report: Progress) -> Iterator[Problem]:
     try:
         waiting = engine.read(lag.waiting_spaces)
     except (msgspec.MsgspecError, ValueError) as error:
-        yield Problem(table.full_name, f"what waits for lagging indexes cannot be decoded: {error}")
+        yield Problem(table.full_name, f"the changes for lagging indexes cannot be decoded: {error}")
         waiting = {index.space for index in table.indexes}
     settled = [index for index in table.indexes if not index.backfilling and index.space not in waiting]
     yield from _Walk(engine, table, None, report).run(_Items(table, settled))
@@ -187,8 +146,8 @@ def _check_table(engine: Readable, table: Table, latest: int, report: Progress) 
 
 
 class _Bite(NamedTuple):
-    """What was found in some records: their sizes, the last one's address (None: there was none), how many
-    could not be compared, and the look that goes on behind them."""
+    """The result of checking some records: their sizes, the address of the last (None: there was none), how
+    many could not be compared, and the look that continues after them."""
 
     problems: list[Problem]
     sizes: list[int]
@@ -198,7 +157,7 @@ class _Bite(NamedTuple):
 
 
 class _Walk:
-    """A walk over a table's items, or over the entries of one index, in bites. Decodes them and adds up
+    """A walk over a table's items, or over the entries of an index, in bites. Decodes them and adds up
     totals."""
 
     __slots__ = ("engine", "index", "report", "space", "table")
@@ -264,7 +223,7 @@ class _Walk:
                 continue
             try:
                 problems.extend(look(reader, partition, sort, record, item))
-            except StorageError:  # the store reports this itself
+            except StorageError:  # the store itself reports this
                 unread += 1
         return _Bite(problems, sizes, last, unread, look)
 
@@ -282,7 +241,7 @@ def _finish(reader: Reader, look: _Items | _Entries) -> list[Problem]:
 
 
 def decoded(record: bytes) -> Item:
-    """The item of a stored record; raises `ValueError` that says what is wrong with it."""
+    """The item of a stored record; raises a `ValueError` that says what is wrong with it."""
     if len(record) < records.HEADER_BYTES or record[0] != records.FORMAT_VERSION:
         raise ValueError("the record has no header of a known format")
     try:
@@ -384,13 +343,13 @@ def _delete_entry(txn: Transaction, space: int, partition: bytes, sort: bytes) -
         txn.count(space, -1, -records.size_of(old))
 
 
-def _same(one: bytes, other: bytes) -> bool:
-    """Whether two records are equal, regardless of the order in maps and sets: an entry may differ in
-    that."""
+def _same(first: bytes, second: bytes) -> bool:
+    """Whether two records are equal, regardless of the order in maps and sets, which may differ in an
+    entry."""
     try:
-        return equal({"M": decoded(one)}, {"M": decoded(other)})
+        return equal({"M": decoded(first)}, {"M": decoded(second)})
     except ValueError:
-        return True  # reported where the entries are walked
+        return True  # reported by the walk over the entries
 
 
 def _address_of(table: Table, item: Item) -> tuple[bytes, bytes] | None:
@@ -426,7 +385,7 @@ class _Entries:
         try:
             item = decoded(stored)
         except ValueError:
-            return  # reported where the items are walked
+            return  # reported by the walk over the items
         entry = indexes.entry_of(self.table, self.index, item, *address, stored)
         if entry is None or entry[:2] != (partition, sort):
             yield self._problem("the entry's item belongs elsewhere in the index", partition, sort)

@@ -15,7 +15,8 @@ from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.background import backfill, builds, restoring
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
-from hashrange.tables.inspection.check import BITE_RECORDS, Mend, Problem, Progress, check
+from hashrange.tables.inspection.check import check
+from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress
 
 PASSES_MAX = 5
 

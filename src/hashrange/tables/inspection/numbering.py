@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hashrange.storage.api import STAMP_BYTES, Reader, StoreDamaged
+from hashrange.storage.api import STAMP_BYTES, Reader
+from hashrange.storage.failures import StoreDamaged
 from hashrange.storage.moving import Logs
 from hashrange.tables.spaces import LAG_SPACE
 from hashrange.tables.streams import logs

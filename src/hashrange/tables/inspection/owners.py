@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import msgspec
 
-from hashrange.storage.api import Reader, StorageError
+from hashrange.storage.api import Reader
+from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table

@@ -1,8 +1,8 @@
-"""The checks of streams: their shards, the records in them, and the numbers that the engine will give next.
+"""The checks of streams: their shards, the records in them, and the next numbers of the engine.
 
-Sequence numbers have gaps by nature, because logs share them. So a record that is missing in the middle of a
-shard is not noticed; but that shards follow each other without a gap, and that each record lies where its
-readers look, is checked.
+Sequence numbers have gaps, because logs share them. So a record that is missing in the middle of a shard is
+not noticed. The checks are that shards follow each other without a gap, and that each record lies where its
+readers look.
 """
 
 from __future__ import annotations
@@ -11,29 +11,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 import orjson
 
 from hashrange.storage.api import STAMP_BYTES, Reader
 from hashrange.storage.moving import Logs, Numbers
+from hashrange.tables.inspection.problems import BITE_RECORDS, Progress, Readable
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Shard, Stream
 
-if TYPE_CHECKING:
-    from hashrange.tables.inspection.check import Progress, Readable
-
-_BITE_RECORDS = 500
 _SEQUENCE_BYTES = 8
 
 Found = tuple[str, bytes | None, bytes | None]
-"""What is wrong, and the partition and sort of the record that it is about, if it is about one."""
+"""A problem, and the partition and sort of the record that it concerns, if it concerns one."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """How far a walk over the records of a stream is, and the newest record of its shard so far."""
+    """The place of a walk over the records of a stream, and the newest record of the shard so far."""
 
     low: tuple[bytes, bytes] = (b"", b"")
     partition: bytes | None = None
@@ -48,7 +44,7 @@ def logs_of(streams: list[Stream]) -> Logs:
 def check_stream(
     engine: Readable, stream: Stream, numbers: Numbers | None, report: Progress
 ) -> Iterator[Found]:
-    """All that is wrong with a stream."""
+    """All problems of a stream."""
     for message in _check_shards(stream):
         yield message, None, None
     shards = {logs.shard_log(shard.id): shard for shard in stream.shards}
@@ -57,8 +53,8 @@ def check_stream(
     looked_at = 0
     while place is not None:
         body = partial(_bite, stream=stream, shards=shards, last=last, place=place)
-        found, records, place = engine.read(body)
-        yield from found
+        problems, records, place = engine.read(body)
+        yield from problems
         looked_at += records
         report(f"stream of {stream.full_name}", looked_at)
     if numbers is not None:
@@ -66,7 +62,7 @@ def check_stream(
 
 
 def _check_shards(stream: Stream) -> Iterator[str]:
-    """The shards follow each other, and the open ones share all hashes."""
+    """Check that the shards follow each other, and that the open shards cover all hashes."""
     by_id = {shard.id: shard for shard in stream.shards}
     for shard in stream.shards:
         parent = by_id.get(shard.parent or "")
@@ -78,7 +74,9 @@ def _check_shards(stream: Stream) -> Iterator[str]:
     if stream.closed is not None:
         return
     end = 0
-    for shard in sorted((one for one in stream.shards if one.end is None), key=lambda one: one.low):
+    for shard in sorted(
+        (shard_ for shard_ in stream.shards if shard_.end is None), key=lambda shard_: shard_.low
+    ):
         if shard.low != end:
             yield f"open shards leave a gap or overlap at the hash {min(end, shard.low)}"
         end = shard.high
@@ -89,33 +87,33 @@ def _check_shards(stream: Stream) -> Iterator[str]:
 def _bite(
     reader: Reader, stream: Stream, shards: dict[bytes, Shard], last: int | None, place: _Place
 ) -> tuple[list[Found], int, _Place | None]:
-    """The problems of some records, how many these are, and where to go on (None: there are no more)."""
-    found: list[Found] = []
+    """The problems of some records, the number of these records, and where to continue (None: at the end)."""
+    problems: list[Found] = []
     records = 0
     partition, time = place.partition, place.time
     following: _Place | None = None
-    for log, sort, stored in islice(reader.scan_space(stream.space, place.low), _BITE_RECORDS):
+    for log, sort, stored in islice(reader.scan_space(stream.space, place.low), BITE_RECORDS):
         records += 1
         if log != partition:
             partition, time = log, float("-inf")
             if log not in shards:
-                found.append(("these records are in no shard of the stream", log, sort))
+                problems.append(("these records are in no shard of the stream", log, sort))
         change = _decoded(stored)
         if isinstance(change, str):
-            found.append((change, log, sort))
+            problems.append((change, log, sort))
         else:
             if change.time < time:
-                found.append(("the record is older than the one before it", log, sort))
+                problems.append(("the record is older than the one before it", log, sort))
             time = change.time
         message = _misplaced(shards.get(log), sort, last)
         if message is not None:
-            found.append((message, log, sort))
+            problems.append((message, log, sort))
         following = _Place((log, sort + b"\x00"), partition, time)
-    return found, records, following
+    return problems, records, following
 
 
 def _misplaced(shard: Shard | None, sort: bytes, last: int | None) -> str | None:
-    """What is wrong with the number of a record."""
+    """The problem with the number of a record, or None."""
     if len(sort) != _SEQUENCE_BYTES:
         return "the record has no sequence number"
     number = int.from_bytes(sort)
@@ -127,7 +125,7 @@ def _misplaced(shard: Shard | None, sort: bytes, last: int | None) -> str | None
 
 
 def _decoded(stored: bytes) -> Change | str:
-    """The record; or what is wrong with it."""
+    """The record, or its problem."""
     try:
         change = logs.decode_change(stored)
         for part in (change.keys, change.new, change.old):
@@ -139,17 +137,17 @@ def _decoded(stored: bytes) -> Change | str:
 
 
 def _check_stamps(reader: Reader, stream: Stream, numbers: Numbers) -> list[Found]:
-    """An engine that keeps the last stamps of logs by themselves keeps none that is too low."""
-    found: list[Found] = []
+    """If the engine stores the last stamps of logs separately, check that none is too low."""
+    problems: list[Found] = []
     for shard in stream.shards:
         log = logs.shard_log(shard.id)
         for sort, stored in reader.scan(stream.space, log, reverse=True, likely=1):
-            kept = numbers.log_stamps.get((stream.space, log))
-            if kept is not None and kept < stored[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES]:
-                found.append(("the next record could get an earlier time than this one", log, sort))
+            last_stamp = numbers.log_stamps.get((stream.space, log))
+            if last_stamp is not None and last_stamp < stored[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES]:
+                problems.append(("the next record could get an earlier time than this one", log, sort))
             break
-    return found
+    return problems
 
 
 StoredNumbers = Callable[[Logs], Numbers]
-"""What an engine keeps beside records, of these logs."""
+"""Returns what an engine stores for these logs beside their records."""

@@ -1,7 +1,7 @@
-"""Makes the stream record of the change of an item.
+"""Makes the stream record of an item's change.
 
 `items.apply` calls `record` in the item's own transaction, for every write to a table with a stream. So this
-module is compiled, and stands apart from `tables.streams.logs`, which cannot be compiled: `logs` holds the
+module is compiled, and separate from `tables.streams.logs`, which cannot be compiled: `logs` holds the
 streams themselves, the form of a change, and the code that reads them.
 """
 
@@ -23,7 +23,7 @@ _ENCODE = msgspec.msgpack.Encoder()
 
 
 def record(txn: Transaction, stream: Stream, made: ItemChange, occasion: Occasion) -> None:
-    """Append the change of an item; nothing if the item did not change."""
+    """Append the change of an item to the stream, unless the item did not change."""
     item = made.new_item if made.new_item is not None else made.old_item
     if item is None:
         return
@@ -53,6 +53,6 @@ def _unchanged(old: bytes | None, old_item: Item | None, new: bytes | None, new_
         return False
     if old == new or old_item == new_item:
         return True
-    # The records differ. The items can only be equal if they hold sets, whose members may be in another
+    # The records differ. The items can be equal only if they hold sets, whose members may be in another
     # order.
     return _SET in old and equal({"M": old_item}, {"M": new_item})

@@ -1,14 +1,14 @@
 """The change log of a table: streams, their shards, and the records in them.
 
-A stream has a space of its own; each shard is a log in it, which `changes.record` appends to in the item's
-own transaction. A record goes to the open shard whose hash range holds the item's partition, so the records
-of one item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
+A stream has its own space; each shard is a log in it, to which `changes.record` appends in the item's own
+transaction. A record goes to the open shard whose hash range holds the item's partition, so the records of an
+item are in order. Sequence numbers come from the engine and grow with commit order over all shards.
 
-    catalog ("stream", scope / name 00 label) → the `Stream`, kept until 24 hours after it was switched off
+    catalog ("stream", scope / name 00 label) → the `Stream`, kept until 24 hours after it was disabled
     (stream space, shard's log, sequence)     → a `Change`, packed by msgspec
 
-Not compiled, because msgspec decodes its structs (docs/decisions/0007-compiled-hot-path.md); what is on the
-path of every write stands apart in `changes`.
+Not compiled, because msgspec decodes its structs (docs/decisions/0007-compiled-hot-path.md); the code on the
+path of every write is in `changes`.
 
 Source: Developer Guide, "Change data capture for DynamoDB Streams".
 """
@@ -41,7 +41,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One log of a stream, for partitions whose first two bytes are in `low <= hash < high`.
+    """A log of a stream, for partitions whose first two bytes are in `low <= hash < high`.
 
     The sequences of the shard's records are between `start` and `end`. `end` and `closed` are None while the
     shard is open. `trimmed` is the sequence of the last record that was deleted for its age. Times are in
@@ -65,10 +65,10 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Stream(msgspec.Struct, frozen=True, dict=True):
-    """A stream of a table. `closed` is the time at which it was switched off.
+    """A stream of a table. `closed` is the time at which it was disabled.
 
-    `key` is the table's key, as `(attribute, "HASH" or "RANGE")`. It is stored here because a stream
-    outlives its table, and another table may have the table's name later. `scope` is the table's.
+    `key` is the table's key, as `(attribute, "HASH" or "RANGE")`. It is stored here because a stream outlives
+    its table, and another table may later have the table's name. `scope` is the table's scope.
     """
 
     table: str
@@ -95,7 +95,7 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
 class Change(NamedTuple):
     """A stored stream record: the kind of the change, its time, and the item's JSON; `size` is in bytes.
 
-    The engine gets the time as the record's stamp, so times within a shard never decrease. Without this they
+    The engine gets the time as the record's stamp, so times within a shard never decrease. Otherwise they
     could: a request that began earlier may be committed later, and the clock may be set back.
     """
 
@@ -118,7 +118,7 @@ _DECODE_CHANGE = msgspec.msgpack.Decoder(Change)
 
 
 def shard_log(shard_id: str) -> bytes:
-    """The partition of a shard's records: its id without the words that all ids begin with."""
+    """The partition of a shard's records: its id without the common beginning of all ids."""
     return shard_id.removeprefix(_SHARD_ID).encode()
 
 
@@ -134,7 +134,7 @@ def enable(
     scope: str,
 ) -> Stream:
     """Make a new stream of a table, with `shard_count` open shards. `last_label` is the label of the table's
-    last stream."""
+    previous stream."""
     mark = txn.position(space)
     stamp = _stamp(now)
     latest = max([last_label or "", *_labels(txn, f"{scope}/{table}")])
@@ -172,7 +172,7 @@ def _stamp_of(shard: Shard) -> int:
 
 
 def disable(txn: Transaction, stream: Stream, now: float) -> None:
-    """Switch a stream off: its shards are closed, its records stay readable."""
+    """Disable a stream: its shards are closed, its records stay readable."""
     current = find_full(txn, stream.full_name, stream.label) or stream
     closed = roll_over(txn, current, now, reopen=False)
     save(txn, msgspec.structs.replace(closed, closed=now))
@@ -184,7 +184,7 @@ def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = Tr
 
 
 def rolled_over(stream: Stream, mark: int, now: float, *, reopen: bool = True) -> Stream:
-    """Like `roll_over`, at a mark that the caller gives."""
+    """Like `roll_over`, at a mark from the caller."""
     # Shards are listed in the order of their names, and a child must come after its parent.
     stamp = max([_stamp(now), *(_stamp_of(shard) + 1 for shard in stream.shards)])
     shards: list[Shard] = []
@@ -210,7 +210,7 @@ def forget(txn: Transaction, stream: Stream) -> None:
 
 
 def _place(full_name: str, label: str) -> bytes:
-    """Where the stream with a label is stored, of the table with a full name."""
+    """The place of a table's stream with a label."""
     return f"{full_name}\x00{label}".encode() if "/" in full_name else f"/{full_name}\x00{label}".encode()
 
 
@@ -254,8 +254,8 @@ def all_streams(
 def every_stream(
     reader: Reader, low: bytes = b"", high: bytes | None = None
 ) -> Iterator[tuple[str, Stream | Exception]]:
-    """Like `all_streams`, with the names that they are stored under. A stream that cannot be decoded comes as
-    the error."""
+    """Like `all_streams`, with the names under which they are stored. For a stream that cannot be decoded it
+    yields the error."""
     for record in reader.scan(CATALOG_SPACE, STREAM, low, high):
         pace.point()
         yield read_stream(*record)
@@ -288,8 +288,8 @@ def newest(reader: Reader, stream: Stream, shard: Shard) -> int:
 def mark_at(reader: Reader, stream: Stream, shard: Shard, moment: float) -> int:
     """The sequence after which a shard's records of the time `moment` (epoch seconds) and later begin.
 
-    It is found by halving the range of sequences, which works because times never decrease. A walk would
-    take too long for a read body, because a shard may hold the writes of a day.
+    It is found by bisection of the sequences, which works because times never decrease. A walk would take too
+    long for a read body, because a shard may hold the writes of a day.
     """
     low, high = shard.horizon, newest(reader, stream, shard)
     while low < high:
@@ -311,11 +311,11 @@ def trim(txn: Transaction, stream: Stream, now: float, limit: Limit) -> Done:
     oldest = now - RETENTION_SECONDS
     left, bytes_left = limit
     damages: list[Damage] = []
-    kept: list[Shard] = []
+    remaining_shards: list[Shard] = []
     more = False
     for shard in stream.shards:
         name = shard_log(shard.id)
-        # A shard that was closed more than 24 hours ago holds old records only, even if their times are
+        # A shard that was closed more than 24 hours ago holds only old records, even if their times are
         # later.
         over = shard.closed is not None and shard.closed < oldest
         trimmed, emptied = shard.trimmed, True
@@ -341,9 +341,9 @@ def trim(txn: Transaction, stream: Stream, now: float, limit: Limit) -> Done:
             left -= 1
             bytes_left -= len(stored)
         if not emptied or unknown or not over:
-            kept.append(msgspec.structs.replace(shard, trimmed=trimmed))
-    if tuple(kept) != stream.shards:
-        save(txn, msgspec.structs.replace(stream, shards=tuple(kept)))
+            remaining_shards.append(msgspec.structs.replace(shard, trimmed=trimmed))
+    if tuple(remaining_shards) != stream.shards:
+        save(txn, msgspec.structs.replace(stream, shards=tuple(remaining_shards)))
     return Done(limit.items - left, damages, more)
 
 
@@ -374,7 +374,7 @@ def _last_time(reader: Reader, stream: Stream, shard: Shard) -> float:
     """The time of a shard's newest record, which is the latest time in the shard; 0 if it has no such
     record."""
     if next(_from_horizon(reader, stream, shard), None) is None:
-        return 0.0  # all records are trimmed: a scan from the end would walk over all their tombstones
+        return 0.0  # all records are trimmed, and a scan from the end would walk over all their tombstones
     newest = next(reader.scan(stream.space, shard_log(shard.id), reverse=True, likely=1), None)
     return (_time_of(newest[1]) if newest is not None else None) or 0.0
 
@@ -384,10 +384,10 @@ def _closings(stream: Stream) -> list[float | None]:
 
 
 def brought_back(stream: Stream, now: float) -> Stream:
-    """The stream after times of closing that lie in the future were set to `now`.
+    """The stream with future times of closing set to `now`.
 
-    Retention counts from `now` on then. The caller also rolls open shards over: in the old shards new records
-    would get the later times of the records before them.
+    Retention then counts from `now`. The caller also rolls over open shards, because in the old shards new
+    records would get the later times of the records before them.
     """
     shards = tuple(
         msgspec.structs.replace(shard, closed=None if shard.closed is None else min(shard.closed, now))

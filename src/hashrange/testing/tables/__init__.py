@@ -1,12 +1,12 @@
-"""Tables from the files that people have already.
+"""Tables from files in common formats.
 
-    declaration      a table that is to be created; the short form of one
-    cloudformation   a CloudFormation or SAM template, in YAML or JSON
-    intrinsics       the functions, parameters and conditions of a template
-    terraform        ``terraform show -json`` of a plan or a state
-    documents        JSON for and of ``aws dynamodb create-table``; a NoSQL Workbench model
+    declaration     a table to be created, and its short form
+    cloudformation  a CloudFormation or SAM template, in YAML or JSON
+    intrinsics      the functions, parameters and conditions of a template
+    terraform       ``terraform show -json`` of a plan or a state
+    documents       JSON for and of ``aws dynamodb create-table``; a NoSQL Workbench model
 
-`read` finds out from a file's content which of them it is.
+`read` recognises the format by the file's content.
 """
 
 from __future__ import annotations
@@ -37,20 +37,24 @@ def read(
     except orjson.JSONDecodeError:
         document = cloudformation.parse_yaml(text)
     try:
-        found = of_document(document, parameters or {}, region, account_id)
+        declarations = of_document(document, parameters or {}, region, account_id)
     except (DeclarationError, KeyError, TypeError) as error:
         raise DeclarationError(f"{file}: {error}") from error
-    if not found:
+    if not declarations:
         raise DeclarationError(f"{file} declares no table of DynamoDB.")
-    return found
+    return declarations
 
 
 def of_document(
     document: Any, parameters: Mapping[str, str], region: str, account_id: str
 ) -> list[Declaration]:
-    """The tables of a document of any of the kinds. Raises DeclarationError for a document of none."""
+    """The tables of a document in any of these formats. Raises DeclarationError for any other document."""
     if isinstance(document, list):
-        return [one for part in document for one in of_document(part, parameters, region, account_id)]
+        return [
+            declaration
+            for part in document
+            for declaration in of_document(part, parameters, region, account_id)
+        ]
     if cloudformation.is_template(document):
         return cloudformation.of_template(document, parameters, region, account_id)
     if terraform.is_plan(document):

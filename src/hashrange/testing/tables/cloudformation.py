@@ -56,16 +56,16 @@ def parse_yaml(text: str) -> Any:
 def of_template(
     document: Mapping[str, Any], parameters: Mapping[str, str], region: str, account_id: str
 ) -> list[Declaration]:
-    """The tables of a template whose condition holds. Raises DeclarationError where one cannot be read."""
+    """The tables of a template whose conditions hold. Raises DeclarationError if a table cannot be read."""
     template = Template(document, parameters, region, account_id)
-    found = []
+    declarations = []
     for name, resource in template.resources.items():
         read = _READERS.get(resource.get("Type", ""))
         if read is None or ("Condition" in resource and not template.holds(resource["Condition"])):
             continue
         properties = template.resolve(resource.get("Properties") or {})
-        found.append(read({"TableName": template.name_of(name), **properties}))
-    return found
+        declarations.append(read({"TableName": template.name_of(name), **properties}))
+    return declarations
 
 
 def _table(properties: Request) -> Declaration:

@@ -1,9 +1,9 @@
-"""A table that is to be created: the request of CreateTable, its time to live, and its first items.
+"""A table to be created: the request of CreateTable, its time to live, and its first items.
 
     declare("orders", "pk, sk:N", indexes={"by-customer": "customer, placed:N"}, ttl="until")
 
-A key is written as its attributes, the partition key first; an attribute is of type S, if no type follows
-its name.
+A key is written as its attributes, the partition key first; an attribute without a type after its name has
+the type S.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def declare(
     items: Iterable[Item] = (),
     **members: Any,
 ) -> Declaration:
-    """A table with a key as ``"pk"`` or ``"pk, sk:N"``, and the same for each of its indexes.
+    """A table with a key such as ``"pk"`` or ``"pk, sk:N"``; keys of indexes are written in the same way.
 
     Indexes project all attributes. `stream` is a StreamViewType, `ttl` the attribute of the time to live.
-    `members` are further members of CreateTable, as they are. Raises DeclarationError for a key that cannot
-    be read, and for a member that CreateTable does not have.
+    `members` are other members of CreateTable, unchanged. Raises DeclarationError for a key that cannot be
+    read, and for a member that CreateTable does not have.
     """
     check_names(members, OPERATIONS["CreateTable"].members)
     types: dict[str, str] = {}
@@ -109,12 +109,12 @@ SHORT_MEMBERS: Final = ("name", "key", "indexes", "local_indexes", "stream", "tt
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     """Raise DeclarationError for a name that is neither in `known` nor one of `SHORT_MEMBERS`.
 
-    DynamoDB takes no notice of members that it does not know, so a misspelt one would have no effect.
+    DynamoDB ignores members that it does not know, so a misspelt member would have no effect.
     """
     allowed = (*SHORT_MEMBERS, *known)
     for name in given:
         if name not in allowed:
-            lower = {one.lower(): one for one in allowed}
+            lower = {name_.lower(): name_ for name_ in allowed}
             near = difflib.get_close_matches(name.lower(), lower, 1)
             hint = (
                 f"did you mean {lower[near[0]]!r}?"
@@ -128,7 +128,7 @@ def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
     """The KeySchema of a key; the types of its attributes go into `types`."""
     schema = []
     for position, part in enumerate(key.split(",")):
-        attribute, _, type_ = (one.strip() for one in part.partition(":"))
+        attribute, _, type_ = (part_text.strip() for part_text in part.partition(":"))
         type_ = type_ or types.get(attribute, "S")
         if not attribute or type_ not in _TYPES or types.get(attribute, type_) != type_ or position > 1:
             raise DeclarationError(
@@ -141,10 +141,10 @@ def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
 
 
 def of_request(given: Mapping[str, Any]) -> Request:
-    """The request of CreateTable in one, or in an answer of DescribeTable.
+    """The request of CreateTable in a request or in an answer of DescribeTable.
 
-    Members that other calls set, or that the service has added, are left out, and a throughput of nothing is
-    on demand.
+    Members that other operations set, or that the service added, are left out; a throughput of zero means on
+    demand.
     """
     create = {member: given[member] for member in _CREATE_MEMBERS if given.get(member) is not None}
     needed = ("TableName", "KeySchema", "AttributeDefinitions")
@@ -180,7 +180,7 @@ def _index(given: Mapping[str, Any]) -> Request:
 
 
 def _throughput(given: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """The units of a throughput; None where there are none, as the service says it of tables on demand."""
+    """The units of a throughput; None if they are zero, as the service describes tables on demand."""
     if given is None:
         return None
     units = {name: int(given.get(name) or 0) for name in ("ReadCapacityUnits", "WriteCapacityUnits")}

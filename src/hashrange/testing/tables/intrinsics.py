@@ -1,8 +1,8 @@
 """The values of a CloudFormation template: its intrinsic functions, parameters, mappings and conditions.
 
 `Template.resolve` gives the value of a part of the template: Ref, Fn::Sub, Fn::Join, Fn::If, Fn::FindInMap,
-Fn::Select, Fn::Split, Fn::GetAtt of a table, Fn::ImportValue, and the conditions. What nobody can know
-without a stack, such as the attribute of another resource, becomes a text that names it.
+Fn::Select, Fn::Split, Fn::GetAtt of a table, Fn::ImportValue, and the conditions. A value that only a stack
+has, such as the attribute of another resource, becomes a text that names it.
 
 Source: CloudFormation User Guide, "Intrinsic function reference", "Pseudo parameters reference".
 """
@@ -22,7 +22,7 @@ _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 
 
 class Template:
-    """A template, with `parameters` in the place of its parameters' defaults."""
+    """A template, with `parameters` in place of its parameters' defaults."""
 
     def __init__(
         self, document: Mapping[str, Any], parameters: Mapping[str, str], region: str, account_id: str
@@ -54,16 +54,16 @@ class Template:
             "Fn::Select": self._select,
             "Fn::Split": self._split,
             "Fn::GetAtt": self._get_att,
-            "Fn::ImportValue": lambda given: self.resolve(given),
-            "Fn::Equals": lambda given: self.resolve(given[0]) == self.resolve(given[1]),
-            "Fn::And": lambda given: all(self.resolve(one) for one in given),
-            "Fn::Or": lambda given: any(self.resolve(one) for one in given),
-            "Fn::Not": lambda given: not self.resolve(given[0]),
+            "Fn::ImportValue": lambda argument: self.resolve(argument),
+            "Fn::Equals": lambda argument: self.resolve(argument[0]) == self.resolve(argument[1]),
+            "Fn::And": lambda argument: all(self.resolve(part_) for part_ in argument),
+            "Fn::Or": lambda argument: any(self.resolve(part_) for part_ in argument),
+            "Fn::Not": lambda argument: not self.resolve(argument[0]),
             "Condition": self.holds,
         }
 
     def resolve(self, part: Any) -> Any:
-        """The value of a part of the template. Raises DeclarationError where it cannot be found."""
+        """The value of a part of the template. Raises DeclarationError if it cannot be determined."""
         if isinstance(part, list):
             return [value for value in map(self.resolve, part) if value is not NO_VALUE]
         if not isinstance(part, Mapping):
@@ -85,7 +85,8 @@ class Template:
         return bool(self.resolve(self._conditions[condition]))
 
     def name_of(self, resource: str) -> str:
-        """The name of a table: its TableName, or the resource's logical id, of which a stack makes one."""
+        """The name of a table: its TableName, or the resource's logical id, from which a stack makes a
+        name."""
         properties = self.resources[resource].get("Properties") or {}
         name = self.resolve(properties.get("TableName", NO_VALUE))
         return resource if name is NO_VALUE else str(name)
@@ -106,15 +107,17 @@ class Template:
             return self.name_of(name)
         raise DeclarationError(f"The template refers to {name}, which it does not have.")
 
-    def _get_att(self, given: str | list[str]) -> Any:
-        resource, _, attribute = given.partition(".") if isinstance(given, str) else (given[0], "", given[1])
+    def _get_att(self, argument: str | list[str]) -> Any:
+        resource, _, attribute = (
+            argument.partition(".") if isinstance(argument, str) else (argument[0], "", argument[1])
+        )
         if attribute == "Arn" and resource in self.resources:
             region, account_id = self._pseudo["AWS::Region"], self._pseudo["AWS::AccountId"]
             return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.name_of(resource)}"
         return f"{resource}.{attribute}"
 
-    def _sub(self, given: str | list[Any]) -> str:
-        text, own = (given, {}) if isinstance(given, str) else (given[0], given[1])
+    def _sub(self, argument: str | list[Any]) -> str:
+        text, own = (argument, {}) if isinstance(argument, str) else (argument[0], argument[1])
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
@@ -122,28 +125,28 @@ class Template:
                 return f"${{{name[1:]}}}"
             if name in own:
                 return str(self.resolve(own[name]))
-            known = "." not in name or name in self._pseudo
-            return str(self._ref(name) if known else self._get_att(name))
+            is_known = "." not in name or name in self._pseudo
+            return str(self._ref(name) if is_known else self._get_att(name))
 
         return _VARIABLE.sub(value, text)
 
-    def _join(self, given: list[Any]) -> str:
-        return str(given[0]).join(str(one) for one in self.resolve(given[1]))
+    def _join(self, argument: list[Any]) -> str:
+        return str(argument[0]).join(str(part_) for part_ in self.resolve(argument[1]))
 
-    def _if(self, given: list[Any]) -> Any:
-        return self.resolve(given[1] if self.holds(given[0]) else given[2])
+    def _if(self, argument: list[Any]) -> Any:
+        return self.resolve(argument[1] if self.holds(argument[0]) else argument[2])
 
-    def _find_in_map(self, given: list[Any]) -> Any:
-        names = [self.resolve(one) for one in given[:3]]
-        found: Any = self._mappings
+    def _find_in_map(self, argument: list[Any]) -> Any:
+        names = [self.resolve(part_) for part_ in argument[:3]]
+        mapping: Any = self._mappings
         for name in names:
-            if not isinstance(found, Mapping) or name not in found:
+            if not isinstance(mapping, Mapping) or name not in mapping:
                 raise DeclarationError(f"The template's mappings have no {' / '.join(map(str, names))}.")
-            found = found[name]
-        return found
+            mapping = mapping[name]
+        return mapping
 
-    def _select(self, given: list[Any]) -> Any:
-        return self.resolve(given[1])[int(self.resolve(given[0]))]
+    def _select(self, argument: list[Any]) -> Any:
+        return self.resolve(argument[1])[int(self.resolve(argument[0]))]
 
-    def _split(self, given: list[Any]) -> list[str]:
-        return str(self.resolve(given[1])).split(str(given[0]))
+    def _split(self, argument: list[Any]) -> list[str]:
+        return str(self.resolve(argument[1])).split(str(argument[0]))

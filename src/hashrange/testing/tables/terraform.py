@@ -29,15 +29,15 @@ def of_plan(document: Mapping[str, Any]) -> list[Declaration]:
         if resource.get("type") == "aws_dynamodb_table_item":
             values = resource.get("values") or {}
             items.setdefault(values.get("table_name", ""), []).append(orjson.loads(values["item"]))
-    found = []
+    declarations = []
     for resource in resources:
         if resource.get("type") == "aws_dynamodb_table":
             values = resource.get("values") or {}
             if not values.get("name"):
                 address = resource.get("address")
                 raise DeclarationError(f"The plan does not know the name of {address}: give it a name.")
-            found.append(_table(values, tuple(items.get(values["name"], ()))))
-    return found
+            declarations.append(_table(values, tuple(items.get(values["name"], ()))))
+    return declarations
 
 
 def _root(document: Mapping[str, Any]) -> Mapping[str, Any]:

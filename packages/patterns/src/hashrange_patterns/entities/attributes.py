@@ -8,9 +8,9 @@
     enum, Literal                S or N  pydantic model                     M
     Expires                      N       T | None                           as T, or NULL
 
-Every value is read as it was written: a moment in time is written in UTC with all its digits, so that texts
-sort as moments do; a number that DynamoDB would round is refused, and so is a value of another type than the
-field says. DynamoDB has no empty sets, therefore an empty set is written as an empty list.
+Every value is read back exactly as it was written: a moment in time is written in UTC with all its digits, so
+that texts sort as moments do; a number that DynamoDB would round is refused, and so is a value whose type
+differs from the field's. DynamoDB has no empty sets, so an empty set is written as an empty list.
 
 Refuses to know keys and entities.
 """
@@ -47,13 +47,14 @@ Expires: TypeAlias = Annotated[datetime, _Seconds]
 
 
 class Unreadable(ValueError):
-    """An item holds something else than the class says; the text names the attribute."""
+    """An item does not fit its class; the text names the attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type are written and read. `encode` raises TypeError or ValueError for a value that
-    has no exact form, `decode` KeyError, ValueError or TypeError for one that is none of its own."""
+    """How values of a type are written and read. `encode` raises TypeError or ValueError for a value that has
+    no exact form; `decode` raises KeyError, ValueError or TypeError for a value that `encode` did not
+    write."""
 
     encode: Callable[[Any], Item]
     decode: Callable[[Mapping[str, Any]], Any]
@@ -64,18 +65,18 @@ class Codec:
 
 
 def iso(moment: datetime) -> str:
-    """A moment as text of constant length, in UTC, which sorts as moments do."""
+    """A moment as text of constant length, in UTC; these texts sort as moments do."""
     return utc(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def from_iso(text: str) -> datetime:
-    """The moment that `iso` wrote, and any other in ISO 8601; in UTC where it names no time zone."""
+    """The moment that `iso` wrote, or any other in ISO 8601; in UTC if it names no time zone."""
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def number_text(value: float | Decimal) -> str:
-    """A number as DynamoDB keeps it. Raises ValueError if it would have to be rounded."""
+    """A number as DynamoDB stores it. Raises ValueError if it would have to be rounded."""
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     try:
         if not exact.is_finite():
@@ -89,7 +90,7 @@ def number_text(value: float | Decimal) -> str:
 
 def _scalar(kind: type, tag: str, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> Codec:
     def encode(value: Any) -> Item:
-        # (a bool is an int and a datetime a date to isinstance, but not to who reads the item)
+        # (for isinstance a bool is an int and a datetime is a date, but not for readers of the item)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise TypeError(f"{value!r} is a {type(value).__name__}, and no {kind.__name__}")
         if kind is date and isinstance(value, datetime):
@@ -180,7 +181,7 @@ def _optional(annotation: Any, arguments: tuple[Any, ...]) -> Codec:
 
 
 def _choice(values: tuple[Any, ...], members: Mapping[Any, Any]) -> Codec:
-    """One of `members`, each written as one of `values`: all texts, or all whole numbers."""
+    """The codec of a choice among `members`, written as `values`: all texts, or all whole numbers."""
     kind = type(values[0])
     if kind not in (str, int) or any(type(value) is not kind for value in values):
         raise TypeError(f"{values!r} are not all texts, nor all whole numbers")
@@ -206,9 +207,9 @@ def _enum(kind: type[enum.Enum]) -> Codec:
 
 
 def enum_value(member: enum.Enum) -> str | int:
-    """What is written for a member: its value, or its name where the values are of other types."""
+    """What is written for a member: its value, or its name if the values are of other types."""
     for kind in (str, int):
-        if all(type(one.value) is kind for one in type(member)):
+        if all(type(sibling.value) is kind for sibling in type(member)):
             value: str | int = member.value
             return value
     return member.name
@@ -285,7 +286,7 @@ def _record(kind: type) -> Codec:
 
 
 def _model(kind: Any) -> Codec:
-    """A pydantic model: pydantic checks what is read, and knows the types of its fields."""
+    """The codec of a pydantic model: pydantic checks what is read, and knows the types of its fields."""
 
     def encode(value: Any) -> Item:
         if not isinstance(value, kind):
@@ -302,18 +303,19 @@ _ANY_MAP: Final = _map(Codec(lambda value: _encode_any(value), lambda attribute:
 
 
 def plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as Python values, by what it holds: whole numbers as int, others as Decimal."""
+    """An item as Python values, from the types in it: whole numbers as int, other numbers as Decimal."""
     return {name: _decode_any(attribute) for name, attribute in item.items()}
 
 
 def attributes(values: Mapping[str, Any]) -> Item:
-    """An item of Python values, by what they are."""
+    """An item from Python values, according to their types."""
     return {name: _encode_any(value) for name, value in values.items()}
 
 
-def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two attribute values are equal, in whichever order their sets and digits their numbers are."""
-    [(tag, value)], [(other_tag, other_value)] = one.items(), other.items()
+def same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether two attribute values are equal, whatever the order of their sets and the digits of their
+    numbers."""
+    [(tag, value)], [(other_tag, other_value)] = first.items(), second.items()
     if tag != other_tag:
         return False
     if tag == "N":
@@ -373,21 +375,21 @@ def _plain_number(text: str) -> int | Decimal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a dataclass: its codec, and what it is where the attribute is missing."""
+    """A field of a dataclass: its codec, and its value if the attribute is missing."""
 
     name: str
     codec: Codec
     absent: Callable[[], Any] | None
 
     def omitted(self, value: Any) -> bool:
-        """Whether `value` is written by leaving the attribute out: None, and the empty set."""
+        """Whether the attribute is left out for `value`: for None, and for the empty set."""
         nothing = value is None or (isinstance(value, set | frozenset) and not value)
         return nothing and self.absent is not None and self.absent() == value
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The fields of a dataclass, written as attributes of their names."""
+    """The fields of a dataclass, written as attributes with the same names."""
 
     kind: type
     fields: Mapping[str, _Field]
@@ -435,14 +437,14 @@ def record_of(kind: type) -> Record:
 def _record_made(kind: type) -> Record:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {}
-    for one in dataclasses.fields(kind):
-        if not one.init:
+    for other_member in dataclasses.fields(kind):
+        if not other_member.init:
             continue
         try:
-            codec = codec_of(hints[one.name])
+            codec = codec_of(hints[other_member.name])
         except TypeError as error:
-            raise TypeError(f"{kind.__name__}.{one.name}: {error}") from None
-        fields[one.name] = _Field(one.name, codec, _absent(one, codec))
+            raise TypeError(f"{kind.__name__}.{other_member.name}: {error}") from None
+        fields[other_member.name] = _Field(other_member.name, codec, _absent(other_member, codec))
     return Record(kind, fields)
 
 

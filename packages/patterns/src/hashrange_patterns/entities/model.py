@@ -7,12 +7,11 @@
 
     Photo.key("alice", taken_at)     # Key[Photo]
 
-The types in brackets are those of the key's fields, in the order in which the templates name them; so type
-checkers know the arguments of `key`. That they agree with the fields is checked when the class is first
-used.
+The types in brackets are those of the key's fields, in the order in which the templates name them, so type
+checkers know the arguments of `key`. They are compared with the fields when the class is first used.
 
-An instance remembers the item that it was read from, which is how an update knows what changed, and its
-version, by which the update is refused if somebody else was faster.
+An instance remembers the item that it was read from, so that an update can tell what changed, and its
+version, so that the update is refused if somebody else has written the item since.
 
 Refuses to know requests.
 """
@@ -34,7 +33,7 @@ E_co = TypeVar("E_co", bound="Entity[*tuple[Any, ...]]", covariant=True)
 Ks = TypeVarTuple("Ks")
 
 Migration: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes the attributes of the next shape out of those of the one before."""
+"""Makes the attributes of the next shape from those of the previous shape."""
 
 KIND: Final = "_kind"
 VERSION: Final = "_version"
@@ -43,7 +42,7 @@ SHAPE: Final = "_shape"
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[E_co]):
-    """Where an entity lies, and of which class it is."""
+    """The address of an entity, and its class."""
 
     kind: type[E_co]
     address: Address
@@ -63,17 +62,18 @@ class _Declared:
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class Entity(Generic[*Ks]):
-    """A class of items. A subclass is a dataclass without being decorated as one.
+    """A class of items. A subclass is a dataclass without a decorator.
 
     - `pk` and `sk` are the templates of its keys.
-    - `indexed` are templates of further attributes that keys of indexes are. Such an attribute is left out
-      while one of its fields is None, so the index holds only the others (a sparse index).
-    - `unique` are templates of which no two entities have the same; one with a field that is None is free.
-    - `name` is written into each item, to tell the classes of a table apart; by default the class's name.
-    - `migrations` lead from the first shape of the class's items to this one, each from one shape to the
-      next: functions of the attributes by name, performed when an older item is read.
+    - `indexed` are templates of further attributes that are keys of indexes. Such an attribute is left out
+      while one of its fields is None, so the index does not hold the item (a sparse index).
+    - `unique` are templates whose values no two entities share; a value with a field that is None is not
+      checked.
+    - `name` is written into each item, to distinguish the classes of a table; by default the class's name.
+    - `migrations` lead from the first shape of the class's items to the current one, each from one shape to
+      the next: functions of the attributes by name, which run when an older item is read.
 
-    Fields that several classes have in common come from a dataclass that is no entity:
+    Fields that several classes have in common come from a dataclass that is not an entity:
     `class User(Dated, Entity[str], pk=…, sk=…)`.
     """
 
@@ -127,7 +127,7 @@ class Schema:
         return tuple(dict.fromkeys(self.partition.fields + self.sort.fields))
 
     def address_of(self, values: Sequence[object]) -> Address:
-        """Where the entity with these values of the key's fields lies."""
+        """The address of the entity with these values of the key's fields."""
         names = self.key_fields
         if len(values) != len(names):
             raise TypeError(
@@ -136,11 +136,11 @@ class Schema:
         return self._address(dict(zip(names, values, strict=True)))
 
     def address(self, entity: AnyEntity) -> Address:
-        """Where `entity` lies."""
+        """The address of `entity`."""
         return self._address(vars(entity))
 
     def _address(self, values: Mapping[str, Any]) -> Address:
-        # The codec knows the type of a field, and refuses others: "7" and 7 would be one key.
+        # The codec refuses values of other types than the field's: "7" and 7 would give the same key.
         for name in self.key_fields:
             self.record.fields[name].codec.encode(values[name])
         partition, sort = self.partition.fill(values), self.sort.fill(values)
@@ -183,10 +183,10 @@ class Schema:
         return entity
 
     def changes(self, table: Table, entity: AnyEntity, item: Item) -> tuple[Item, list[str]]:
-        """What has to be set and removed, that `item` becomes the item of `entity`.
+        """The attributes to set and to remove so that `item` becomes the item of `entity`.
 
-        It is compared with what was read from the item, not with the item: an attribute that is missing,
-        and was read as its default, is not written; others may have begun to count in it.
+        The entity is compared with what was read from the item, not with the item: an attribute that was
+        missing, and read as its default, is not written, because others may have begun to count in it.
         """
         fields = self._fields(table, item)
         migrated = self._migrated(table, item)
@@ -207,16 +207,16 @@ class Schema:
             for name, value in after.items()
             if name not in before or not same(before[name], value)
         }
-        ours = {*self.record.fields, *self.indexed, *(fields.keys() - migrated.keys())}
-        return changed, sorted(name for name in item.keys() - after.keys() if name in ours)
+        own_names = {*self.record.fields, *self.indexed, *(fields.keys() - migrated.keys())}
+        return changed, sorted(name for name in item.keys() - after.keys() if name in own_names)
 
     def _fields(self, table: Table, item: Item) -> Item:
-        """The attributes of an item but those that are made of others."""
-        made = {table.partition_key, table.sort_key, *self.indexed, KIND, VERSION, SHAPE}
-        return {name: value for name, value in item.items() if name not in made}
+        """The attributes of an item, except those that are derived from others."""
+        derived = {table.partition_key, table.sort_key, *self.indexed, KIND, VERSION, SHAPE}
+        return {name: value for name, value in item.items() if name not in derived}
 
     def _migrated(self, table: Table, item: Item) -> Item:
-        """The fields of an item in today's shape."""
+        """The fields of an item in the current shape."""
         fields = self._fields(table, item)
         shape = int(item.get(SHAPE, {}).get("N", "0"))
         if shape > len(self.migrations):
@@ -233,7 +233,7 @@ class Schema:
 
 
 def remember(entity: AnyEntity, item: Item | None) -> None:
-    """Note which item an entity was read from or written as; None if it is none any more."""
+    """Remember which item an entity was read from or written as; None if it no longer exists."""
     # (not a field: two entities are equal if their fields are)
     vars(entity)["_item"] = item
 
@@ -245,13 +245,14 @@ def item_of(entity: AnyEntity) -> Item | None:
 
 
 def version_in(item: Item | None) -> str | None:
-    """The version in an item; None if it has none, as one that another program wrote."""
+    """The version in an item; None if it has none, because another program wrote it."""
     version: str | None = (item or {}).get(VERSION, {}).get("S")
     return version
 
 
 def version_of(entity: AnyEntity) -> str | None:
-    """The version of an entity that was read or written: a text that changes with each write, as an ETag."""
+    """The version of an entity that was read or written: a text that changes with each write, like an
+    ETag."""
     return version_in(item_of(entity))
 
 
@@ -305,13 +306,15 @@ def _schema(kind: type[AnyEntity]) -> Schema:
 
 
 def _check_types_of_key(schema: Schema, hints: Mapping[str, Any]) -> None:
-    """That the types in brackets are those of the key's fields."""
+    """Raise TypeError if the types in brackets are not those of the key's fields."""
     for base in getattr(schema.kind, "__orig_bases__", ()):
-        given = typing.get_args(base)
-        if typing.get_origin(base) is not Entity or any(isinstance(one, TypeVar) for one in given):
+        arguments = typing.get_args(base)
+        if typing.get_origin(base) is not Entity or any(
+            isinstance(argument, TypeVar) for argument in arguments
+        ):
             continue
         expected = tuple(hints[name] for name in schema.key_fields)
-        if given != expected:
+        if arguments != expected:
             names = ", ".join(
                 f"{name}: {getattr(hint, '__name__', hint)}"
                 for name, hint in zip(schema.key_fields, expected, strict=True)
@@ -323,14 +326,15 @@ def _check_types_of_key(schema: Schema, hints: Mapping[str, Any]) -> None:
 
 
 def kind_of(table: Table, item: Item, kinds: Sequence[type[E]]) -> type[E] | None:
-    """Which of `kinds` an item is: by the name in it, or without one by its keys; None if none of them."""
+    """The class of an item among `kinds`: by the name in it, or if it has none by its keys; None if no class
+    fits."""
     if KIND in item:
         name = item[KIND].get("S")
         return next((kind for kind in kinds if schema_of(kind).name == name), None)
     address = table.address(item)
-    found = [
+    matching = [
         kind
         for kind in kinds
         if schema_of(kind).partition.matches(address.partition) and schema_of(kind).sort.matches(address.sort)
     ]
-    return found[0] if len(found) == 1 else None
+    return matching[0] if len(matching) == 1 else None

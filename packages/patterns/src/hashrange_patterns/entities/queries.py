@@ -1,8 +1,8 @@
 """Queries of entities: the parameters of a Query from the templates of keys, and dataclasses for collections.
 
-The fields of a partition key's template, and after them those of the sort key's, are given as values. What is
-known of the sort key becomes a range of texts: all that begins with it, or, of the field that comes next, all
-from `low` to `high`.
+The caller gives values for the fields of the partition key's template, and then for the first fields of the
+sort key's. The known part of the sort key becomes a range of texts: all that begin with it, or those whose
+next field is from `low` to `high`.
 
 Refuses to send requests.
 """
@@ -22,7 +22,7 @@ from hashrange_patterns.tables import Index, Item, Table
 
 C = TypeVar("C")
 
-_END: Final = "\U0010ffff"  # sorts behind everything that begins alike
+_END: Final = "\U0010ffff"  # sorts after every text with the same beginning
 
 
 def query_of(
@@ -44,9 +44,9 @@ def query_of(
             f"a query of {schema_of(kind).name} takes {', '.join(names)}, "
             f"at least the first {len(partition.fields)}: {len(values)} were given"
         )
-    given = _given(kind, names, values)
-    bounds = None if sort is None else _bounds(sort, given, low, high)
-    parameters = _query(table, index, _whole(partition, given), bounds, newest_first, consistent)
+    values_by_field = _values_by_field(kind, names, values)
+    bounds = None if sort is None else _bounds(sort, values_by_field, low, high)
+    parameters = _query(table, index, _whole(partition, values_by_field), bounds, newest_first, consistent)
     if after is not None:
         parameters["ExclusiveStartKey"] = _position(table, after, index)
     return parameters
@@ -54,7 +54,7 @@ def query_of(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A field of a dataclass for a collection: its class, and whether it takes many or may do without."""
+    """A field of a dataclass for a collection: its class, and whether it takes a list or may be None."""
 
     name: str
     kind: type[AnyEntity]
@@ -63,18 +63,18 @@ class Wanted:
 
 
 def fields_of(into: type[Any]) -> list[Wanted]:
-    """What the fields of a dataclass take."""
-    wanted = []
+    """The classes that the fields of a dataclass take."""
+    fields = []
     hints = typing.get_type_hints(into)
     for field in dataclasses.fields(into):
         hint = hints[field.name]
-        arguments = [one for one in typing.get_args(hint) if one is not types.NoneType]
+        arguments = [argument for argument in typing.get_args(hint) if argument is not types.NoneType]
         many = typing.get_origin(hint) is list
         optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
-        wanted.append(Wanted(field.name, arguments[0] if many or optional else hint, many, optional))
-    if not wanted:
+        fields.append(Wanted(field.name, arguments[0] if many or optional else hint, many, optional))
+    if not fields:
         raise TypeError(f"{into.__name__} has no fields: give it some, as in photos: list[Photo]")
-    return wanted
+    return fields
 
 
 def collection_query(
@@ -92,27 +92,28 @@ def collection_query(
         raise ValueError(f"the classes in {into.__name__} do not lie in one partition")
     if len(values) != len(partition.fields):
         raise TypeError(f"{partition.text!r} takes {', '.join(partition.fields)}: {len(values)} were given")
-    given = _given(kinds[0], partition.fields, values)
+    values_by_field = _values_by_field(kinds[0], partition.fields, values)
     bounds = None
     if index is None or index.sort_key is not None:
-        ranges = [_bounds(sort, given, None, None) for _, sort in templates if sort is not None]
+        ranges = [_bounds(sort, values_by_field, None, None) for _, sort in templates if sort is not None]
         bounds = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return _query(table, index, _whole(partition, given), bounds, False, consistent)
+    return _query(table, index, _whole(partition, values_by_field), bounds, False, consistent)
 
 
-def filled(into: type[C], wanted: Sequence[Wanted], found: Sequence[AnyEntity]) -> C | None:
-    """An instance of `into` with the entities that were found; None if it lacks one that it needs."""
+def filled(into: type[C], fields: Sequence[Wanted], entities_: Sequence[AnyEntity]) -> C | None:
+    """An instance of `into` with the entities; None if an entity that it needs is missing."""
     collected: dict[str, Any] = {}
-    for one in wanted:
-        entities = [entity for entity in found if type(entity) is one.kind]
-        if one.many:
-            collected[one.name] = entities
+    for field_ in fields:
+        entities = [entity for entity in entities_ if type(entity) is field_.kind]
+        if field_.many:
+            collected[field_.name] = entities
         elif len(entities) > 1:
             raise ValueError(
-                f"{into.__name__}.{one.name} takes one {one.kind.__name__}, and there are {len(entities)}"
+                f"{into.__name__}.{field_.name} takes one {field_.kind.__name__}, "
+                f"and there are {len(entities)}"
             )
-        elif entities or one.optional:
-            collected[one.name] = entities[0] if entities else None
+        elif entities or field_.optional:
+            collected[field_.name] = entities[0] if entities else None
         else:
             return None
     return into(**collected)
@@ -137,7 +138,7 @@ def _query(
             values[":low"] = {"S": bounds[0]}
             condition += " AND #sk BETWEEN :low AND :high"
         else:
-            # (DynamoDB takes no empty text as a bound)
+            # (DynamoDB does not accept an empty text as a bound)
             condition += " AND #sk <= :high"
     return {
         "TableName": table.name,
@@ -158,16 +159,16 @@ def _templates(table: Table, kind: type[AnyEntity], index: Index | None) -> tupl
     return schema.template(table, index.partition_key), sort
 
 
-def _given(kind: type[AnyEntity], names: Sequence[str], values: Sequence[object]) -> dict[str, Any]:
-    """The values by the names of their fields. Raises TypeError for one of another type than its field."""
-    given = dict(zip(names, values, strict=False))
-    for name, value in given.items():
+def _values_by_field(kind: type[AnyEntity], names: Sequence[str], values: Sequence[object]) -> dict[str, Any]:
+    """The values by the names of their fields. Raises TypeError for a value of the wrong type."""
+    values_by_field = dict(zip(names, values, strict=False))
+    for name, value in values_by_field.items():
         schema_of(kind).record.fields[name].codec.encode(value)
-    return given
+    return values_by_field
 
 
 def _position(table: Table, after: AnyEntity | Key[AnyEntity], index: Index | None) -> Item:
-    """The exclusive start key behind an entity."""
+    """The exclusive start key of a page that begins after an entity."""
     if isinstance(after, Key):
         if index is not None:
             raise ValueError("in an index only an entity says where it lies: give the entity itself")
@@ -179,16 +180,16 @@ def _position(table: Table, after: AnyEntity | Key[AnyEntity], index: Index | No
     return {name: item[name] for name in names}
 
 
-def _whole(template: Template, given: Mapping[str, Any]) -> str:
-    text = template.fill(given)
+def _whole(template: Template, values_by_field: Mapping[str, Any]) -> str:
+    text = template.fill(values_by_field)
     if text is None:
         raise ValueError(f"{template.text!r}: a field is None, and such entities are in no partition of it")
     return text
 
 
-def _bounds(template: Template, given: Mapping[str, Any], low: object, high: object) -> tuple[str, str]:
-    """The first and the last sort key with these values."""
-    begun = template.begin(given)
+def _bounds(template: Template, values: Mapping[str, Any], low: object, high: object) -> tuple[str, str]:
+    """The lowest and the highest sort key with these values."""
+    begun = template.begin(values)
     if begun.next_field is None:
         if low is not None or high is not None:
             raise TypeError(f"{template.text!r} has no field left that low and high could bound")
@@ -196,7 +197,7 @@ def _bounds(template: Template, given: Mapping[str, Any], low: object, high: obj
     width = template.width(begun.next_field)
     lowest = begun.text if low is None else begun.text + key_text(low, width)
     highest = begun.text if high is None else begun.text + key_text(high, width)
-    # (what begins with the highest value belongs to it, unless the value is the end of the key)
-    if high is None or template.begin({**given, begun.next_field: high}).text != highest:
+    # (keys that begin with the highest value are included, unless the value ends the key)
+    if high is None or template.begin({**values, begun.next_field: high}).text != highest:
         highest += _END
     return lowest, highest

@@ -4,13 +4,13 @@
     store.create(User("alice", "Alice Doe"))
     user = store.get(User.key("alice"))          # User | None
     user.name = "Alice Roe"
-    store.update(user)                           # SET name, if nobody else was faster
+    store.update(user)                           # SET name, unless somebody else has written the item
     store.query(Photo, "alice", newest_first=True, limit=20)
     store.collect(Profile, "alice")              # the user and the photos, in one Query
 
-Refusals (`Refused`: `AlreadyExists`, `NotUnique`, `Changed`, `Missing`) mean that nothing was written. Where
-an answer was lost, and what is found afterwards leaves open whether the write was performed, the error of the
-lost answer is raised.
+Refusals (`Refused`: `AlreadyExists`, `NotUnique`, `Changed`, `Missing`) mean that nothing was written. If an
+answer was lost, and the item does not show whether the write was performed, the error of the lost answer is
+raised.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class EntityFlows:
     runtime: Runtime
 
     def get(self, key: Key[E], *, consistent: bool = False) -> Flow[E | None]:
-        """The entity with this key. Costs half a read unit for each 4 KB, a whole one if consistent."""
+        """The entity with this key. Costs half a read unit for each 4 KB, or 1 if consistent."""
         parameters = {
             "TableName": self.table.name,
             "Key": self.table.key(key.address),
@@ -73,14 +73,14 @@ class EntityFlows:
 
         Costs as `get` for each. Raises `StillUnprocessed` if throttling does not end.
         """
-        wanted = list(keys)
-        addresses = [key.address for key in wanted]
+        keys_ = list(keys)
+        addresses = [key.address for key in keys_]
         items = yield from get_all(self.runtime, self.table, addresses, consistent=consistent)
-        read = {key: self._read(items.get(key.address), key.kind) for key in wanted}
+        read = {key: self._read(items.get(key.address), key.kind) for key in keys_}
         return {key: entity for key, entity in read.items() if entity is not None}
 
     def get_together(self, *keys: Key[E]) -> Flow[dict[Key[E], E]]:
-        """The entities with these keys that exist, as of one moment, by TransactGetItems.
+        """The entities with these keys that exist, all read at the same moment, by TransactGetItems.
 
         Costs 2 read units for each 4 KB of each.
         """
@@ -98,21 +98,21 @@ class EntityFlows:
     def create(self, entity: AnyEntity) -> Flow[None]:
         """Write a new entity. Raises `AlreadyExists` or `NotUnique`.
 
-        Costs a write unit for each KB; with unique values twice that, and 2 for each of them.
+        Costs a write unit for each KB; with unique values twice that, and 2 for each unique value.
         """
         yield from self._perform(create(entity))
 
     def update(self, entity: AnyEntity) -> Flow[bool]:
-        """Write what was changed in an entity since it was read; False if nothing was. Raises `Changed`.
+        """Write the changes of an entity since it was read; False if there are none. Raises `Changed`.
 
-        Costs as `create`; with unique values only if these were changed.
+        Costs as much as `create`; unique values cost only if they were changed.
         """
         return (yield from self._perform(update(entity)))
 
     def modify(self, key: Key[E], change: Callable[[E], object]) -> Flow[E]:
-        """Read an entity, let `change` change it, and write it; again if somebody else was faster.
+        """Read an entity, let `change` change it, and write it; again if somebody else wrote it meanwhile.
 
-        Raises `Missing` if there is none, and `Changed` when it was not fast enough `attempts_max` times.
+        Raises `Missing` if there is none, and `Changed` if that happened `attempts_max` times.
         """
         for attempt in range(self.runtime.attempts_max):
             entity = yield from self.get(key, consistent=True)
@@ -128,9 +128,9 @@ class EntityFlows:
 
     def delete(self, target: AnyEntity | Key[AnyEntity]) -> Flow[bool]:
         """Delete an entity. With a key: False if there is none. With an entity that was read: raises
-        `Changed` if somebody else changed or deleted it since.
+        `Changed` if somebody else has changed or deleted it.
 
-        Costs as `create`, and with a key as `get` besides.
+        Costs as much as `create`, and with a key also as much as `get`.
         """
         if not isinstance(target, Key):
             return (yield from self._perform(delete(target)))
@@ -145,17 +145,19 @@ class EntityFlows:
         raise Changed(f"{target.address} was changed by others {self.runtime.attempts_max} times")
 
     def add(self, target: AnyEntity | Key[AnyEntity], /, **amounts: int) -> Flow[None]:
-        """Add to numbers of an entity; many may do so at once. Raises `Missing`. Costs as `create`.
+        """Add to numbers of an entity; many may do so at once. Raises `Missing`. Costs as much as `create`.
 
-        If the answer is lost, the error is raised, and it may have been added: in a transaction it is not.
+        If the answer is lost, the error is raised, and the amounts may have been added. In a transaction this
+        cannot happen.
         """
         yield from self._perform(add(target, **amounts), repeatable=False)
 
     def transact(self, *writes: Write | Mapping[str, Any]) -> Flow[None]:
-        """Perform all writes, or none. Raises the `Refused` of the first one whose condition failed.
+        """Perform all writes, or none. Raises the `Refused` of the first write whose condition failed.
 
-        A member of a TransactWriteItems may be among them, as of `Jobs.member`; if its condition fails, the
-        client's TransactionCanceledException is raised. Costs twice what the writes cost by themselves.
+        Members of a TransactWriteItems may be among them, for example from `Jobs.member`; if the condition of
+        such a member fails, the client's TransactionCanceledException is raised. Costs twice as much as the
+        separate writes.
         """
         members: list[Item] = []
         refusals: list[Exception | None] = []
@@ -175,24 +177,25 @@ class EntityFlows:
             plan.written()
 
     def put_all(self, entities: Iterable[AnyEntity]) -> Flow[None]:
-        """Write entities, whatever there was before, by BatchWriteItem; raises as `get_all`.
+        """Write entities over existing ones, by BatchWriteItem; raises as `get_all`.
 
-        For loading data: nobody is asked whether he was faster. Costs as `create` for each.
+        For loading data: versions are not compared. Costs as much as `create` for each.
         """
         items = []
-        given = list(entities)
-        for entity in given:
+        entities_ = list(entities)
+        for entity in entities_:
             schema = schema_of(type(entity))
             if schema.unique:
                 raise ValueError(f"{schema.name} has unique values, which a batch cannot check: create each")
             version = {"S": next_version(None, self.runtime)}
             items.append({**schema.encode(self.table, entity), VERSION: version})
         yield from write_all(self.runtime, self.table, [{"PutRequest": {"Item": item}} for item in items])
-        for entity, item in zip(given, items, strict=True):
+        for entity, item in zip(entities_, items, strict=True):
             remember(entity, item)
 
     def delete_all(self, keys: Iterable[Key[AnyEntity]]) -> Flow[None]:
-        """Delete the entities with these keys, whatever they hold, by BatchWriteItem; raises as `get_all`."""
+        """Delete the entities with these keys, whatever their versions, by BatchWriteItem; raises as
+        `get_all`."""
         writes = []
         for key in dict.fromkeys(keys):
             if schema_of(key.kind).unique:
@@ -216,28 +219,27 @@ class EntityFlows:
     ) -> Flow[list[E]]:
         """The entities of one class in one partition, in the order of the sort key.
 
-        `values` are those of the fields in the partition key's template, and then of as many in the sort
-        key's as are known. `low` and `high` bound the field that comes next; both belong to the range.
-        `after` is the last entity of the page before. Costs half a read unit for each 4 KB that is read, a
-        whole one if consistent.
+        `values` are the values of the fields in the partition key's template, and then of the first fields in
+        the sort key's. `low` and `high` bound the next field; both belong to the range. `after` is the last
+        entity of the previous page. Costs half a read unit for each 4 KB that is read, or 1 if consistent.
         """
-        asked = query_of(self.table, kind, values, index, low, high, newest_first, after, consistent)
-        return (yield from self._found([kind], asked, limit))
+        parameters = query_of(self.table, kind, values, index, low, high, newest_first, after, consistent)
+        return (yield from self._found([kind], parameters, limit))
 
     def collect(
         self, into: type[C], *values: object, index: Index | None = None, consistent: bool = False
     ) -> Flow[C | None]:
         """Entities of several classes in one partition, by one Query, as an instance of the dataclass `into`.
 
-        A field of type `list[Photo]` takes all photos, one of type `User` or `User | None` the user. None if
-        there is no `User`, and the field needs one. `values` are those of the fields in the partition key's
-        template, which must be the same for all classes. Costs as `query`, for all that lies between the
-        first and the last of the items.
+        A field of type `list[Photo]` takes all photos, a field of type `User` or `User | None` the user.
+        Returns None if a field needs a `User` and there is none. `values` are the values of the fields in the
+        partition key's template, which must be the same for all classes. Costs as much as `query`, for
+        everything between the first and the last of the items.
         """
-        wanted = fields_of(into)
-        kinds = [one.kind for one in wanted]
-        asked = collection_query(self.table, into, kinds, values, index, consistent)
-        return filled(into, wanted, (yield from self._found(kinds, asked, None)))
+        fields_ = fields_of(into)
+        kinds = [field_.kind for field_ in fields_]
+        parameters = collection_query(self.table, into, kinds, values, index, consistent)
+        return filled(into, fields_, (yield from self._found(kinds, parameters, None)))
 
     def _read(self, item: Item | None, kind: type[E]) -> E | None:
         if not item:
@@ -265,14 +267,16 @@ class EntityFlows:
     def _single(self, kind: str, parameters: Item, plan: Plan, repeatable: bool) -> Flow[None]:
         """Perform a write of one member."""
         doubts: list[Exception] = []
-        asked = {**parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        request_parameters = {**parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         try:
-            yield from request(self.runtime, _OPERATIONS[kind], asked, repeatable=repeatable, doubts=doubts)
+            yield from request(
+                self.runtime, _OPERATIONS[kind], request_parameters, repeatable=repeatable, doubts=doubts
+            )
         except Exception as error:
-            found = item_that_was_there(error)
-            if plan.version is not None and version_in(found) == plan.version:
+            old_item = item_that_was_there(error)
+            if plan.version is not None and version_in(old_item) == plan.version:
                 return  # an earlier attempt was performed, and its answer was lost
-            if doubts and kind == "Delete" and not found:
+            if doubts and kind == "Delete" and not old_item:
                 return
             if doubts:
                 raise doubts[-1] from error
@@ -287,25 +291,27 @@ class EntityFlows:
                 raise
             raise refusal from error
 
-    def _found(self, kinds: Sequence[type[E]], asked: Mapping[str, Any], limit: int | None) -> Flow[list[E]]:
-        """The entities of `kinds` that a Query finds, page after page; others are passed over."""
-        found: list[E] = []
+    def _found(
+        self, kinds: Sequence[type[E]], parameters: Mapping[str, Any], limit: int | None
+    ) -> Flow[list[E]]:
+        """The entities of `kinds` that a Query returns, page after page; other items are skipped."""
+        entities: list[E] = []
         start: Item | None = None
-        while limit is None or len(found) < limit:
-            page = dict(asked)
+        while limit is None or len(entities) < limit:
+            page = dict(parameters)
             if limit is not None:
-                page["Limit"] = limit - len(found)
+                page["Limit"] = limit - len(entities)
             if start:
                 page["ExclusiveStartKey"] = start
             answer = yield from request(self.runtime, "query", page, repeatable=True)
             for item in answer["Items"]:
                 kind = kind_of(self.table, item, kinds)
                 if kind is not None and (entity := self._read(item, kind)) is not None:
-                    found.append(entity)
+                    entities.append(entity)
             start = answer.get("LastEvaluatedKey")
             if not start:
                 break
-        return found
+        return entities
 
 
 class Entities(Blocking[EntityFlows]):

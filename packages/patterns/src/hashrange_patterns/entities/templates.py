@@ -1,8 +1,8 @@
 """Templates of keys: ``PHOTO#{username}#{taken_at}``.
 
-A filled template says what it was filled with: a value must not contain the text that follows it in the
-template, or ``REACTION#{username}#{type}`` of "a#b" and "c" would be that of "a" and "b#c", and a user who
-chose such a name would write to the items of another. An empty value is refused, because the key would be the
+A filled template determines its values: a value must not contain the text that follows it in the template.
+Otherwise ``REACTION#{username}#{type}`` would be equal for "a#b" and "c" and for "a" and "b#c", and a user
+with such a name would write to another user's items. An empty value is refused, because the key would be a
 prefix of all others.
 
 Sort keys sort as texts do. Moments are written so that they sort as moments; a whole number needs a width,
@@ -27,7 +27,7 @@ from hashrange_patterns.entities.attributes import enum_value, iso
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A literal text and the field behind it, which has a width if it is a number; the text behind that."""
+    """A literal text and the field after it, which has a width if it is a number; and the text after that."""
 
     literal: str
     field: str | None
@@ -37,28 +37,28 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A template as far as values were given: the text, and the field that comes next, None at the end."""
+    """The part of a template that has values: its text, and the next field, None at the end."""
 
     text: str
     next_field: str | None
 
 
 class Template:
-    """A key with fields of an entity in it. Raises ValueError if it cannot be read back."""
+    """A key that contains fields of an entity. Raises ValueError if it cannot be read back."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(string.Formatter().parse(text))
+        parsed = list(string.Formatter().parse(text))
         self._parts: list[_Part] = []
-        for place, (literal, field, spec, conversion) in enumerate(found):
-            following = found[place + 1][0] if place + 1 < len(found) else ""
+        for place, (literal, field, spec, conversion) in enumerate(parsed):
+            following = parsed[place + 1][0] if place + 1 < len(parsed) else ""
             if field is not None and not field.isidentifier():
                 raise ValueError(f"{text!r}: {{{field}}} names no field")
             if conversion or not re.fullmatch(r"(0[1-9][0-9]*)?", spec or ""):
                 raise ValueError(
                     f"{text!r}: a field takes nothing but a width with a zero before, as in {{n:09}}"
                 )
-            if field is not None and place + 1 < len(found) and not following:
+            if field is not None and place + 1 < len(parsed) and not following:
                 raise ValueError(f"{text!r}: put a text between two fields, or they cannot be told apart")
             self._parts.append(_Part(literal, field, int(spec) if spec else None, following))
         self.fields = tuple(dict.fromkeys(part.field for part in self._parts if part.field is not None))

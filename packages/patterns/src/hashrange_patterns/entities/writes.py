@@ -1,16 +1,16 @@
-"""Writes of entities: each as a member of a transaction, or by itself.
+"""Writes of entities: in a transaction, or alone.
 
     store.transact(create(reaction), add(photo, likes=1), jobs.member("thank alice"))
 
-A write is planned when it is performed: the requests' members with their conditions, and for each member the
-error that says in words why its condition failed. A write of one member is a single request, which costs half
-of a transaction's.
+A write is planned when it is performed: its members with their conditions, and for each member the error that
+explains why its condition failed. A write with one member is a single request, which costs half as much as a
+transaction.
 
 Every create and update gives the item a new version, made of a number and a random text. By this version a
-repeated request recognises that an earlier attempt was performed, whose answer was lost.
+repeated request recognises that an earlier attempt was performed and its answer lost.
 
-A unique value is an item of its own, which says whose it is. It is written in one transaction with the
-entity, under the condition that nobody has it.
+A unique value is a separate item, which names its entity. It is written in one transaction with the entity,
+on the condition that no other entity has the value.
 
 Refuses to send requests.
 """
@@ -53,7 +53,7 @@ class NotUnique(Refused):
 
 
 class Changed(Refused):
-    """Somebody else changed or deleted the entity after it was read: read it again, and decide anew."""
+    """Somebody else changed or deleted the entity after it was read: read it again, and decide again."""
 
 
 class Missing(Refused):
@@ -62,7 +62,7 @@ class Missing(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Members of a TransactWriteItems; for each what its failed condition means; and what to note after."""
+    """Members of a TransactWriteItems; the error for each member's failed condition; and what to do after."""
 
     members: list[Item] = field(default_factory=list)
     refusals: list[Refused] = field(default_factory=list)
@@ -105,7 +105,7 @@ def create(entity: AnyEntity) -> Write:
 
 
 def update(entity: AnyEntity) -> Write:
-    """Write what was changed in an entity since it was read. Refused with `Changed` or `NotUnique`.
+    """Write the changes of an entity since it was read. Refused with `Changed` or `NotUnique`.
 
     Nothing is written if nothing was changed.
     """
@@ -142,7 +142,7 @@ def update(entity: AnyEntity) -> Write:
 
 
 def delete(entity: AnyEntity) -> Write:
-    """Delete an entity that was read. Refused with `Changed`, also if somebody else deleted it."""
+    """Delete an entity that was read. Refused with `Changed`, even if somebody else deleted it."""
 
     def plan(table: Table, runtime: Runtime) -> Plan:
         schema, item = schema_of(type(entity)), _read_before(entity)
@@ -199,7 +199,7 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
 
 
 def exists(target: AnyEntity | Key[AnyEntity]) -> Write:
-    """Write nothing, but let the transaction be refused with `Missing` if there is no such entity."""
+    """Write nothing, but refuse the transaction with `Missing` if there is no such entity."""
     kind, address = _target(target)
 
     def plan(table: Table, runtime: Runtime) -> Plan:
@@ -217,7 +217,7 @@ def exists(target: AnyEntity | Key[AnyEntity]) -> Write:
 
 
 def next_version(version: str | None, runtime: Runtime) -> str:
-    """A version that no other write gives."""
+    """A version that no other write makes."""
     return f"{int((version or '0').partition('-')[0]) + 1}-{runtime.token().replace('-', '')[:12]}"
 
 
@@ -284,7 +284,7 @@ def _free(planned: Plan, table: Table, value: str, owner: Address) -> None:
     parameters = {
         "TableName": table.name,
         "Key": table.key(Address(value, UNIQUE_SORT)),
-        # (not there: of an entity that was written before its class had this unique value)
+        # (no item: the entity was written before its class had this unique value)
         "ConditionExpression": "attribute_not_exists(#pk) OR (#partition = :partition AND #sort = :sort)",
         "ExpressionAttributeNames": {
             "#pk": table.partition_key,

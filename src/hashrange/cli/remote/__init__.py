@@ -1,0 +1,6 @@
+"""What commands share that speak to a running server.
+
+    asking    finds the server of a command, and asks its admin plane
+    waiting   waits for work of a running server
+    progress  how far a command is
+"""

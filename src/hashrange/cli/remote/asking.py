@@ -1,0 +1,226 @@
+"""Which server a command works on, and asking its admin plane.
+
+All commands use the option, else AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL, else the server of this
+machine on the default port. The server's answer to GET / says where its admin plane is. Each command says on
+stderr which server it works on.
+
+An error of the plane becomes the command's error, with the plane's text.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import os
+import sys
+import urllib.error
+import urllib.request
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import click
+import orjson
+from click.core import ParameterSource
+
+from hashrange.cli.serve import DEFAULT_PORT
+from hashrange.protocol import ADMIN_HEADER, NO_ADMIN
+
+DEFAULT_ENDPOINT: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
+AWS: Final = "aws"
+"""The value of --endpoint-url that means Amazon DynamoDB."""
+
+ENDPOINT_VARIABLES: Final = ("HASHRANGE_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
+TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
+"""The variable of the token, for servers whose admin plane has one. There is no option for it, because other
+users of the machine can read the options of a command."""
+# Before it answers, the server does the work that a change makes due, which may take long for large tables.
+_CHANGE_SECONDS_MAX: Final = 3_600.0
+_HELLO_SECONDS_MAX: Final = 10.0
+# Ignore proxies of the environment, because the address is usually a loopback address.
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def endpoint_option(text: str) -> Any:
+    """The option that says which server a command works on."""
+    return click.option(
+        "--endpoint-url",
+        envvar=ENDPOINT_VARIABLES,
+        show_envvar=True,
+        default=DEFAULT_ENDPOINT,
+        show_default=True,
+        help=text,
+    )
+
+
+def plane_options(function: Any) -> Any:
+    """The options that say which server's admin plane a command asks: a parameter `plane` of `function`."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, endpoint_url: str, admin_url: str | None, **named: Any) -> Any:
+        return function(*arguments, plane=_plane(endpoint_url, admin_url), **named)
+
+    call = click.option(
+        "--admin-url",
+        envvar="HASHRANGE_ADMIN_URL",
+        show_envvar=True,
+        help="URL of the server's admin plane, if the server cannot be asked for it.",
+    )(call)
+    return endpoint_option("URL of the server.")(call)
+
+
+def tell_server(text: str) -> None:
+    """Say on stderr which server the command works on."""
+    click.echo(f"Server: {text}", err=True)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before a command overwrites data. Raises click.Abort; click.ClickException without a terminal."""
+    if yes:
+        return
+    if not has_terminal():
+        raise click.ClickException(
+            f"{question} There is no terminal to answer it: give --yes, or check first with --dry-run."
+        )
+    click.confirm(question, abort=True, err=True)
+
+
+def has_terminal() -> bool:
+    """Whether there is a user to ask."""
+    return sys.stdin.isatty()
+
+
+class Plane:
+    """The admin plane of a server. The server is asked for it at the first use."""
+
+    def __init__(self, endpoint_url: str | None, admin_url: str | None = None) -> None:
+        self._endpoint_url = endpoint_url
+        self._admin_url = admin_url
+
+    @functools.cached_property
+    def url(self) -> str:
+        """The plane's URL. Raises click.ClickException."""
+        if self._admin_url is not None:
+            tell_server(f"admin plane {self._admin_url}")
+            return self._admin_url.rstrip("/")
+        assert self._endpoint_url is not None
+        tell_server(self._endpoint_url)
+        return _plane_of(self._endpoint_url)
+
+    @functools.cached_property
+    def server(self) -> str:
+        """The server, for messages."""
+        return self._endpoint_url or self.url
+
+
+def _plane(endpoint_url: str, admin_url: str | None) -> Plane:
+    """The plane that the options name: the command line takes precedence over the environment."""
+    source = click.get_current_context().get_parameter_source
+    line = ParameterSource.COMMANDLINE
+    if admin_url is not None and source("endpoint_url") is line:
+        if source("admin_url") is line:
+            raise click.UsageError("--endpoint-url and --admin-url both name the server; give one of them.")
+        admin_url = None
+    return Plane(endpoint_url, None) if admin_url is None else Plane(None, admin_url)
+
+
+def _plane_of(endpoint_url: str) -> str:
+    """The URL of the admin plane of the server at `endpoint_url`, as the server says."""
+    no_server = f"{endpoint_url} is not a Hashrange server, and this command needs one"
+    if endpoint_url == AWS:
+        raise click.ClickException(f"{no_server}.")
+    try:
+        request = urllib.request.Request(endpoint_url, method="HEAD")
+        with _OPENER.open(request, timeout=_HELLO_SECONDS_MAX) as answer:
+            admin_url = answer.headers.get(ADMIN_HEADER.decode())
+    except urllib.error.HTTPError as error:
+        error.close()
+        admin_url = None
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise click.ClickException(
+            f"No server answers at {endpoint_url} ({reason}); start one with `hashrange serve`, or name "
+            "another with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB."
+        ) from None
+    if admin_url is None:
+        raise click.ClickException(
+            f"{no_server}. Name the server's endpoint with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB."
+        )
+    if admin_url == NO_ADMIN:
+        raise click.ClickException(
+            f"The server at {endpoint_url} has no admin plane, which this command asks: start it without "
+            "`--admin-port 0`."
+        )
+    return _reachable(endpoint_url, admin_url)
+
+
+def _reachable(endpoint_url: str, admin_url: str) -> str:
+    """The admin URL by which this machine reaches the plane; `told` is the URL on the server's own machine.
+
+    The plane must be on the server's machine, because a command sends it the token from the environment.
+    """
+    host, parts = urlsplit(endpoint_url).hostname or "", urlsplit(admin_url)
+    admin = _address(parts.hostname)
+    if admin.is_unspecified or (parts.hostname == host and not admin.is_loopback):
+        return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
+    if admin.is_loopback and (host == "localhost" or _address(host).is_loopback):
+        return admin_url
+    reach = "answers programs of its own machine only" if admin.is_loopback else "is at another address"
+    raise click.ClickException(
+        f"The admin plane of {endpoint_url} is {admin_url}, which {reach}: run this command on the server's"
+        " machine, or name a reachable URL of the plane with --admin-url."
+    )
+
+
+def _address(host: str | None) -> Any:
+    """The IP address that `host` is; for a name, some address that is neither loopback nor unspecified."""
+    try:
+        return ip_address(host or "")
+    except ValueError:
+        return ip_address("192.0.2.1")
+
+
+def ask(
+    plane: Plane, path: str, member: str, start: str, sent: object = None, method: str | None = None
+) -> dict[str, Any]:
+    """The plane's answer at `path`, to `sent` if it is given.
+
+    An answer without `member` does not come from an admin plane. `start` is the command that starts a server
+    with the plane that is needed. Raises click.ClickException.
+    """
+    url = plane.url
+    headers = {"Content-Type": "application/json"}
+    if token := os.environ.get(TOKEN_VARIABLE):
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        request = urllib.request.Request(
+            f"{url}{path}",
+            data=orjson.dumps(sent) if sent is not None else None,
+            headers=headers,
+            method=method,
+        )
+        with _OPENER.open(request, timeout=_CHANGE_SECONDS_MAX) as answer:
+            shown = orjson.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            raise click.ClickException(_error_text(error)) from None
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise click.ClickException(
+            f"No admin plane answers at {url} ({reason}); start a server with `{start}`, and name it with "
+            "--endpoint-url, or its admin plane with --admin-url."
+        ) from None
+    if not isinstance(shown, dict) or member not in shown:
+        raise click.ClickException(f"{url} is not an admin plane; is it the server's own endpoint?")
+    return shown
+
+
+def _error_text(error: urllib.error.HTTPError) -> str:
+    """The text of an error answer, in any of its forms."""
+    if error.code == 401:
+        return f"{error.url} asks for the server's token: set {TOKEN_VARIABLE} to its --admin-token."
+    body = error.read()
+    try:
+        return str(orjson.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"

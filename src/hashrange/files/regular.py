@@ -1,0 +1,58 @@
+"""Opens only regular files: for folders that other programs write to.
+
+Opening a named pipe waits until another program opens its other end, and a device may do anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+# Where this flag exists, opening a named pipe does not wait. It has no effect on regular files.
+_AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+
+_KINDS: Final = (
+    (stat.S_ISDIR, "directory"),
+    (stat.S_ISFIFO, "named pipe"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+)
+
+
+class NotRegular(OSError):
+    """The path to be opened is not a regular file."""
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a file for reading. Raises NotRegular, OSError."""
+    return _open(path, os.O_RDONLY, "rb")
+
+
+def open_to_write(path: Path) -> BinaryIO:
+    """Create a file, or empty an existing one, and open it for writing. Raises NotRegular, OSError."""
+    return _open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "wb")
+
+
+def _open(path: Path, flags: int, mode: str) -> BinaryIO:
+    try:
+        descriptor = os.open(path, flags | _AT_ONCE | _BINARY, 0o666)
+    except OSError as error:
+        # A socket, a device without a driver, or a named pipe that nobody reads.
+        if error.errno == errno.ENXIO:
+            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
+        raise
+    try:
+        # Check the opened file, not the name, which may lead to another file by now.
+        kind = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(kind):
+            name = next((name for is_kind, name in _KINDS if is_kind(kind)), "special file")
+            raise NotRegular(errno.EINVAL, f"it is a {name} and no regular file", str(path))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, mode)  # type: ignore[return-value]

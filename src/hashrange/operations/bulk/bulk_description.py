@@ -1,0 +1,95 @@
+"""A bulk operation as answers show it, and its ARN."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from hashrange.errors import AccessDeniedException, ResourceNotFoundException, ValidationException
+from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.storage.api import Reader
+from hashrange.tables.bulk import bulk_records
+from hashrange.tables.bulk.bulk_records import BulkPut
+from hashrange.tables.definitions import catalog
+
+_ARN: Final = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/bulk-operation/([0-9a-f]+-[0-9a-f]+)"
+).fullmatch
+
+
+def find(reader: Reader, arn: str, context: Context) -> BulkPut:
+    """The bulk operation with this ARN.
+
+    Raises `ValidationException` for a malformed ARN, `AccessDeniedException` for an ARN of another account,
+    and `ResourceNotFoundException`; as for imports [assumed].
+    """
+    parsed = _ARN(arn)
+    if parsed is None:
+        raise ValidationException("Invalid Bulk Operation ARN")
+    region, account_id, id_ = parsed.groups()
+    scope = context.scope
+    missing = ResourceNotFoundException(f"Bulk operation not found: {arn}")
+    if scope and not is_in_scope(scope, account_id, region):
+        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
+            raise AccessDeniedException("Access is denied")
+        raise missing
+    job = bulk_records.find(reader, scope, id_)
+    if job is None or f"/{job.table_name}/" not in arn:
+        raise missing
+    return job
+
+
+def describe(reader: Reader, job: BulkPut, caller: Caller) -> dict[str, Any]:
+    """The BulkOperationDescription of a bulk operation."""
+    request = job.request
+    given, wanted = request["InputS3Configuration"], request["OutputS3Configuration"]
+    shown: dict[str, Any] = {
+        **summary(job, caller),
+        "TableDetails": [{"TableName": table_arn(caller, job.table_name), "TableId": job.table_id}],
+        # What a request leaves out is shown, as it is of imports. [report] ack-api-quirks DDB-IMPORT-004
+        "InputS3Configuration": {"S3BucketOwner": job.account_id, "InputCompressionType": "NONE", **given},
+        "OutputS3Configuration": {"S3BucketOwner": job.account_id, **wanted},
+        "ProcessedItemCount": job.processed_items,
+        "ProcessedInputBytes": job.processed_bytes,
+        "FailedItemCount": job.failed_items,
+        "BulkOperationUsage": [_usage(reader, job, caller)],
+        "PerformanceTier": request.get("PerformanceTier") or "STANDARD",
+    }
+    if job.token is not None:
+        shown["ClientToken"] = job.token
+    if job.total_bytes is not None:
+        shown["TotalInputBytes"] = job.total_bytes
+    if request.get("MaxWriteRequestUnits") is not None:
+        shown["MaxWriteRequestUnits"] = request["MaxWriteRequestUnits"]
+    if job.failure_code is not None:
+        shown["FailureCode"] = job.failure_code
+        shown["FailureMessage"] = job.failure_message
+    return shown
+
+
+def summary(job: BulkPut, caller: Caller) -> dict[str, Any]:
+    """The BulkOperationSummary of a bulk operation."""
+    shown: dict[str, Any] = {
+        "BulkOperationArn": job.arn(caller.region, caller.account_id),
+        "BulkOperationStatus": job.status,
+        "StartTime": round(job.started, 3),
+    }
+    if job.ended is not None:
+        shown["EndTime"] = round(job.ended, 3)
+    return shown
+
+
+def _usage(reader: Reader, job: BulkPut, caller: Caller) -> dict[str, Any]:
+    """The bytes that were written, by table and index. An index that no longer exists is left out."""
+    usage = job.usage
+    shown: dict[str, Any] = {
+        "TableName": table_arn(caller, job.table_name),
+        "BulkPutBytes": sum(usage.values()),
+        "Table": {"BulkPutBytes": usage.get("", 0)},
+    }
+    table = catalog.find_full(reader, job.table_full_name)
+    for index in table.indexes if table is not None and table.id == job.table_id else ():
+        if index.name in usage:
+            kind = "GlobalSecondaryIndexes" if index.is_global else "LocalSecondaryIndexes"
+            shown.setdefault(kind, {})[index.name] = {"BulkPutBytes": usage[index.name]}
+    return shown

@@ -1,0 +1,84 @@
+"""An import as answers show it, and its ARN."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from hashrange.errors import AccessDeniedException, ImportNotFoundException, ValidationException
+from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.storage.api import Reader
+from hashrange.tables.imports import import_records
+from hashrange.tables.imports.import_records import Import
+
+_ARN: Final = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/import/([0-9a-f]+-[0-9a-f]+)"
+).fullmatch
+
+
+def find(reader: Reader, arn: str, context: Context) -> Import:
+    """The import with this ARN.
+
+    Raises `ValidationException` for an ARN that is not an import's, `AccessDeniedException` for an ARN of
+    another account, and `ImportNotFoundException` ([report] ack-api-quirks DDB-IMPORT-010).
+    """
+    parsed = _ARN(arn)
+    if parsed is None:
+        raise ValidationException("Invalid Import ARN")
+    region, account_id, id_ = parsed.groups()
+    scope = context.scope
+    if scope and not is_in_scope(scope, account_id, region):
+        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
+            raise AccessDeniedException("Access is denied")  # [report] DDB-EXPORT-006, for exports
+        raise not_found(arn)
+    job = import_records.find(reader, scope, id_)
+    if job is None or f"/{job.table_name}/" not in arn:
+        raise not_found(arn)
+    return job
+
+
+def not_found(arn: str) -> ImportNotFoundException:
+    """The error for an import that does not exist, worded as for exports ([report] DDB-EXPORT-006)."""
+    return ImportNotFoundException(f"Import not found: Import not found: {arn}")
+
+
+def describe(job: Import, caller: Caller) -> dict[str, Any]:
+    """The ImportTableDescription of an import."""
+    request = job.request
+    shown: dict[str, Any] = {
+        **summary(job, caller),
+        "TableId": job.table_id,
+        "InputCompressionType": job.compression,
+        "TableCreationParameters": request["TableCreationParameters"],
+        "ProcessedSizeBytes": job.processed_bytes,
+        "ProcessedItemCount": job.processed_items,
+        "ImportedItemCount": job.imported_items,
+        "ErrorCount": job.errors,
+    }
+    if job.token is not None:
+        shown["ClientToken"] = job.token
+    if request.get("InputFormatOptions") is not None:
+        shown["InputFormatOptions"] = request["InputFormatOptions"]
+    if job.failure_code is not None:
+        shown["FailureCode"] = job.failure_code
+        shown["FailureMessage"] = job.failure_message
+    return shown
+
+
+def summary(job: Import, caller: Caller) -> dict[str, Any]:
+    """The ImportSummary of an import."""
+    source = job.request["S3BucketSource"]
+    shown: dict[str, Any] = {
+        "ImportArn": job.arn(caller.region, caller.account_id),
+        "ImportStatus": job.status,
+        "TableArn": table_arn(caller, job.table_name),
+        "S3BucketSource": {"S3BucketOwner": job.account_id, **source},
+        "CloudWatchLogGroupArn": (
+            f"arn:aws:logs:{caller.region}:{caller.account_id}:log-group:/aws-dynamodb/imports:*"
+        ),
+        "InputFormat": job.format,
+        "StartTime": round(job.started, 3),
+    }
+    if job.ended is not None:
+        shown["EndTime"] = round(job.ended, 3)
+    return shown

@@ -1,0 +1,77 @@
+"""What some engines can do beside the contract: go back to a snapshot, know the clock of their store, copy a
+directory."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from hashrange.clock import Clock, SystemClock
+from hashrange.storage.api import Engine
+
+
+class Snapshot:
+    """The records of a store at one moment. Only the engine that made the snapshot can use it."""
+
+    __slots__ = ()
+
+
+@runtime_checkable
+class Rewinding(Protocol):
+    """An engine that can go back to what it held before."""
+
+    def snapshot(self) -> Snapshot:
+        """All records as they are now, for `restore`."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring back the records, totals and sequence numbers of a snapshot, and drop everything written
+        since. A snapshot may be restored many times. Raises `Unsupported` for a snapshot of another kind of
+        engine."""
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """An engine whose records are stored by another program."""
+
+    @property
+    def connected_to(self) -> str:
+        """Where that program is, without any password."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """That program's clock. All servers that share the store agree on it."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Counters of the engine's work since its start, by names in the style of metrics."""
+        ...
+
+    def commit_seconds(self) -> float:
+        """How long the commit under way has been under way; 0 if there is none."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What is wrong with that program, as this process sees it, although it may still take writes."""
+        ...
+
+
+@runtime_checkable
+class Local(Protocol):
+    """An engine that keeps its records in a directory of this machine."""
+
+    def checkpoint_inside(self) -> str:
+        """Make a checkpoint in that directory for another process to copy; returns its path. The caller
+        removes it. Raises StorageError."""
+        ...
+
+    def missing_files(self) -> str | None:
+        """The files of the open store that somebody has removed, so that the store is lost when this process
+        ends; None if no file is missing."""
+        ...
+
+
+def clock_of(engine: Engine) -> Clock:
+    """The clock that a database over this engine follows, unless another one is given to it."""
+    return engine.clock if isinstance(engine, Remote) else SystemClock()

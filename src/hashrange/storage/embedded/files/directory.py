@@ -1,0 +1,389 @@
+"""A data directory: its format, its lock, and whether all of its files are there.
+
+    DIRECTORY/FORMAT    "hashrange data 3"
+    DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
+    DIRECTORY/rocks/    RocksDB's files
+    DIRECTORY/migration/  while a store of an older format is converted (`migration`)
+    DIRECTORY/COPYING   while another store is copied to the directory (`moving`)
+
+A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
+refused, so that a mistyped path never mixes a database into somebody's files.
+
+Format 1 is that of version 0.1.0, and has no STORE. Format 2 added STORE. Format 3 places items in the order
+of the service (`encoding`), and tables by their scope (`catalog`). Only `migration` and `salvage` open the
+older formats.
+
+While a new store is made, STORE says `creating`. Only then may RocksDB create its files, and a crash leaves a
+directory in which the next start makes the store again. When the new store is durable, STORE says `made`.
+From then on a directory in which a file is missing or damaged is refused and left unchanged.
+
+The directory is locked while a store is open in it, and only its owner may enter it (mode 0700).
+
+Refuses to know: records and commits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+from rocksdict import Checkpoint, Rdict
+
+from hashrange.files.durable import sync_directory, write_durably
+from hashrange.storage.embedded import disk
+from hashrange.storage.embedded.disk import locked
+from hashrange.storage.embedded.files.damage import Damage, Examined, examine
+from hashrange.storage.embedded.files.manifest import UnreadableManifest, read_manifest
+from hashrange.storage.embedded.files.mark import (
+    FORMAT_MARKED,
+    FORMAT_VERSION,
+    NAME,
+    NEW_NAME,
+    DamagedMark,
+    Mark,
+    OpenMark,
+    read_mark,
+    write_mark,
+)
+from hashrange.storage.embedded.files.presence import Identity, identity, missing
+from hashrange.storage.embedded.room import log_bytes
+from hashrange.storage.failures import (
+    OutdatedFormat,
+    StorageError,
+    StoreDamaged,
+    UnfinishedCopy,
+    UnknownFormat,
+)
+
+_log = logging.getLogger(__name__)
+
+# RocksDB replays about 25 MiB of its log in a second, and meanwhile no other thread can log a message.
+_LOG_TOLD_MIB: Final = 16
+_MIB: Final = 1024 * 1024
+
+MIGRATION: Final = "migration"
+COPYING: Final = "COPYING"
+_FORMAT_UNMARKED: Final = 1
+_FORMAT_PREFIX: Final = "hashrange data "
+_DIRECTORY_MODE: Final = 0o700
+_OTHERS: Final = 0o077
+
+# Names that an empty directory may hold: a file system's own folder, and the files of an unfinished creation.
+_HARMLESS_NAMES: Final = frozenset({"lost+found", "FORMAT.new", NAME, NEW_NAME})
+
+
+class DamagedFormat(UnknownFormat):
+    """The file FORMAT cannot be read, but STORE says that a store of Hashrange is there."""
+
+
+def open_directory(
+    directory: Path, *, cache_bytes: int, write_buffer_bytes: int
+) -> tuple[DataDirectory, Rdict]:
+    """Lock a directory, and open the store in it; raises the errors of `DataDirectory.open`."""
+    taken = DataDirectory(directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes)
+    try:
+        return taken, taken.open()
+    except BaseException:
+        taken.close()
+        raise
+
+
+class DataDirectory:
+    """A data directory in use by this process: locked until it is closed."""
+
+    __slots__ = ("_cache_bytes", "_directory", "_lock", "_mark", "_opened", "_write_buffer_bytes")
+
+    def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
+        """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
+        self._directory = directory
+        self._cache_bytes = cache_bytes
+        self._write_buffer_bytes = write_buffer_bytes
+        self._mark: OpenMark | None = None
+        self._opened: Identity = (0, 0)  # the folder rocks
+        try:
+            make_directory(directory)
+            self._lock: int | None = lock(directory)
+        except OSError as error:
+            raise unusable(directory, error) from error
+
+    def open(self) -> Rdict:
+        """Open the store of the directory; make it if the directory never had one.
+
+        Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError.
+        """
+        self._close_mark()
+        directory = self._directory
+        try:
+            check_copied(directory)
+            try:
+                version = read_format(directory)
+            except DamagedFormat as error:
+                raise damaged(directory, [Damage(str(error), "FORMAT")]) from None
+            mark = _mark(directory)
+            if version is None and mark is None:
+                check_empty(directory)
+            if (version is None and mark is None) or (mark is not None and not mark.made):
+                return self._create(version)
+            check_migrated(directory, version)
+            found = examine_directory(directory, version, mark)
+            if found.damage:
+                raise damaged(directory, found.damage)
+            if version is not None and version != FORMAT_VERSION:
+                raise outdated(directory, version)
+            assert found.manifest is not None
+            self._make_private()
+            for log, end in found.torn.items():  # RocksDB can loop for ever over random bytes
+                os.truncate(directory / "rocks" / log, end)
+            self._mark = OpenMark(directory, found.manifest.store_id)
+            log_mib = log_bytes(directory) // _MIB
+            if log_mib >= _LOG_TOLD_MIB:
+                _log.info(
+                    "opening the store: RocksDB plays back its log", extra={"fields": {"log_mib": log_mib}}
+                )
+            return self._open_rocks(create=False)
+        except OSError as error:
+            raise unusable(directory, error) from error
+
+    def _create(self, version: int | None) -> Rdict:
+        """Make a new store, also if a crash cut off an earlier try. Raises OSError and the errors of
+        `open`."""
+        directory = self._directory
+        write_mark(directory, Mark(False, "", 0, 0))
+        if version != FORMAT_VERSION:
+            write_format(directory)
+        sync_directory(directory.parent)
+        self._make_private()
+        db = self._open_rocks(create=True)
+        try:
+            self._make_private()
+            sync_directory(directory)
+            store_id = read_manifest(directory / "rocks").store_id
+            write_mark(directory, Mark(True, store_id, 0, 0))
+            self._mark = OpenMark(directory, store_id)
+        except BaseException as error:
+            db.close()
+            if isinstance(error, UnreadableManifest):
+                raise StorageError(f"The new store in {directory} cannot be read: {error}.") from None
+            raise
+        return db
+
+    def _open_rocks(self, *, create: bool) -> Rdict:
+        db = disk.open_rocks(
+            self._directory,
+            cache_bytes=self._cache_bytes,
+            write_buffer_bytes=self._write_buffer_bytes,
+            create=create,
+        )
+        self._opened = identity(self._directory / "rocks")
+        return db
+
+    def missing_files(self, db: Rdict) -> str | None:
+        """Which files of the store that was opened as `db` somebody has removed; None if all are there."""
+        return missing(self._directory, self._opened, db)
+
+    def advance(self, batch: int, sequence: int) -> None:
+        """Note in STORE that everything up to this batch is durable."""
+        if self._mark is not None:
+            self._mark.advance(batch, sequence)
+
+    def checkpoint(self, db: Rdict, copy: Path) -> None:
+        """Write a copy of the store into the new or empty directory `copy`."""
+        try:
+            make_directory(copy)
+            if any(copy.iterdir()):
+                raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new one.")
+            copy.chmod(_DIRECTORY_MODE)
+            Checkpoint(db).create_checkpoint(str(copy / "rocks"))
+            manifest = read_manifest(copy / "rocks")
+            batch = self._mark.batch if self._mark is not None else 0
+            write_mark(copy, Mark(True, manifest.store_id, batch, manifest.last_sequence))
+            write_format(copy)
+            make_private(copy)
+            sync_directory(copy.parent)
+        except StorageError:
+            raise
+        except Exception as error:
+            raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
+
+    def close(self) -> None:
+        """Unlock the directory. Close the store in it first."""
+        self._close_mark()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _close_mark(self) -> None:
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
+
+    def _make_private(self) -> None:
+        """Remove the rights of other users, if this process owns the directory; otherwise leave them."""
+        with contextlib.suppress(PermissionError):
+            make_private(self._directory)
+
+
+def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
+    """Look at the files of a directory in which a store was made. Raises OSError."""
+    rocks = directory / "rocks"
+    if mark is not None and mark.made and version is not None and mark.format != max(version, FORMAT_MARKED):
+        found = examine(rocks, mark)
+        message = f"FORMAT says that the store has format {version}, but {NAME} says {mark.format}"
+        found.damage.insert(0, Damage(message, "FORMAT"))
+        return found
+    if version is None or (mark is None and version != _FORMAT_UNMARKED):
+        name = "FORMAT" if version is None else NAME
+        found = examine(rocks, mark)
+        found.damage.insert(0, Damage(f"the file {name} is missing", name))
+        return found
+    if mark is None and not rocks.exists():
+        found = Examined()
+        found.damage.append(
+            Damage(
+                "the folder rocks is missing (if nothing was ever stored here, remove the file FORMAT)",
+                "rocks",
+            )
+        )
+        return found
+    return examine(rocks, mark)
+
+
+def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
+    """The error for a start on a damaged directory."""
+    more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+    return StoreDamaged(
+        f"The store in {directory} is damaged: {damage[0].message}{more}. Nothing was changed. "
+        f"Put back what is missing, or restore a copy; `hashrange check {directory}` tells all that is "
+        "wrong, and with --repair it accepts the loss."
+    )
+
+
+def read_format(directory: Path) -> int | None:
+    """The format of a data directory; None if it has no FORMAT.
+
+    Raises DamagedFormat, UnknownFormat, OSError.
+    """
+    path = directory / "FORMAT"
+    try:
+        text = path.read_bytes().decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    version = text.strip().removeprefix(_FORMAT_PREFIX)
+    written = version != text.strip() and version.isdecimal()
+    if written and _FORMAT_UNMARKED <= int(version) <= FORMAT_VERSION:
+        return int(version)
+    with contextlib.suppress(DamagedMark):
+        mark = read_mark(directory)
+        if mark is not None and mark.format <= FORMAT_VERSION:
+            raise DamagedFormat("the file FORMAT is damaged")
+    if not written:
+        raise UnknownFormat(f"The file {path} was not written by Hashrange. Choose another directory.")
+    raise UnknownFormat(
+        f"The data directory {directory} has format {version}; this program knows formats up to "
+        f"{FORMAT_VERSION}. Use a newer Hashrange."
+    )
+
+
+def lock(directory: Path, *, shared: bool = False) -> int | None:
+    """Lock a directory for this process, until the returned descriptor is closed.
+
+    Returns None on a system without such locks; RocksDB's own lock protects the store there. Raises
+    DataDirectoryLocked, OSError.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise locked(directory) from None
+    except OSError:  # a file system without locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def make_private(directory: Path) -> None:
+    """Remove all rights of other users from a directory and the files in it."""
+    if os.name == "nt":  # rights are inherited there
+        return
+    folders = [path for path in (directory, directory / "rocks") if path.is_dir()]
+    if not any(path.stat().st_mode & _OTHERS for path in folders):
+        return  # other users cannot reach the files in it any more
+    for path in (*folders, *directory.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):  # RocksDB may delete files while this runs
+            mode = path.stat().st_mode
+            if mode & _OTHERS:
+                path.chmod(mode & ~_OTHERS & 0o7777)
+
+
+def outdated(directory: Path, version: int) -> OutdatedFormat:
+    """The error for a start with a directory of an older format."""
+    return OutdatedFormat(
+        f"The data directory {directory} has format {version}, that of an older version; this version needs "
+        f"format {FORMAT_VERSION}. Run `hashrange migrate {directory}`: it makes a new store beside the old "
+        "one, which is left alone until the new one is complete."
+    )
+
+
+def check_migrated(directory: Path, version: int | None) -> None:
+    """Refuse a directory in which a migration is exchanging the old store for the new one. Raises
+    OutdatedFormat."""
+    if version == FORMAT_VERSION and (directory / MIGRATION).exists():
+        raise OutdatedFormat(
+            f"The migration of {directory} has not come to its end. Run `hashrange migrate {directory}` "
+            "again: it goes on where it was."
+        )
+
+
+def check_copied(directory: Path) -> None:
+    """Refuse a directory with an unfinished copy. Raises UnfinishedCopy."""
+    if (directory / COPYING).exists():
+        raise UnfinishedCopy(
+            f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
+            "again with the same two stores: it begins anew. Or remove the directory."
+        )
+
+
+def _mark(directory: Path) -> Mark | None:
+    try:
+        return read_mark(directory)
+    except DamagedMark as error:
+        raise damaged(directory, [Damage(str(error), NAME)]) from None
+
+
+def make_directory(directory: Path, mode: int = _DIRECTORY_MODE) -> None:
+    """Make a directory and its missing parents durably: a crash of the machine does not remove them."""
+    if not directory.is_dir():
+        make_directory(directory.parent, 0o777)
+        directory.mkdir(mode=mode, exist_ok=True)
+        sync_directory(directory.parent)
+
+
+def check_empty(directory: Path) -> None:
+    """Refuse a directory that holds somebody's files. Raises UnknownFormat, OSError."""
+    foreign = sorted({entry.name for entry in directory.iterdir()} - _HARMLESS_NAMES)
+    if foreign:
+        raise UnknownFormat(
+            f"The directory {directory} is not empty and is not a Hashrange data directory (it holds "
+            f"{foreign[0]!r}). Choose an empty or a new directory."
+        )
+
+
+def write_format(directory: Path, version: int = FORMAT_VERSION) -> None:
+    """Write FORMAT so that a crash leaves either all of it or none."""
+    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{version}\n".encode())
+
+
+def unusable(directory: Path, error: OSError) -> StorageError:
+    """The error for a system call on a data directory that failed."""
+    return StorageError(
+        f"The data directory {directory} cannot be used: {error}. Check that it is a directory that this "
+        "user may write to, and that the disk is not full."
+    )

@@ -1,0 +1,82 @@
+"""The observers of a database's requests: fault rules, and recorders of what requests cost.
+
+A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
+loaded when it is first needed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hashrange.clock import Clock
+from hashrange.settings import Settings
+from hashrange.storage.api import Engine
+
+if TYPE_CHECKING:
+    from hashrange.costs import Costs
+    from hashrange.costs.record import Recorder
+    from hashrange.faults import Faults
+    from hashrange.watching.watch import Watch
+
+_everywhere: list[Recorder] = []
+
+
+def record_everywhere(recorder: Recorder, begins: bool) -> None:
+    """Start or stop recording, with `recorder`, the requests to all databases that are made from now on."""
+    if begins:
+        _everywhere.append(recorder)
+    else:
+        _everywhere.remove(recorder)
+
+
+class Interest:
+    """The rules and the recorders of one database. Thread-safe.
+
+    `watch` examines each request; it is None while there are no rules and no recorders. `costs`: whether
+    there are recorders; then all requests get bills, and the attempt number that the SDK sends is read.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.watch: Watch | None = None
+        self.costs = False
+        self._engine = engine
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._faults: Faults | None = None
+        self._recorders: tuple[Recorder, ...] = tuple(_everywhere)
+        if self._recorders:
+            self._look()
+
+    def faults(self, clock: Callable[[], Clock]) -> Faults:
+        """The rules of the database whose clock `clock` returns."""
+        if self._faults is None:
+            from hashrange.faults import Faults
+
+            self._faults = Faults(clock, self._look)
+        return self._faults
+
+    def record(self) -> Costs:
+        """A recorder, which begins and ends with its block."""
+        from hashrange.costs import Costs
+
+        return Costs(self._tell)
+
+    def _tell(self, recorder: Recorder, begins: bool) -> None:
+        """Start or stop recording each request with `recorder`."""
+        with self._lock:
+            recorders = [other for other in self._recorders if other is not recorder]
+            self._recorders = (*recorders, recorder) if begins else tuple(recorders)
+        self._look()
+
+    def _look(self) -> None:
+        """Set `watch` if there are rules or recorders; otherwise to None."""
+        from hashrange.watching.watch import Watch
+
+        with self._lock:
+            recorders = self._recorders
+            faults = self._faults if self._faults is not None and len(self._faults) > 0 else None
+            self.costs = len(recorders) > 0
+            is_watched = self.costs or faults is not None
+            self.watch = Watch(self._engine, self._settings, faults, recorders) if is_watched else None

@@ -1,0 +1,52 @@
+"""An answer of megabytes over HTTP: its length and its checksum are right, and the next one follows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from serving import serving
+
+
+def test_over_http() -> None:
+    big = {"L": [{"N": "1"}] * 100_000}
+    with serving("--memory") as server:
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=server.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="any",
+            aws_secret_access_key="any",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        client.create_table(
+            TableName="long",
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        keys = [{"pk": {"S": str(n)}} for n in range(10)]
+        for key in keys:
+            client.put_item(TableName="long", Item={**key, "big": big})
+        # botocore checks the length and the checksum; the second answer on a connection begins where
+        # the first one ends.
+        for close in (False, True, False):
+            handler = _closing if close else _keeping
+            client.meta.events.register_first("before-sign.dynamodb", handler, unique_id="connection")
+            answer = client.batch_get_item(RequestItems={"long": {"Keys": keys}})
+            client.meta.events.unregister("before-sign.dynamodb", unique_id="connection")
+            assert sorted(item["pk"]["S"] for item in answer["Responses"]["long"]) == sorted("0123456789")
+            assert all(item["big"] == big for item in answer["Responses"]["long"])
+        gets: list[Any] = [{"Get": {"TableName": "long", "Key": key}} for key in keys[:4]]
+        taken = client.transact_get_items(TransactItems=gets)["Responses"]
+        assert [one["Item"]["big"] == big for one in taken] == [True] * 4
+
+
+def _closing(request: Any, **_: Any) -> None:
+    request.headers["Connection"] = "close"
+
+
+def _keeping(request: Any, **_: Any) -> None:
+    request.headers["Connection"] = "keep-alive"
