@@ -394,6 +394,7 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="of PostgreSQL")
     parser.add_argument("--python", type=Path, help="with hashrange installed (what `make compile` made)")
     options = parser.parse_args()
+    python = options.python and options.python.absolute()  # a server starts in a directory of its own
     workloads = options.workloads.split(",")
     tables = list(dict.fromkeys(TABLES[workload] for workload in workloads))
     clients = [int(count) for count in options.clients.split(",") if int(count)]
@@ -414,10 +415,10 @@ def main() -> None:
 
         stores: dict[str, list[Running]] = {}
         if not options.no_embedded:
-            stores["embedded"] = [start(embedded(options.python), "embedded")]
+            stores["embedded"] = [start(embedded(python), "embedded")]
         count = options.servers
         name = "PostgreSQL" if count == 1 else f"PostgreSQL, {count} servers"
-        stores[name] = [start(over_postgres(one.url, options.python), f"s{n}") for n in range(count)]
+        stores[name] = [start(over_postgres(one.url, python), f"s{n}") for n in range(count)]
         for servers in stores.values():
             _fill(servers[0].port, tables)
         one.run("psql", "-q", *_psql(one), "-c", "CHECKPOINT")
