@@ -256,8 +256,8 @@ _ATTEMPT: Final = re.compile(rb"\battempt=([0-9]{1,4})\b")
 
 def attempted(caller: Caller, headers: Headers) -> Caller:
     """The caller with the attempt that its SDK counts in the header amz-sdk-request."""
-    found = _ATTEMPT.search(headers.get(b"amz-sdk-request", b""))
-    return caller if found is None else caller._replace(attempt=int(found[1]))
+    match = _ATTEMPT.search(headers.get(b"amz-sdk-request", b""))
+    return caller if match is None else caller._replace(attempt=int(match[1]))
 
 
 # -- Signature Version 4: only the parts that name the caller ---------------------------------------------

@@ -73,7 +73,7 @@ class Buckets(Protocol):
         """The objects whose keys begin with `prefix` and are above `after`, in the order of their keys."""
         ...
 
-    def open(self, bucket: str, found: Object, offset: int = 0) -> Source:
+    def open(self, bucket: str, item_object: Object, offset: int = 0) -> Source:
         """Read an object that was listed, from the byte `offset` on. Raises `BucketError` if it was deleted
         or changed since."""
         ...

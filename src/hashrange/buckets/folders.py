@@ -64,17 +64,17 @@ class Folders:
         with _translated(folder):
             yield from _walk(folder, "", prefix, after)
 
-    def open(self, bucket: str, found: Object, offset: int = 0) -> _Opened:
+    def open(self, bucket: str, item_object: Object, offset: int = 0) -> _Opened:
         """As `Buckets.open`."""
-        path = self._path(bucket, found.key)
+        path = self._path(bucket, item_object.key)
         with _translated(path):
             try:
                 file = open_to_read(path)
             except FileNotFoundError:
-                raise BucketError(NO_SUCH_KEY, f"The object {found.key} of {bucket} is gone.") from None
-            if _etag(os.fstat(file.fileno())) != found.etag:
+                raise BucketError(NO_SUCH_KEY, f"The object {item_object.key} of {bucket} is gone.") from None
+            if _etag(os.fstat(file.fileno())) != item_object.etag:
                 file.close()
-                raise BucketError(CHANGED, f"The object {found.key} of {bucket} has changed.")
+                raise BucketError(CHANGED, f"The object {item_object.key} of {bucket} has changed.")
             file.seek(offset)
         return _Opened(file, path)
 

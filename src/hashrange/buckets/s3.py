@@ -69,16 +69,16 @@ class S3Buckets:
         )
         with _translated():
             for page in pages:
-                for one in page.get("Contents", ()):
-                    yield Object(one["Key"], one["Size"], one["ETag"])
+                for entry in page.get("Contents", ()):
+                    yield Object(entry["Key"], entry["Size"], entry["ETag"])
 
-    def open(self, bucket: str, found: Object, offset: int = 0) -> Source:
+    def open(self, bucket: str, item_object: Object, offset: int = 0) -> Source:
         """As `Buckets.open`."""
-        if offset >= found.bytes:
+        if offset >= item_object.bytes:
             return _Nothing()
         with _translated():
             answer = self._client.get_object(
-                Bucket=bucket, Key=found.key, IfMatch=found.etag, Range=f"bytes={offset}-"
+                Bucket=bucket, Key=item_object.key, IfMatch=item_object.etag, Range=f"bytes={offset}-"
             )
         return _Body(answer["Body"])
 

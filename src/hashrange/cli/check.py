@@ -89,10 +89,10 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
             _repair(Path(store))
         shown = f"schema {postgres_schema}" if on_postgres else store
         click.echo(f"checking {shown}", err=True)
-        found = 0
+        count = 0
         problems = _on_postgres(store, postgres_schema) if on_postgres else _problems(Path(store))
         for problem in problems:
-            found += 1
+            count += 1
             if format_ == "text":
                 click.echo(problem)
             else:
@@ -102,8 +102,8 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
     finally:
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
-    if found:
-        counted = "1 problem" if found == 1 else f"{found} problems"
+    if count:
+        counted = "1 problem" if count == 1 else f"{count} problems"
         click.echo(f"{counted} found in {shown}", err=True)
         sys.exit(_DAMAGED)
     click.echo(f"no damage in {shown}", err=True)
@@ -143,11 +143,11 @@ def _problems(directory: Path) -> Iterator[Problem]:
 
     store = StoredRecords(directory)
     try:
-        for found in store.verify(_progress):
-            if isinstance(found, Damage):
-                yield Problem("", found.message)
+        for problem in store.verify(_progress):
+            if isinstance(problem, Damage):
+                yield Problem("", problem.message)
             else:
-                yield Problem("", f"{found.cause}; lost are {_lost(store, *found.spaces)}")
+                yield Problem("", f"{problem.cause}; lost are {_lost(store, *problem.spaces)}")
         if not store.readable:
             yield Problem("", "no record can be read")
         elif store.outdated:

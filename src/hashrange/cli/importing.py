@@ -261,11 +261,12 @@ class _Sending:
         self._table = table
         self._described = attempt(lambda: client.describe_table(TableName=table))["Table"]
         self._types = {
-            one["AttributeName"]: one["AttributeType"] for one in self._described["AttributeDefinitions"]
+            attribute["AttributeName"]: attribute["AttributeType"]
+            for attribute in self._described["AttributeDefinitions"]
         }
         attributes = tuple(
-            KeyAttribute(one["AttributeName"], self._types[one["AttributeName"]])
-            for one in self._described["KeySchema"]
+            KeyAttribute(element["AttributeName"], self._types[element["AttributeName"]])
+            for element in self._described["KeySchema"]
         )
         self._key = KeySchema(attributes[:1], attributes[1:])
         self._batch: dict[tuple[bytes, bytes], _Put] = {}

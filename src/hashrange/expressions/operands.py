@@ -199,11 +199,11 @@ def update_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:
 
 def _clause_check(clause: str, value: Value, allowed: frozenset[str]) -> ValueCheck:
     def check(values: Values) -> None:
-        found = kind(values[value.name])
-        if found not in allowed:
+        operand_type = kind(values[value.name])
+        if operand_type not in allowed:
             raise ExpressionError(
                 f"Incorrect operand type for operator or function; operator: {clause}, "
-                f"operand type: {_LONG_TYPES[found]}, typeSet: ALLOWED_FOR_{clause}_OPERAND"
+                f"operand type: {_LONG_TYPES[operand_type]}, typeSet: ALLOWED_FOR_{clause}_OPERAND"
             )
 
     return check
@@ -268,9 +268,9 @@ def _result_type(operand: Operand) -> str | None:
 
 def _type_check(operator: str, name: str, allowed: frozenset[str]) -> ValueCheck:
     def check(values: Values) -> None:
-        found = kind(values[name])
-        if found not in allowed:
-            raise _wrong_type(operator, found)
+        operand_type = kind(values[name])
+        if operand_type not in allowed:
+            raise _wrong_type(operator, operand_type)
 
     return check
 
@@ -281,10 +281,10 @@ def _type_name_checks(operand: Operand) -> list[ValueCheck]:
     name = operand.name
 
     def check(values: Values) -> None:
-        found = values[name].get("S")
-        if found not in _TYPE_NAMES:
+        type_name = values[name].get("S")
+        if type_name not in _TYPE_NAMES:
             raise ExpressionError(
-                f"Invalid attribute type name found; type: {found}, valid types: {_ANY_TYPE}"
+                f"Invalid attribute type name found; type: {type_name}, valid types: {_ANY_TYPE}"
             )
 
     return [check]

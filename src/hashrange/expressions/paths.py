@@ -105,10 +105,10 @@ def _owner(placed: list[ResolvedPath], prefix: ResolvedPath) -> ResolvedPath:
     return next(path for path in placed if path[: len(prefix)] == prefix)
 
 
-def _clash(verb: str, one: ResolvedPath, two: ResolvedPath) -> ExpressionError:
+def _clash(verb: str, first: ResolvedPath, second: ResolvedPath) -> ExpressionError:
     return ExpressionError(
         f"Two document paths {verb} with each other; must remove or rewrite one of these paths; "
-        f"path one: {describe(one)}, path two: {describe(two)}"
+        f"path one: {describe(first)}, path two: {describe(second)}"
     )
 
 

@@ -27,34 +27,34 @@ class Armed:
     """A rule that is in force: its `number` on this database, how many requests it matched (`met`), and on
     how many of these it `fired`."""
 
-    __slots__ = ("_random", "fired", "met", "number", "rule")
+    __slots__ = ("_random", "fired", "matched", "number", "rule")
 
     def __init__(self, number: int, rule: Rule) -> None:
         self.number = number
         self.rule = rule
-        self.met = 0
+        self.matched = 0
         self.fired = 0
         self._random = random.Random(rule.seed)
 
     def __repr__(self) -> str:
-        return f"<fault {self.number}: {show(self.rule)}; matched {self.met}, fired {self.fired}>"
+        return f"<fault {self.number}: {show(self.rule)}; matched {self.matched}, fired {self.fired}>"
 
     def meet(
         self, operation: str, request: Request, caller: Caller, now: float, targets: tuple[Target, ...]
     ) -> Fate | None:
         """What the rule does to a request; None: nothing."""
         rule = self.rule
-        matched = rule.matches(operation, targets)
-        if not matched:
+        matching = rule.matches(operation, targets)
+        if not matching:
             return None
-        self.met += 1
-        if rule.calls and self.met not in rule.calls:
+        self.matched += 1
+        if rule.calls and self.matched not in rule.calls:
             return None
-        if self.met <= rule.after or self.fired == rule.times:
+        if self.matched <= rule.after or self.fired == rule.times:
             return None
         if rule.probability < 1 and self._random.random() >= rule.probability:
             return None
-        call = Met(operation, request, caller, now, targets, matched, rule.index, bool(rule.key))
+        call = Met(operation, request, caller, now, targets, matching, rule.index, bool(rule.key))
         fate = rule.effect.meet(call)
         if fate is not None:
             self.fired += 1

@@ -52,8 +52,8 @@ _ACCOUNT: Final = "AccountLimitExceeded"
 _ON_DEMAND: Final = "MaxOnDemandThroughputExceeded"
 
 EXCEPTIONS: Final[dict[str, type[ServiceError]]] = {
-    one.__name__: one
-    for one in (ProvisionedThroughputExceededException, ThrottlingException, RequestLimitExceeded)
+    error.__name__: error
+    for error in (ProvisionedThroughputExceededException, ThrottlingException, RequestLimitExceeded)
 }
 LIMITS: Final[dict[str, type[ServiceError]]] = {
     _PROVISIONED: ProvisionedThroughputExceededException,
@@ -146,7 +146,7 @@ class Effect(Protocol):
         """Whether the effect can affect requests of an operation."""
         ...
 
-    def meet(self, met: Met) -> Fate | None:
+    def meet(self, incident: Met) -> Fate | None:
         """What happens to a request; None: nothing."""
         ...
 
@@ -173,22 +173,22 @@ class Throttle:
     def fits(self, operation: str) -> bool:
         return True
 
-    def meet(self, met: Met) -> Fate:
-        if met.operation in STREAMS:
+    def meet(self, incident: Met) -> Fate:
+        if incident.operation in STREAMS:
             return Fate(LimitExceededException(_STREAM_RATE))
-        if not REGISTRY[met.operation].consumes:
+        if not REGISTRY[incident.operation].consumes:
             return Fate(ThrottlingException(_CONTROL_RATE))
-        if met.operation in BATCHES and len(met.matched) < len(met.targets):
-            return Fate(left=met.members())
-        of_index = bool(met.index or met.matched[0].index)
+        if incident.operation in BATCHES and len(incident.matched) < len(incident.targets):
+            return Fate(left=incident.members())
+        of_index = bool(incident.index or incident.matched[0].index)
         exception = EXCEPTIONS[self.exception] if self.exception else LIMITS[self.limit]
         message = self._message(exception, of_index)
-        if met.operation in TRANSACTIONS and exception is not RequestLimitExceeded:
+        if incident.operation in TRANSACTIONS and exception is not RequestLimitExceeded:
             code = "ThrottlingError" if exception is ThrottlingException else "ProvisionedThroughputExceeded"
-            return Fate(met.canceled(code, message))
+            return Fate(incident.canceled(code, message))
         # The service's model spells this member in two ways.
         member = "throttlingReasons" if exception is ThrottlingException else "ThrottlingReasons"
-        return Fate(exception(message, **{member: self._reasons(met)}))
+        return Fate(exception(message, **{member: self._reasons(incident)}))
 
     def _message(self, exception: type[ServiceError], of_index: bool) -> str:
         if exception is RequestLimitExceeded:
@@ -199,13 +199,13 @@ class Throttle:
             return _MAX_ON_DEMAND
         return _INDEX_SCALES if of_index else _TABLE_SCALES
 
-    def _reasons(self, met: Met) -> list[dict[str, str]]:
+    def _reasons(self, incident: Met) -> list[dict[str, str]]:
         """A reason for each table or index that refuses."""
         reasons: dict[str, dict[str, str]] = {}
-        for target in met.matched:
-            index = met.index or target.index
-            reason = f"{'Index' if index else 'Table'}{'Write' if met.writes else 'Read'}{self.limit}"
-            resource = table_arn(met.caller, target.table) + (f"/index/{index}" if index else "")
+        for target in incident.matched:
+            index = incident.index or target.index
+            reason = f"{'Index' if index else 'Table'}{'Write' if incident.writes else 'Read'}{self.limit}"
+            resource = table_arn(incident.caller, target.table) + (f"/index/{index}" if index else "")
             reasons[resource] = {"reason": reason, "resource": resource}
         return list(reasons.values())
 
@@ -221,7 +221,7 @@ class InternalError:
     def fits(self, operation: str) -> bool:
         return True
 
-    def meet(self, met: Met) -> Fate:
+    def meet(self, incident: Met) -> Fate:
         return Fate(InternalServerError(INTERNAL), self.performed)
 
 
@@ -238,12 +238,12 @@ class Conflict:
     def fits(self, operation: str) -> bool:
         return operation in _CONFLICTING
 
-    def meet(self, met: Met) -> Fate | None:
-        if met.operation in TRANSACTIONS:
-            return Fate(met.canceled("TransactionConflict", CONFLICT))
-        if met.operation in BATCHES:
-            return Fate(left=met.members())
-        return Fate(TransactionConflictException(CONFLICT)) if met.writes else None
+    def meet(self, incident: Met) -> Fate | None:
+        if incident.operation in TRANSACTIONS:
+            return Fate(incident.canceled("TransactionConflict", CONFLICT))
+        if incident.operation in BATCHES:
+            return Fate(left=incident.members())
+        return Fate(TransactionConflictException(CONFLICT)) if incident.writes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +260,8 @@ class Cancel:
     def fits(self, operation: str) -> bool:
         return operation in TRANSACTIONS
 
-    def meet(self, met: Met) -> Fate:
-        return Fate(met.canceled(self.code, _CODES[self.code]))
+    def meet(self, incident: Met) -> Fate:
+        return Fate(incident.canceled(self.code, _CODES[self.code]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,8 @@ class InProgress:
     def fits(self, operation: str) -> bool:
         return operation in ("ExecuteTransaction", "TransactWriteItems")
 
-    def meet(self, met: Met) -> Fate | None:
-        if met.request.get("ClientRequestToken") is None:
+    def meet(self, incident: Met) -> Fate | None:
+        if incident.request.get("ClientRequestToken") is None:
             return None
         return Fate(TransactionInProgressException(IN_PROGRESS))
 
@@ -298,7 +298,7 @@ class Latency:
     def fits(self, operation: str) -> bool:
         return True
 
-    def meet(self, met: Met) -> Fate:
+    def meet(self, incident: Met) -> Fate:
         return Fate(virtual_seconds=self.seconds) if self.virtual else Fate(delay_seconds=self.seconds)
 
 
@@ -314,7 +314,7 @@ class LoseAnswer:
     def fits(self, operation: str) -> bool:
         return True
 
-    def meet(self, met: Met) -> Fate:
+    def meet(self, incident: Met) -> Fate:
         return Fate(AnswerLost("The connection was closed by a fault."), self.performed)
 
 
@@ -337,12 +337,12 @@ class Unprocessed:
     def fits(self, operation: str) -> bool:
         return operation in BATCHES
 
-    def meet(self, met: Met) -> Fate | None:
-        if met.chosen:
-            return Throttle().meet(met)
-        members = sorted(met.members())
+    def meet(self, incident: Met) -> Fate | None:
+        if incident.chosen:
+            return Throttle().meet(incident)
+        members = sorted(incident.members())
         left = members[len(members) - math.ceil(len(members) * self.share) :]
-        if len(left) == len(met.targets):
+        if len(left) == len(incident.targets):
             left = left[1:]
         return Fate(left=frozenset(left)) if left else None
 
@@ -356,12 +356,12 @@ class ExpireIterator:
     def fits(self, operation: str) -> bool:
         return operation == "GetRecords"
 
-    def meet(self, met: Met) -> Fate:
+    def meet(self, incident: Met) -> Fate:
         try:
-            _, position = iterators.parse(met.request["ShardIterator"], met.now)
+            _, position = iterators.parse(incident.request["ShardIterator"], incident.now)
         except ExpiredIteratorException as error:
             return Fate(error)
-        return Fate(iterators.expired(position, met.now))
+        return Fate(iterators.expired(position, incident.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ class Trim:
     def fits(self, operation: str) -> bool:
         return operation in ("GetRecords", "GetShardIterator")
 
-    def meet(self, met: Met) -> Fate:
+    def meet(self, incident: Met) -> Fate:
         return Fate(TrimmedDataAccessException(TRIMMED))
 
 

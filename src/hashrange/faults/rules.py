@@ -114,9 +114,9 @@ class Rule:
         writes = entry.consumes and entry.writes and operation not in _READ_INDEXES
         return writes and isinstance(self.effect, Throttle)
 
-    def meets(self, met: Met) -> Fate | None:
+    def meets(self, incident: Met) -> Fate | None:
         """What the effect does to a request."""
-        return self.effect.meet(met)
+        return self.effect.meet(incident)
 
 
 def _is(value: Any, text: str) -> bool:

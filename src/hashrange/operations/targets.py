@@ -86,9 +86,9 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
 def _batch_writes(wanted: Mapping[str, list[Request]]) -> Iterator[Target]:
     member = 0
     for given, requests in wanted.items():
-        for one in requests:
-            put = one.get("PutRequest")
-            attributes = put["Item"] if put is not None else one["DeleteRequest"]["Key"]
+        for request in requests:
+            put = request.get("PutRequest")
+            attributes = put["Item"] if put is not None else request["DeleteRequest"]["Key"]
             yield Target(name_in(given), None, attributes, member)
             member += 1
 
@@ -107,7 +107,11 @@ def _attributes(operation: str, request: Request) -> Attributes | None:
         comparisons = query_reading(request, "", billed=False).comparisons
     except ServiceError:  # the request is refused when its table is known
         return None
-    return {one.attribute: one.operands[0] for one in comparisons if one.operator in ("=", "EQ")}
+    return {
+        comparison.attribute: comparison.operands[0]
+        for comparison in comparisons
+        if comparison.operator in ("=", "EQ")
+    }
 
 
 def name_in(given: str) -> str:

@@ -113,10 +113,10 @@ _turns: Final[dict[int, Turn]] = {}
 def turn() -> Turn:
     """The turn of the calling thread. It is kept until the process ends."""
     ident = get_ident()
-    found = _turns.get(ident)
-    if found is None:
-        found = _turns[ident] = Turn()
-    return found
+    own_turn = _turns.get(ident)
+    if own_turn is None:
+        own_turn = _turns[ident] = Turn()
+    return own_turn
 
 
 def point() -> None:

@@ -148,20 +148,20 @@ def _list(cursor: StatementCursor, where: Place, level: int) -> list[AttributeVa
 def _bag(cursor: StatementCursor, where: Place) -> AttributeValue:
     if cursor.at(">>"):
         raise ExpressionError("Empty bags are not supported")
-    found: list[AttributeValue] = []
+    members: list[AttributeValue] = []
     while True:
         token = cursor.token
         if not begins_literal(cursor) or token.kind == "word" or token.text in _OPENING:
             raise ExpressionError(f"{_BAG_TYPES} {cursor.place(token)}")
-        found.append(literal(cursor, (*where, len(found))))
+        members.append(literal(cursor, (*where, len(members))))
         if not cursor.accept(","):
             break
     cursor.demand(">>")
-    kinds = {kind for member in found for kind in member}
+    kinds = {kind for element in members for kind in element}
     if len(kinds) > 1:
         raise ExpressionError(_BAG_TYPES)
     kind = kinds.pop()
-    texts = [member[kind] for member in found]
+    texts = [element[kind] for element in members]
     if len(set(texts)) < len(texts):
         raise ExpressionError(f"{INVALID}Input collection [{', '.join(texts)}] contains duplicates.")
     return {f"{kind}S": texts}

@@ -200,7 +200,7 @@ def _wire(database: Database, region: str, account_id: str, admin: Admin | None)
         account_id=account_id,
         operations=REGISTRY,
         interest=database.interest,
-        admin_url=admin.told if admin is not None else None,
+        admin_url=admin.announced_url if admin is not None else None,
         page=page(admin.url if admin is not None else None, guarded=guarded),
     )
 

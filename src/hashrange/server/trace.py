@@ -96,7 +96,7 @@ def response(response: Response, answer: bytes) -> None:
 def _line(
     operation: str, table: str, status: int, error: str, ms: object, units: object, answer: bytes
 ) -> None:
-    found = _REQUEST_ID.search(answer[:1024])
+    match = _REQUEST_ID.search(answer[:1024])
     fields = {
         "operation": operation,
         "table": table,
@@ -104,7 +104,7 @@ def _line(
         "error": error,
         "ms": ms,
         "units": units,
-        "request_id": found[1].decode() if found is not None else "",
+        "request_id": match[1].decode() if match is not None else "",
     }
     _log.debug("request", extra={"fields": fields})
 

@@ -106,12 +106,12 @@ def _in_map(shape: Map, value: dict[str, Any], path: str, terse: bool) -> Iterat
         rules = ", ".join(_all_rules(shape.value))
         yield violation(java_text(shape, value), path, f"Map value must satisfy constraint: [{rules}]")
         return
-    for key, one in value.items():
-        yield from _element(shape.value, one, f"{path}.{shown(key, _PATH_KEY_CHARS_MAX)}.member", terse)
+    for key, member in value.items():
+        yield from _element(shape.value, member, f"{path}.{shown(key, _PATH_KEY_CHARS_MAX)}.member", terse)
 
 
 def _any_of_wrong_size(shape: List, value: dict[str, list[Any] | None]) -> bool:
-    sizes = [len(one) for one in value.values() if one is not None]
+    sizes = [len(elements) for elements in value.values() if elements is not None]
     return any(True for size in sizes for _ in _out_of_bounds(shape.minimum, shape.maximum, size, "length"))
 
 

@@ -120,10 +120,10 @@ def _check_structure(shape: Structure | AttributeValue, value: Any, element: boo
         raise _unrecognized("class " + _MODEL + name)
     if type(value) is not dict:
         raise SerializationException(_ELEMENT if element else _FIELD)
-    for key, one in value.items():
+    for key, member_value in value.items():
         member = members.get(key)
         if member is not None:
-            check(member, one, level=level)
+            check(member, member_value, level=level)
 
 
 def _check_collection(value: Any, expected: type, name: str, element: bool) -> None:

@@ -38,28 +38,28 @@ class Layered:
         if key in self.changes:
             changed: bytes | None = self.changes[key]
             return changed
-        found: bytes | None = self.below.get(key)
-        return found
+        unchanged: bytes | None = self.below.get(key)
+        return unchanged
 
     def __getitem__(self, key: Key) -> bytes:
-        found = self.get(key)
-        if found is None:
+        value = self.get(key)
+        if value is None:
             raise KeyError(key)
-        return found
+        return value
 
     def __setitem__(self, key: Key, value: bytes) -> None:
         self.changes[key] = value
 
     def pop(self, key: Key, default: bytes | None = None) -> bytes | None:
         """Remove the record at `key` and return it; `default` if it does not exist."""
-        found = self.get(key)
-        if found is None:
+        value = self.get(key)
+        if value is None:
             return default
         if key in self.below:
             self.changes[key] = None
         else:
             del self.changes[key]
-        return found
+        return value
 
     def irange(
         self, low: Key | None, high: Key | None, inclusive: tuple[bool, bool], reverse: bool

@@ -58,13 +58,13 @@ def _nothing() -> None:
 class Loop:
     """The event loop that an engine delivers to.
 
-    The engine's `told` is called on the loop after outcomes were delivered: their receivers may have
+    The engine's `delivered` is called on the loop after outcomes were delivered: their receivers may have
     submitted more. Its `left` is called, on any thread, when a loop may never make the calls it was asked
     for, because it is closed, or another loop has taken over.
     """
 
-    def __init__(self, told: Callable[[], None] = _nothing, left: Callable[[], None] = _nothing) -> None:
-        self._told = told
+    def __init__(self, delivered: Callable[[], None] = _nothing, left: Callable[[], None] = _nothing) -> None:
+        self._delivered = delivered
         self._left = left
         self._lock = Lock()
         self._deliver: Callable[[Callable[[], None]], None] = call
@@ -209,17 +209,17 @@ class Loop:
             self._posted = False
             outcomes, self._outcomes = self._outcomes, []
         tell(outcomes)
-        told = bool(outcomes)
+        delivered = bool(outcomes)
         if self._tasks:
             whole = self._run_tasks(TASKS_PER_TURN if self.is_limited else None)
             with self._lock:
                 outcomes, self._outcomes = self._outcomes, []
             tell(outcomes)
-            told = told or bool(outcomes)
+            delivered = delivered or bool(outcomes)
             if not whole and self.defer is not None:
                 self.defer(self._run)
-        if told and self.is_limited:
-            self._told()
+        if delivered and self.is_limited:
+            self._delivered()
 
     def _run_tasks(self, tasks_max: int | None = None) -> bool:
         """Run at most `tasks_max` tasks. Returns whether all are done."""

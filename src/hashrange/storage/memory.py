@@ -236,12 +236,12 @@ class _Reader:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for space, partition, sort in addresses:
-            if found:
+            if values:
                 pace.point()
-            found.append(get(space, partition, sort))
-        return found
+            values.append(get(space, partition, sort))
+        return values
 
     def scan(
         self,
@@ -285,17 +285,17 @@ class _Reader:
         low_included = True
         wanted = _SCAN_CHUNK if likely is None else min(likely, _SCAN_CHUNK)
         while True:
-            found = self._chunk(space, low, high, low_included, reverse, wanted)
-            for key, value in found:
+            chunk = self._chunk(space, low, high, low_included, reverse, wanted)
+            for key, value in chunk:
                 if value is not None:
                     yield key, value
-            if len(found) < wanted:
+            if len(chunk) < wanted:
                 return
             wanted = _SCAN_CHUNK
             if reverse:
-                high = found[-1][0]
+                high = chunk[-1][0]
             else:
-                low, low_included = found[-1][0], False
+                low, low_included = chunk[-1][0], False
 
     def _chunk(
         self,

@@ -128,14 +128,14 @@ class Sums:
 
     def add(self, batch: Iterable[Record]) -> None:
         """Add records."""
-        found: dict[int, list[bytes]] = {}
+        by_space: dict[int, list[bytes]] = {}
         for space, partition, sort, value in batch:
             text = b"".join((_HEAD(len(partition), len(sort)), partition, sort, value))
-            one = found.get(space)
-            if one is None:
-                one = found[space] = []
-            one.append(text)
-        for space, texts in found.items():
+            texts = by_space.get(space)
+            if texts is None:
+                texts = by_space[space] = []
+            texts.append(text)
+        for space, texts in by_space.items():
             digest = sum(
                 [int.from_bytes(blake2b(text, digest_size=_DIGEST_BYTES).digest()) for text in texts]
             )
@@ -171,11 +171,11 @@ def copy(source: Source, target: Target, progress: Progress) -> Copied:
     target.end(numbers)
     written = target.written()
     _compare_numbers(numbers, written.numbers())
-    found = Sums()
+    reread = Sums()
     for batch in written.batches():
-        found.add(batch)
-        progress("verifying", found.records, sums.records)
-    _compare(sums.by_space, found.by_space)
+        reread.add(batch)
+        progress("verifying", reread.records, sums.records)
+    _compare(sums.by_space, reread.by_space)
     target.finish()
     return Copied(sums.records, len(sums.by_space))
 
@@ -184,12 +184,12 @@ def _compare(read: dict[int, Sum], written: dict[int, Sum]) -> None:
     wrong = [space for space in sorted(read.keys() | written.keys()) if read.get(space) != written.get(space)]
     if wrong:
         space = wrong[0]
-        one, other = read.get(space, _NOTHING), written.get(space, _NOTHING)
+        first, second = read.get(space, _NOTHING), written.get(space, _NOTHING)
         differs = (
-            f"{one.records} records of {one.bytes} bytes were read, and {other.records} records of "
-            f"{other.bytes} bytes are there now"
-            if one[:2] != other[:2]
-            else f"its {one.records} records have another digest than those that were read"
+            f"{first.records} records of {first.bytes} bytes were read, and {second.records} records of "
+            f"{second.bytes} bytes are there now"
+            if first[:2] != second[:2]
+            else f"its {first.records} records have another digest than those that were read"
         )
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise _mismatch(f"in space {space}{more}, {differs}")
@@ -198,8 +198,8 @@ def _compare(read: dict[int, Sum], written: dict[int, Sum]) -> None:
 def _compare_numbers(read: Numbers, written: Numbers) -> None:
     """Check that the new store has the same totals and the same last stamp. Its sequence numbers may be
     higher."""
-    if {space: one for space, one in read.totals.items() if any(one)} != {
-        space: one for space, one in written.totals.items() if any(one)
+    if {space: total for space, total in read.totals.items() if any(total)} != {
+        space: total for space, total in written.totals.items() if any(total)
     }:
         raise _mismatch("the totals are not those that were read")
     if written.stamp != read.stamp:

@@ -134,10 +134,12 @@ class _Translation:
                 change = lag.decode(value)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise Untranslatable(f"A change for a lagging index cannot be decoded ({error})") from error
-            found = self._indexes.get(change.space)
-            if found is None:
+            index = self._indexes.get(change.space)
+            if index is None:
                 return  # the index was deleted, or is filled again
-            before, after = (one and _moved(*found, one) for one in (change.before, change.after))
+            before, after = (
+                image and _moved(*index, image) for image in (change.before, change.after)
+            )
             value = lag.encode(change._replace(before=before, after=after))
         yield LAG_SPACE, partition, sort, value
 

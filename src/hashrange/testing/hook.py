@@ -82,13 +82,13 @@ def _emitters() -> list[hooks.HierarchicalEmitter]:
 
 
 def _handlers() -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    collected: list[tuple[str, Any]] = []
     for service in _SERVICES:
-        found.append((f"creating-client-class.{service}", _create_class))
-        found.append((f"before-call.{service}", _call))
-        found.append((f"choose-signer.{service}", _choose_signer))
-        found.append((f"before-send.{service}", _send))
-    return found
+        collected.append((f"creating-client-class.{service}", _create_class))
+        collected.append((f"before-call.{service}", _call))
+        collected.append((f"choose-signer.{service}", _choose_signer))
+        collected.append((f"before-send.{service}", _send))
+    return collected
 
 
 def _call(

@@ -51,7 +51,7 @@ def read(path: str | Path, types: Mapping[str, str]) -> list[Item]:
                 lines = file.read_bytes().splitlines()
                 return of_values(unwrapped(DECODER.decode(line)) for line in lines if line.strip())
             case ".json":
-                return of_values(unwrapped(one) for one in listed(DECODER.decode(file.read_bytes())))
+                return of_values(unwrapped(item) for item in listed(DECODER.decode(file.read_bytes())))
     except (msgspec.DecodeError, NoItem, DeclarationError) as error:
         raise DeclarationError(f"{file}: {error}") from error
     raise DeclarationError(f"{file} holds no items by its name: name it .json, .jsonl or .csv.")

@@ -42,13 +42,13 @@ class Server:
         """A boto3 client that reaches the server over HTTP; `given` goes to ``boto3.client``."""
         from hashrange.client import new_session
 
-        found: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "endpoint_url": self.endpoint_url,
             "region_name": self.database.caller.region,
             "aws_access_key_id": self.database.caller.account_id,
             "aws_secret_access_key": "any",
         }
-        return new_session().client(service, **(found | given))  # type: ignore[call-overload]
+        return new_session().client(service, **(settings | given))  # type: ignore[call-overload]
 
 
 @contextmanager

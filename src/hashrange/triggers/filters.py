@@ -80,10 +80,10 @@ def _pattern(pattern: Any, where: str) -> Predicate:
     def matches(value: Any) -> bool:
         if isinstance(value, list):
             return any(map(matches, value))
-        found = value if isinstance(value, Mapping) else {}
-        if not all(test(found.get(name, _ABSENT)) for name, test in fields):
+        members = value if isinstance(value, Mapping) else {}
+        if not all(test(members.get(name, _ABSENT)) for name, test in fields):
             return False
-        return not alternatives or any(test(found) for test in alternatives)
+        return not alternatives or any(test(members) for test in alternatives)
 
     return matches
 

@@ -151,11 +151,11 @@ class Passage:
                 answer, counted = answer
                 size = noting.size_of(answer)
             error, seconds = self._end(error, counted, size)
-            told = partial(done, answer if error is None else None, error)
+            report = partial(done, answer if error is None else None, error)
             if seconds > 0:
-                later(seconds, told)
+                later(seconds, report)
             else:
-                told()
+                report()
 
         return ended
 

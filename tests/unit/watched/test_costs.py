@@ -373,7 +373,7 @@ FIXTURES = """
         assert len(dynamodb_faults) == 0
         throttled = dynamodb_faults.add(throttle("PutItem").on_call(1))
         dynamodb_client.put_item(TableName="orders", Item=ITEM)
-        assert (throttled.met, len(dynamodb.faults)) == (2, 1)
+        assert (throttled.matched, len(dynamodb.faults)) == (2, 1)
 
     def test_costs(dynamodb_client, dynamodb_costs):
         dynamodb_client.get_item(TableName="orders", Key=ITEM)

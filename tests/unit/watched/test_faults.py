@@ -121,7 +121,7 @@ def test_boto3_repeats_a_throttled_request(
     with database.faults(throttle("PutItem", table="orders").at_most(3)) as [throttled]:
         answer = patient.put_item(**PUT)
     assert answer["ResponseMetadata"]["RetryAttempts"] == 3
-    assert (throttled.met, throttled.fired) == (4, 3)
+    assert (throttled.matched, throttled.fired) == (4, 3)
     assert items(client) == 1
 
 
@@ -269,7 +269,7 @@ def test_a_repeated_request_meets_its_own_effect(client: Any, clients: Clients, 
             clients(attempts=2), "put_item", **PUT, ConditionExpression="attribute_not_exists(pk)"
         )
     assert error["Error"]["Code"] == "ConditionalCheckFailedException"
-    assert (lost.met, items(client)) == (2, 1)
+    assert (lost.matched, items(client)) == (2, 1)
 
 
 def test_a_token_makes_a_lost_answer_harmless(client: Any, clients: Clients, database: Database) -> None:
@@ -285,7 +285,7 @@ def test_a_token_makes_a_lost_answer_harmless(client: Any, clients: Clients, dat
         assert client.get_item(**GET)["Item"]["n"] == {"N": "2"}
         # boto3 makes a token for each call, and repeats the request with it.
         patient.transact_write_items(TransactItems=[{"Update": count}])
-    assert (lost.met, lost.fired) == (4, 2)
+    assert (lost.matched, lost.fired) == (4, 2)
     assert client.get_item(**GET)["Item"]["n"] == {"N": "3"}
 
 
@@ -320,7 +320,7 @@ def test_a_loop_over_what_is_unprocessed_ends(client: Any, database: Database) -
             wanted = client.batch_write_item(RequestItems=wanted)["UnprocessedItems"]
             rounds += 1
     assert (rounds, items(client)) == (5, 5)
-    assert (left.met, left.fired) == (5, 4)
+    assert (left.matched, left.fired) == (5, 4)
 
 
 def test_the_batch_writer_of_boto3_writes_all(client: Any, clients: Clients, database: Database) -> None:
@@ -366,7 +366,7 @@ def test_a_wrong_batch_is_refused_whatever_stays_unprocessed(client: Any, databa
             assert error_of(client, "batch_write_item", RequestItems=wrong)["Error"]["Code"] == (
                 "ValidationException"
             )
-    assert left.met == 1  # duplicates are found when the table is known
+    assert left.matched == 1  # duplicates are found when the table is known
     assert items(client) == 0
 
 
@@ -388,7 +388,7 @@ def test_iterators_expire_and_records_are_trimmed(client: Any, clients: Clients,
         assert len(streams.get_records(ShardIterator=iterators["orders"])["Records"]) == 1
     assert error["Error"]["Code"] == "ExpiredIteratorException"
     assert error["Error"]["Message"].startswith("Iterator expired. The iterator was created at time")
-    assert expired.met == 1
+    assert expired.matched == 1
     with database.faults(trim(table="others")):
         for operation, parameters in (
             ("get_shard_iterator", place),
@@ -431,11 +431,11 @@ def test_only_matching_requests_count(client: Any, database: Database) -> None:
         client.put_item(TableName="orders", Item=key(2))
         client.get_item(**GET)
         client.put_item(**PUT)
-        assert (hit.met, hit.fired) == (1, 0)
+        assert (hit.matched, hit.fired) == (1, 0)
         # The number in another form, and the table by its ARN.
         assert error_of(client, "put_item", TableName=ARN, Item=KEY | {"sk": {"N": "1.0"}})
         client.put_item(**PUT)
-    assert (hit.met, hit.fired) == (3, 1)
+    assert (hit.matched, hit.fired) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -468,14 +468,14 @@ def test_statements_match_by_table_and_index(client: Any, database: Database) ->
     with database.faults(throttle("ExecuteStatement", table="orders", index="by-date")) as [hit]:
         assert error_of(client, "execute_statement", Statement=by_index)
         client.execute_statement(Statement="SELECT * FROM \"orders\" WHERE pk = 'a'")
-    assert (hit.met, hit.fired) == (1, 1)
+    assert (hit.matched, hit.fired) == (1, 1)
 
 
 def test_a_wrong_request_meets_no_fault(client: Any, database: Database) -> None:
     with database.faults(throttle()) as [hit]:
         error = error_of(client, "put_item", TableName="orders", Item={"pk": {"N": "not a number"}})
     assert error["Error"]["Code"] == "ValidationException"
-    assert hit.met == 0
+    assert hit.matched == 0
 
 
 def test_chance_is_the_same_in_each_run(client: Any, database: Database) -> None:

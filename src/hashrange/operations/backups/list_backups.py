@@ -34,13 +34,13 @@ def prepare(request: Request, context: Context) -> ReadBody:
     after = _after(request.get("ExclusiveStartBackupArn"), context)
     kind = request.get("BackupType") or "USER"
 
-    def is_wanted(found: _Listed) -> bool:
-        created = found[2]["BackupCreationDateTime"]
+    def is_wanted(listed: _Listed) -> bool:
+        created = listed[2]["BackupCreationDateTime"]
         return (
-            (only is None or found[1] == only)
+            (only is None or listed[1] == only)
             and (low is None or created >= low)
             and (high is None or created < high)
-            and found[:2] > after
+            and listed[:2] > after
         )
 
     def body(reader: Reader) -> Answer:
@@ -49,7 +49,7 @@ def prepare(request: Request, context: Context) -> ReadBody:
             parts.append(_of_users(reader, context, after[0]))
         if kind in ("SYSTEM", "ALL"):
             parts.append(iter(sorted(_of_deleted_tables(reader, context), key=_place)))
-        wanted = (found[2] for found in merge(*parts, key=_place) if is_wanted(found))
+        wanted = (listed[2] for listed in merge(*parts, key=_place) if is_wanted(listed))
         page = list(islice(wanted, size + 1))
         answer: Answer = {"BackupSummaries": page[:size]}
         if len(page) > size:
@@ -59,8 +59,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     return body
 
 
-def _place(found: _Listed) -> tuple[str, str]:
-    return found[:2]
+def _place(listed: _Listed) -> tuple[str, str]:
+    return listed[:2]
 
 
 def _after(arn: str | None, context: Context) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _of_users(reader: Reader, context: Context, after: str) -> Iterator[_Listed]
 
 def _of_deleted_tables(reader: Reader, context: Context) -> Iterator[_Listed]:
     """The backups of deleted tables."""
-    for _, gone in dropped.every(reader, context.scope):
-        if isinstance(gone, dropped.Dropped) and gone.recoverable:
-            summary = backup_description.summary_of_deleted(reader, gone, context.caller)
-            yield names.system_id(gone), gone.table.name, summary
+    for _, dropped_backup in dropped.every(reader, context.scope):
+        if isinstance(dropped_backup, dropped.Dropped) and dropped_backup.recoverable:
+            summary = backup_description.summary_of_deleted(reader, dropped_backup, context.caller)
+            yield names.system_id(dropped_backup), dropped_backup.table.name, summary

@@ -51,7 +51,7 @@ def restored(
     units, ceilings = _table_throughput(seen, request, mode)
     indexes = [*_local_indexes(seen, request), *_global_indexes(seen, request, mode)]
     definition.check_indexes(indexes)
-    schemas = (seen.key, *(one.key for one in indexes))
+    schemas = (seen.key, *(index.key for index in indexes))
     names = {attribute.name for schema in schemas for attribute in schema.attributes()}
     now = context.now
     return Table(
@@ -60,7 +60,7 @@ def restored(
         space=new_space(),
         created=now,
         key=seen.key,
-        attribute_types={one: type_ for one, type_ in seen.attribute_types.items() if one in names},
+        attribute_types={used: type_ for used, type_ in seen.attribute_types.items() if used in names},
         indexes=tuple(msgspec.structs.replace(index, space=new_space()) for index in indexes),
         collection_space=new_space() if any(not index.is_global for index in indexes) else 0,
         billing_mode=mode,
@@ -105,7 +105,10 @@ def _local_indexes(source: Table, request: Request) -> list[Index]:
     given = request.get("LocalSecondaryIndexOverride")
     if given is None:
         return [_fresh(index) for index in own]
-    return [msgspec.structs.replace(_fresh(_matching(own, one)), name=one["IndexName"]) for one in given]
+    return [
+        msgspec.structs.replace(_fresh(_matching(own, override)), name=override["IndexName"])
+        for override in given
+    ]
 
 
 def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
@@ -114,9 +117,9 @@ def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
     if given is None:
         return [_global(index, index.name, {}, mode) for index in own]
     made: list[Index] = []
-    for one in given:
-        index = _matching(own, one)
-        name, units = one["IndexName"], one.get("ProvisionedThroughput")
+    for override in given:
+        index = _matching(own, override)
+        name, units = override["IndexName"], override.get("ProvisionedThroughput")
         if mode == "PAY_PER_REQUEST" and units is not None:
             raise ValidationException(
                 "Cannot override ProvisionedThroughput if BillingMode is overridden to PAY_PER_REQUEST for "
@@ -124,8 +127,8 @@ def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
             )
         if mode == "PROVISIONED" and units is None:
             raise ValidationException(f"Must specify provisioned throughput for index {name}")
-        throughput.check_ceilings(one.get("OnDemandThroughput"), mode, throughput.Of(name))
-        made.append(_global(index, name, one, mode))
+        throughput.check_ceilings(override.get("OnDemandThroughput"), mode, throughput.Of(name))
+        made.append(_global(index, name, override, mode))
     return made
 
 

@@ -52,11 +52,11 @@ def window(table: Table, hold: Hold, now: float, settings: Settings) -> Window:
     return Window(earliest, max(now - settings.recovery_lag_seconds, earliest))
 
 
-def stamp_of_latest(txn: Transaction, hold: Hold, found: Window, now: float, settings: Settings) -> int:
+def stamp_of_latest(txn: Transaction, hold: Hold, span: Window, now: float, settings: Settings) -> int:
     """The stamp of the latest moment; without a lag it includes all commits before this transaction."""
     if settings.recovery_lag_seconds <= 0:
         return txn.stamp(stamp_at(now))
-    return _settled(txn, max(hold.since, stamp_through(found.latest)))
+    return _settled(txn, max(hold.since, stamp_through(span.latest)))
 
 
 def stamp_of(
@@ -66,15 +66,15 @@ def stamp_of(
 
     The current moment includes all commits before this transaction.
     """
-    found = window(table, hold, now, settings)
-    if not int(found.earliest) <= moment <= found.latest:
+    span = window(table, hold, now, settings)
+    if not int(span.earliest) <= moment <= span.latest:
         raise InvalidRestoreTimeException(
             f"RestoreDateTime '{_shown(moment)}' must be within EarliestRestorableDateTime "
-            f"'{_shown(found.earliest)}' and LatestRestorableDateTime '{_shown(found.latest)}'"
+            f"'{_shown(span.earliest)}' and LatestRestorableDateTime '{_shown(span.latest)}'"
         )
     if stamp_at(moment) >= stamp_at(now):
         return txn.stamp(stamp_at(now))
-    earliest = max(hold.since, stamp_through(found.earliest))
+    earliest = max(hold.since, stamp_through(span.earliest))
     return _settled(txn, max(earliest, stamp_through(moment)))
 
 

@@ -42,18 +42,18 @@ def prepare(request: Request, context: Context) -> WriteBody:
     table_id, now, settings = context.new_id(), context.now, context.settings
 
     def body(txn: Transaction) -> Answer:
-        found = names.find(txn, name, scope)
+        backup = names.find(txn, name, scope)
         targets.check(txn, target, context)
-        _check_at_rest(txn, found, name)
-        source = found.table if isinstance(found, Dropped) else _table_in(found, name, context)
+        _check_at_rest(txn, backup, name)
+        source = backup.table if isinstance(backup, Dropped) else _table_in(backup, name, context)
         made = overrides.restored(
             source, request, context, target, table_id, lambda: catalog.new_space(txn)
         )
-        restore = _restore_of(found, name, context)
+        restore = _restore_of(backup, name, context)
         made = msgspec.structs.replace(made, restore=restore, creating_until=UNTIL_FILLED)
         shown = tables.describe(txn, made, context.caller, now, status="CREATING")
-        if isinstance(found, Dropped):
-            dropped.read_by(txn, found, restoring.hold_of(made))
+        if isinstance(backup, Dropped):
+            dropped.read_by(txn, backup, restoring.hold_of(made))
             if restoring.at_once(txn, made, restore):
                 made = restoring.completed(txn, made, restore, now, settings)
         catalog.save(txn, made)

@@ -69,9 +69,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
                 f"Point in time recovery is not enabled for table '{source.name}'"
             )
         if moment is None:
-            found = recovery.window(table, hold, now, settings)
-            restored_to = found.latest
-            stamp = recovery.stamp_of_latest(txn, hold, found, now, settings)
+            span = recovery.window(table, hold, now, settings)
+            restored_to = span.latest
+            stamp = recovery.stamp_of_latest(txn, hold, span, now, settings)
         else:
             restored_to = float(moment)
             stamp = recovery.stamp_of(txn, table, hold, restored_to, now, settings)
@@ -99,10 +99,10 @@ def _source(request: Request, context: Context) -> _Source:
         return _Source(name, context.scope, table_arn(context.caller, name))
     if arn is None:
         raise ValidationException(_NO_SOURCE)
-    found = _ARN(arn)
-    if found is None:
+    match = _ARN(arn)
+    if match is None:
         raise ValidationException(_NO_ARN)
-    region, account_id, name = found.groups()
+    region, account_id, name = match.groups()
     if account_id != context.caller.account_id:
         raise ValidationException(_OTHER_ACCOUNT)
     if region != context.caller.region and request.get("SSESpecificationOverride") is None:

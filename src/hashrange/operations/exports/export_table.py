@@ -121,12 +121,12 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _name_in(arn: str, context: Context) -> str:
-    found = _ARN(arn)
-    if found is None:
+    match = _ARN(arn)
+    if match is None:
         if arn.startswith("arn:"):
             raise ValidationException("Invalid Request: Table ARN is invalid.")
         raise ValidationException(f"{INVALID}tableArn is not a valid ARN")
-    region, account_id, name = found.groups()
+    region, account_id, name = match.groups()
     if context.scope and not is_in_scope(context.scope, account_id, region):
         if not is_in_scope(context.scope.partition("/")[0] + "/", account_id, region):
             raise AccessDeniedException("Access is denied")

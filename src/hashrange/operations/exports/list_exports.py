@@ -34,8 +34,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     def body(reader: Reader) -> Answer:
         table = catalog.find(reader, only, context.scope) if only is not None else None
         table_id = table.id if table is not None else None
-        found = export_records.newest_first(reader, context.scope, before)
-        wanted = (job for job in found if only is None or job.table_id == table_id)
+        exports = export_records.newest_first(reader, context.scope, before)
+        wanted = (job for job in exports if only is None or job.table_id == table_id)
         page = list(islice(wanted, size + 1))
         shown = [export_description.summary(job, context.caller) for job in page[:size]]
         answer: Answer = {"ExportSummaries": shown}

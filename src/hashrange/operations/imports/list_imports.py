@@ -30,8 +30,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     before = _id_in(token) if token is not None else None
 
     def body(reader: Reader) -> Answer:
-        found = import_records.newest_first(reader, context.scope, before)
-        wanted = (job for job in found if only is None or job.table_name == only)
+        imports = import_records.newest_first(reader, context.scope, before)
+        wanted = (job for job in imports if only is None or job.table_name == only)
         page = list(islice(wanted, size + 1))
         answer: Answer = {
             "ImportSummaryList": [import_description.summary(job, context.caller) for job in page[:size]]

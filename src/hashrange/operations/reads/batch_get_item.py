@@ -57,11 +57,11 @@ def _run(
             skipped = [key for position, key in placed if position in left]
             members += len(placed)
         addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in asked]
-        found = reader.get_many(addresses)
-        kept, units, used = _within(budget, found, consistent=table_request.get("ConsistentRead") is True)
+        stored = reader.get_many(addresses)
+        kept, units, used = _within(budget, stored, consistent=table_request.get("ConsistentRead") is True)
         budget -= used
-        responses[given] = _shown(found[:kept], project)
-        if kept < len(found) or skipped:
+        responses[given] = _shown(stored[:kept], project)
+        if kept < len(stored) or skipped:
             unprocessed[given] = {**table_request, "Keys": [*asked[kept:], *skipped]}
         if mode is not None:
             consumed = capacity.Consumed(given, writes=False)

@@ -49,23 +49,28 @@ def check_attributes(source: Source, reading: Reading, filter_parameter: str | N
 
 
 def read(
-    reader: Reader, source: Source, reading: Reading, found: Iterator[bytes], begun: Begun, page: Page | None
+    reader: Reader,
+    source: Source,
+    reading: Reading,
+    candidates: Iterator[bytes],
+    begun: Begun,
+    page: Page | None,
 ) -> Billed:
-    """The answer that shows a page of what is `found`, and its bill. `page` is the part of the page that was
-    read before; if the turn ends, `begun` keeps it. Members are in DynamoDB's order."""
+    """The answer that shows a page of the records `candidates`, and its bill. `page` is the part of the page
+    that was read before; if the turn ends, `begun` keeps it. Members are in DynamoDB's order."""
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
     entries: list[bytes] = []
     if fetches:
-        found = sources.noted(found, entries)
+        candidates = sources.noted(candidates, entries)
     show = project if shows and not fetches else None
     if page is None:
         page = Page([], None if show is None else [])
     result: Answer = {}
     fetched_units = 0.0
     try:
-        ranges.read_page(found, limit=reading.limit, test=reading.test, show=show, page=page)
+        ranges.read_page(candidates, limit=reading.limit, test=reading.test, show=show, page=page)
         if fetches:
             kept, fetched_units = sources.fetch(
                 reader, source, entries, page.records, consistent=reading.consistent
@@ -91,10 +96,10 @@ def read(
     return result, (consumed,)
 
 
-def _shown(found: list[bytes], project: Callable[[Item], Item] | None) -> list[Any]:
+def _shown(records_of_page: list[bytes], project: Callable[[Item], Item] | None) -> list[Any]:
     if project is None:
-        return records.fragments_of(found)
-    return [records.shown(record, project) for record in found]
+        return records.fragments_of(records_of_page)
+    return [records.shown(record, project) for record in records_of_page]
 
 
 def _needs_fetch(source: Source, reading: Reading) -> bool:

@@ -36,7 +36,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         page = begun.take(source)
         if page is not None and page.reached is not None:
             start = ranges.position_after(source, page.reached)[1]
-        found = ranges.query_records(
+        candidates = ranges.query_records(
             reader,
             source,
             selected.partition,
@@ -46,7 +46,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
             start=start,
             likely=reading.limit,
         )
-        return pages.read(reader, source, reading, found, begun, page)
+        return pages.read(reader, source, reading, candidates, begun, page)
 
     return body
 

@@ -29,10 +29,10 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         page = begun.take(source)
         if page is not None and page.reached is not None:
             start = ranges.position_after(source, page.reached)
-        found = ranges.scan_records(
+        candidates = ranges.scan_records(
             reader, source, reading.segment, reading.segments, start, likely=reading.limit
         )
-        return pages.read(reader, source, reading, found, begun, page)
+        return pages.read(reader, source, reading, candidates, begun, page)
 
     return body
 

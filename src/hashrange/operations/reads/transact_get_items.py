@@ -38,17 +38,17 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         for table, project in zip(tables, projections, strict=True):
             if project is not None:
                 keys.check_scalars(table, project.nested)
-        found = reader.get_many(_addresses(reader, tables, gets, now, hold_seconds))
-        if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
+        stored = reader.get_many(_addresses(reader, tables, gets, now, hold_seconds))
+        if sum(records.size_of(record) for record in stored if record is not None) > TRANSACT_BYTES_MAX:
             raise ValidationException(_TOO_LARGE)
         answer: Answer = {
             "Responses": [
-                _shown(record, project) for record, project in zip(found, projections, strict=True)
+                _shown(record, project) for record, project in zip(stored, projections, strict=True)
             ]
         }
         if mode is None:
             return answer, capacity.NO_BILL
-        sizes = [records.size_of(record) if record is not None else 0 for record in found]
+        sizes = [records.size_of(record) if record is not None else 0 for record in stored]
         bill = capacity.transaction_reads([get["TableName"] for get in gets], sizes)
         if mode:
             answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)

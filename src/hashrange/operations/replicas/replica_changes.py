@@ -271,10 +271,10 @@ def _check_update(table: Table, part: Request) -> None:
         # For every key. [report] DDB-TABLE-309
         raise ValidationException(_KEY_MISSING)
     provisioned = table.billing_mode == "PROVISIONED"
-    for one in (part, *(part.get("GlobalSecondaryIndexes") or ())):
-        if one.get("ProvisionedThroughputOverride") and not provisioned:
+    for member in (part, *(part.get("GlobalSecondaryIndexes") or ())):
+        if member.get("ProvisionedThroughputOverride") and not provisioned:
             raise ValidationException(_NO_UNITS)
-        if one.get("OnDemandThroughputOverride") and provisioned:
+        if member.get("OnDemandThroughputOverride") and provisioned:
             raise ValidationException(_NO_CEILING)
 
 

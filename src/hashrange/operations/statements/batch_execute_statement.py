@@ -135,23 +135,23 @@ def _failure(error: ServiceError, table_name: str | None = None) -> Answer:
 def _reads(
     reader: Reader, members: Sequence[_Member], occasion: Occasion, totals: _Totals, scope: str
 ) -> list[Answer]:
-    found: list[_Read | ServiceError] = [_prepare_read(reader, member, scope) for member in members]
-    addresses = [one.address for one in found if isinstance(one, _Read)]
+    prepared: list[_Read | ServiceError] = [_prepare_read(reader, member, scope) for member in members]
+    addresses = [read.address for read in prepared if isinstance(read, _Read)]
     if len(set(addresses)) < len(addresses):
         raise ValidationException(DUPLICATE_KEYS)
     stored = iter(reader.get_many(addresses))
     answers: list[Answer] = []
-    for one in found:
-        if not isinstance(one, _Read):
-            answers.append(_failure(one))
+    for read in prepared:
+        if not isinstance(read, _Read):
+            answers.append(_failure(read))
             continue
         record = next(stored)
-        name = one.bound.prepared.statement.table
+        name = read.bound.prepared.statement.table
         size = records.size_of(record) if record is not None else 0
-        totals.shown.of(name).add(capacity.read_units(size, consistent=one.consistent))
+        totals.shown.of(name).add(capacity.read_units(size, consistent=read.consistent))
         answer: Answer = {"TableName": name}
         if record is not None:
-            answer["Item"] = reads.shown_single(record, one.bound.prepared.projection)
+            answer["Item"] = reads.shown_single(record, read.bound.prepared.projection)
         answers.append(answer)
     return answers
 
@@ -183,25 +183,25 @@ def _writes(
     txn: Transaction, members: Sequence[_Member], occasion: Occasion, totals: _Totals, scope: str
 ) -> list[Answer]:
     prepared = [_prepare_write(txn, member, scope) for member in members]
-    addresses = [one.address for one in prepared if isinstance(one, _Ready)]
+    addresses = [ready.address for ready in prepared if isinstance(ready, _Ready)]
     if len(set(addresses)) < len(addresses):
         raise ValidationException(DUPLICATE_KEYS)
     answers: list[Answer] = []
-    for one in prepared:
-        if isinstance(one, _Refused):
-            answers.append(_failure(one.error, one.table_name))
+    for ready in prepared:
+        if isinstance(ready, _Refused):
+            answers.append(_failure(ready.error, ready.table_name))
             continue
-        name = one.write.table_name
+        name = ready.write.table_name
         pace.point()
         try:
-            outcome = changes.perform(txn, one.table, one.bound, one.write, occasion)
+            outcome = changes.perform(txn, ready.table, ready.bound, ready.write, occasion)
         except ServiceError as error:
             answers.append(_failure(error, name))
             if error.units:
                 totals.refused += capacity.refused(name, error.units)
             continue
-        totals.shown.of(name).add_write(one.table, outcome.units)
-        item = changes.returned(one.bound, one.write, outcome)
+        totals.shown.of(name).add_write(ready.table, outcome.units)
+        item = changes.returned(ready.bound, ready.write, outcome)
         answers.append({"TableName": name} if item is None else {"TableName": name, "Item": item})
     return answers
 

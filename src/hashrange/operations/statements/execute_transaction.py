@@ -54,15 +54,15 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
     # Computed before the parameters are normalised, so that a repeated request has equal bytes.
     payload = payload_of(statements) if token is not None else b""
     prepared: list[Prepared] = []
-    for number, one in enumerate(statements):
+    for number, member in enumerate(statements):
         with _Numbered(number):
-            prepared.append(partiql.prepare(one["Statement"]))
+            prepared.append(partiql.prepare(member["Statement"]))
     batch: list[Bound] = []
-    for number, (one, statement) in enumerate(zip(statements, prepared, strict=True)):
+    for number, (member, statement) in enumerate(zip(statements, prepared, strict=True)):
         # An error of a parameter by itself does not name this statement ([report] paritysuite).
-        partiql.admit(one.get("Parameters"))
+        partiql.admit(member.get("Parameters"))
         with _Numbered(number):
-            batch.append(partiql.bind(statement, one.get("Parameters")))
+            batch.append(partiql.bind(statement, member.get("Parameters")))
             _check(batch[-1])
     if len({bound.prepared.reads for bound in batch}) > 1:
         raise ValidationException(_MIXED)
@@ -72,7 +72,7 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
         return _read_body(batch, context.scope, occasion, mode)
     owner = context.scope or context.caller.account_id
     claim = None if token is None else Claim(owner, f"PartiQL {token}", payload)
-    shown = [one.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" for one in statements]
+    shown = [member.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" for member in statements]
     return _write_body(batch, context.scope, shown, claim, occasion, mode)
 
 
@@ -114,18 +114,18 @@ def _read_body(
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
         _check_holds(reader, addresses, occasion)
-        found = reader.get_many(addresses)
-        if sum(records.size_of(record) for record in found if record is not None) > TRANSACT_BYTES_MAX:
+        stored = reader.get_many(addresses)
+        if sum(records.size_of(record) for record in stored if record is not None) > TRANSACT_BYTES_MAX:
             raise ValidationException(TOO_LARGE)
         answer: Answer = {
             "Responses": [
                 {} if record is None else {"Item": reads.shown_single(record, bound.prepared.projection)}
-                for record, bound in zip(found, batch, strict=True)
+                for record, bound in zip(stored, batch, strict=True)
             ]
         }
         if mode is None:
             return answer, capacity.NO_BILL
-        sizes = [records.size_of(record) if record is not None else 0 for record in found]
+        sizes = [records.size_of(record) if record is not None else 0 for record in stored]
         bill = capacity.transaction_reads(names, sizes)
         if mode:
             answer["ConsumedCapacity"] = capacity.wires(bill, mode, splits=True)

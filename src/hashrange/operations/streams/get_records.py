@@ -31,7 +31,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
 
     def body(reader: Reader) -> Billed:
         stream = open_stream(reader, arn, context.scope)
-        shard = next((one for one in stream.shards if one.id == position.shard), None)
+        shard = next((candidate for candidate in stream.shards if candidate.id == position.shard), None)
         if shard is None or position.after < shard.trimmed:
             raise TrimmedDataAccessException(TRIMMED)
         shown: list[dict[str, Any]] = []

@@ -27,17 +27,17 @@ def prepare(request: Request, context: Context) -> ReadBody:
     def body(reader: Reader) -> Answer:
         streams = logs.all_streams(reader, after, context.scope)
         wanted = (s for s in streams if only is None or s.table == only)
-        found = list(islice(wanted, limit + 1))
+        page = list(islice(wanted, limit + 1))
         shown = [
             {
                 "StreamArn": stream_arn(context.caller, stream.table, stream.label),
                 "TableName": stream.table,
                 "StreamLabel": stream.label,
             }
-            for stream in found[:limit]
+            for stream in page[:limit]
         ]
         answer: Answer = {"Streams": shown}
-        if len(found) > limit:
+        if len(page) > limit:
             answer["LastEvaluatedStreamArn"] = shown[-1]["StreamArn"]
         return answer
 

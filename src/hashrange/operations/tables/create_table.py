@@ -66,8 +66,8 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
     billing_mode: Any = request.get("BillingMode") or "PROVISIONED"
     given, warm = request.get("ProvisionedThroughput"), request.get("WarmThroughput")
     throughput.check_bounds(given)
-    for one in request.get("GlobalSecondaryIndexes") or ():
-        throughput.check_bounds(one.get("ProvisionedThroughput"), one["IndexName"])
+    for index in request.get("GlobalSecondaryIndexes") or ():
+        throughput.check_bounds(index.get("ProvisionedThroughput"), index["IndexName"])
     throughput.check_billing(billing_mode, given)
     throughput.check_ceilings(request.get("OnDemandThroughput"), billing_mode)
     types = definition.attribute_types(request["AttributeDefinitions"])
@@ -112,19 +112,19 @@ def _indexes(request: Request, types: dict[str, KeyType], key: KeySchema, billin
     """The indexes. The keys of all are checked before their other parts. [report] ack-api-quirks
     DDB-TABLE-127"""
     local = [
-        (one, definition.index_key_schema(one["KeySchema"], types, is_global=False))
-        for one in request.get("LocalSecondaryIndexes") or ()
+        (index, definition.index_key_schema(index["KeySchema"], types, is_global=False))
+        for index in request.get("LocalSecondaryIndexes") or ()
     ]
     global_ = [
-        (one, definition.index_key_schema(one["KeySchema"], types, is_global=True))
-        for one in request.get("GlobalSecondaryIndexes") or ()
+        (index, definition.index_key_schema(index["KeySchema"], types, is_global=True))
+        for index in request.get("GlobalSecondaryIndexes") or ()
     ]
     definition.check_all_used(types, [key, *(index_key for _, index_key in (*local, *global_))])
-    for one, index_key in local:
-        definition.check_local_key(one["IndexName"], index_key, key)
+    for index, index_key in local:
+        definition.check_local_key(index["IndexName"], index_key, key)
     indexes = [
-        *(definition.local_index(one, index_key) for one, index_key in local),
-        *(definition.global_index(one, index_key, billing_mode) for one, index_key in global_),
+        *(definition.local_index(index, index_key) for index, index_key in local),
+        *(definition.global_index(index, index_key, billing_mode) for index, index_key in global_),
     ]
     definition.check_indexes(indexes)
     return indexes

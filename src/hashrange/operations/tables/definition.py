@@ -62,7 +62,7 @@ def _check_pair(elements: Sequence[Mapping[str, str]]) -> None:
 def _check_defined(elements: Sequence[Mapping[str, str]], types: Mapping[str, KeyType]) -> None:
     """Refuse attributes without a definition, whatever their places ([report] dynalite's recordings)."""
     names = [element["AttributeName"] for element in elements]
-    if any(one not in types for one in names):
+    if any(name not in types for name in names):
         raise ValidationException(
             f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
             f"Keys: [{', '.join(names)}], AttributeDefinitions: [{_shown_types(types)}]"

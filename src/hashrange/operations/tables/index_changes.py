@@ -145,7 +145,7 @@ def apply(
             index = _existing(stored, update["Delete"]["IndexName"], "delete")
             _check_alone(stored, index.name)
             txn.delete_space(index.space)
-            rest = tuple(one for one in stored.indexes if one.space != index.space)
+            rest = tuple(kept for kept in stored.indexes if kept.space != index.space)
             stored = msgspec.structs.replace(stored, indexes=rest)
             shown = shown.with_index(msgspec.structs.replace(index, status="DELETING"))
         else:
@@ -173,7 +173,8 @@ def _check_same_types(table: Table, types: dict[str, KeyType]) -> None:
     for schema in (table.key, *(index.key for index in table.indexes)):
         attributes = schema.attributes()
         if any(types[attribute.name] != attribute.type for attribute in attributes):
-            old, new = _shown(schema, {one.name: one.type for one in attributes}), _shown(schema, types)
+            existing = {attribute.name: attribute.type for attribute in attributes}
+            old, new = _shown(schema, existing), _shown(schema, types)
             raise ValidationException(
                 f"{INVALID}Attributes cannot be redefined. Please check that your attribute has the same "
                 f"type as previously defined. Existing schema: {old} New schema: {new}"
@@ -181,7 +182,7 @@ def _check_same_types(table: Table, types: dict[str, KeyType]) -> None:
 
 
 def _shown(schema: KeySchema, types: Mapping[str, KeyType]) -> str:
-    elements = [(one.name, "HASH") for one in schema.partition] + [(one.name, "RANGE") for one in schema.sort]
+    elements = [(key.name, "HASH") for key in schema.partition] + [(key.name, "RANGE") for key in schema.sort]
     shown = ", ".join(f"SchemaElement: key{{{name}:{types[name]}:{kind}}}" for name, kind in elements)
     return f"Schema:[{shown}]"
 

@@ -111,7 +111,9 @@ def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict
     """
     shown: dict[str, Any] = {
         "GlobalTableVersion": "2019.11.21",
-        "Replicas": [_replica(whole, here, one, now) for one in replicas.others(whole, caller.region)],
+        "Replicas": [
+            _replica(whole, here, replica, now) for replica in replicas.others(whole, caller.region)
+        ],
         "GlobalTableSettingsReplicationMode": _SETTINGS_REPLICATION,
     }
     if whole.strongly_consistent:

@@ -105,8 +105,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         catalog.save(txn, states.settled(stored, now, context.settings))
         status = "UPDATING" if _is_slow(request) or wanted is not None else table.status
         old, new = (
-            table_description.describe(txn, one, context.caller, now, status=status)
-            for one in (before, shown)
+            table_description.describe(txn, version, context.caller, now, status=status)
+            for version in (before, shown)
         )
         return {"TableDescription": _echoed(old, new, request)}
 

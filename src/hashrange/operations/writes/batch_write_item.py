@@ -37,7 +37,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
         raise ValidationException("Too many items requested for the BatchWriteItem call")
     scope = context.scope
     batches = {
-        given: [_write(table_name(given, scope), one) for one in requests]
+        given: [_write(table_name(given, scope), request) for request in requests]
         for given, requests in wanted.items()
     }
     mode = capacity.wanted(request, billed=context.billed)
@@ -64,16 +64,16 @@ def _run(
     member = -1
     for given, batch in batches.items():
         table, total = tables[given], capacity.Consumed(given, writes=True)
-        for write, one in zip(batch, wanted[given], strict=True):
+        for write, request in zip(batch, wanted[given], strict=True):
             member += 1
             if member in left:
-                unprocessed.setdefault(given, []).append(one)
+                unprocessed.setdefault(given, []).append(request)
                 continue
             pace.point()
             try:
                 outcome = writes.perform(txn, table, write, occasion)
             except TransactionConflictException:  # raised before anything was written
-                unprocessed.setdefault(given, []).append(one)
+                unprocessed.setdefault(given, []).append(request)
                 continue
             total.add_write(table, outcome.units)
             if metrics and table.has_local_indexes:

@@ -109,7 +109,7 @@ class Admin:
         return url_of(self.door.address, self.port)
 
     @property
-    def told(self) -> str:
+    def announced_url(self) -> str:
         """The URL that the server announces to commands. If it has 0.0.0.0 or ::, the plane listens on all
         addresses, and a command uses its own name for this machine."""
         return bound_url(self.door.address, self.port)

@@ -66,16 +66,16 @@ class Loop:
                 continue
             ready, _, _ = select.select([self._woken, *self._watched], (), (), 30)
             assert ready, "nothing came for the loop"
-            for one in ready:
-                if one == self._woken:
+            for task in ready:
+                if task == self._woken:
                     os.read(self._woken, 1)
                     callback = self.handed.get()
                     self._step()
                     callback()
-                elif one in self._watched:
+                elif task in self._watched:
                     self._step()
-                    if one in self._watched:
-                        self._watched[one]()
+                    if task in self._watched:
+                        self._watched[task]()
 
     def __del__(self) -> None:
         os.close(self._woken)

@@ -158,15 +158,15 @@ class _Runs:
             raise Interrupted
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(first: Any, other: Any) -> bool:
     """Whether two values are equal, as far as their parts can be compared."""
-    if type(one) is not type(other):
+    if type(first) is not type(other):
         return False
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(_alike(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return one == other or _is_opaque(one)
+    if isinstance(first, dict):
+        return list(first) == list(other) and all(_alike(first[key], other[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(other) and all(map(_alike, first, other))
+    return first == other or _is_opaque(first)
 
 
 def _is_opaque(value: Any) -> bool:
@@ -206,8 +206,8 @@ class _Watched:
     ) -> Iterator[tuple[bytes, bytes]]:
         place = ("scan", space, partition, low, high, reverse)
         self._runs.look(place)
-        found = self._inner.scan(space, partition, low, high, reverse=reverse, likely=likely)
-        return self._walk(found, place)
+        records = self._inner.scan(space, partition, low, high, reverse=reverse, likely=likely)
+        return self._walk(records, place)
 
     def scan_space(
         self,
@@ -221,9 +221,9 @@ class _Watched:
         self._runs.look(place)
         return self._walk(self._inner.scan_space(space, low, high, likely=likely), place)
 
-    def _walk(self, found: Iterator[Any], place: Place) -> Iterator[Any]:
+    def _walk(self, records: Iterator[Any], place: Place) -> Iterator[Any]:
         """The scan, which may be interrupted once more after its first record."""
-        for record in found:
+        for record in records:
             yield record
             self._runs.look((*place, "more"))
 

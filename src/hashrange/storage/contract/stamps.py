@@ -19,9 +19,9 @@ def keep(txn: Transaction, value: bytes, moment: int, space: int = 1) -> None:
 
 def kept(engine: Engine, space: int = 1) -> list[tuple[int, bytes]]:
     """The stamps and values at that place, in the order of the stamps."""
-    found = [(sort, value) for partition, sort, value in rows(engine, space) if partition == P]
-    assert all(sort[:3] == b"k\x00\x01" and len(sort) == 3 + STAMP_BYTES for sort, _ in found)
-    return [(int.from_bytes(sort[3:], "big"), value) for sort, value in found]
+    stored = [(sort, value) for partition, sort, value in rows(engine, space) if partition == P]
+    assert all(sort[:3] == b"k\x00\x01" and len(sort) == 3 + STAMP_BYTES for sort, _ in stored)
+    return [(int.from_bytes(sort[3:], "big"), value) for sort, value in stored]
 
 
 def check_stamps_of_bodies_increase(opener: Opener) -> None:
@@ -103,9 +103,9 @@ def check_stamps_of_many_threads_increase(opener: Opener) -> None:
 
         submitted = [partial(count, moment=n * 53 % 1_000) for n in range(50)]
         compete(engine, [partial(work, seed) for seed in range(3)], submitted)
-        found = kept(engine)
-        assert [int(value) for _, value in found] == list(range(1, 201))
-        assert len({stamp for stamp, _ in found}) == 200
+        stored = kept(engine)
+        assert [int(value) for _, value in stored] == list(range(1, 201))
+        assert len({stamp for stamp, _ in stored}) == 200
 
 
 def check_stamps_of_bodies_survive_closing(opener: Opener) -> None:

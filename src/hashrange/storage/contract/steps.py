@@ -124,15 +124,15 @@ def check_a_body_between_any_two_rounds_of_the_loop(opener: Opener) -> None:
 def check_another_engine_between_any_two_steps(opener: Opener) -> None:
     """Two engines are open on one store. At each step of the first one, the second one sees whole additions
     only, and adds as well."""
-    with opened(opener) as one, opened(opener) as other:
+    with opened(opener) as first, opened(opener) as other:
         steps = Steps()
-        one.commit_fault = lambda moment: steps.step()
+        first.commit_fault = lambda moment: steps.step()
         for submits in (True, False):
-            for run in _runs(other, steps, [one, other]):
+            for run in _runs(other, steps, [first, other]):
                 if submits:
-                    one.submit(run.first(steps.step), run.heard)
+                    first.submit(run.first(steps.step), run.heard)
                 else:
-                    run.heard(one.write(run.first(steps.step)), None)
+                    run.heard(first.write(run.first(steps.step)), None)
                 run.heard.wait()
                 run.end()
                 run.others.wait()
@@ -177,7 +177,7 @@ def _runs(engine: Engine, steps: Steps, before: Sequence[Engine] = ()) -> Iterat
         for known in (False, True):
             for at in count(1):
                 name = b"%b %d %d" % (way.encode(), known, next(_NAMES))
-                made = [one.write(partial(add, name=name, way="gets")) for one in before if known]
+                made = [maker.write(partial(add, name=name, way="gets")) for maker in before if known]
                 run = _Run(engine, steps, way, name, at, looks=bool(before))
                 yield run
                 assert run.heard.errors == run.others.errors == []

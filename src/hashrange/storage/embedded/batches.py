@@ -69,9 +69,9 @@ def clearing(spaces: Iterable[int]) -> WriteBatch:
 def keys_under(db: Rdict, prefix: bytes) -> list[bytes]:
     """All keys that begin with `prefix`."""
     end = after(prefix)
-    found = []
+    keys = []
     for key in db.keys(from_key=prefix):
         if not prefix <= key < end:  # type: ignore[operator]
             break
-        found.append(key)
-    return found  # type: ignore[return-value]
+        keys.append(key)
+    return keys  # type: ignore[return-value]

@@ -77,12 +77,12 @@ class ViewReader:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for space, partition, sort in addresses:
-            if found:
+            if values:
                 pace.point()
-            found.append(get(space, partition, sort))
-        return found
+            values.append(get(space, partition, sort))
+        return values
 
     def scan(
         self,
@@ -129,9 +129,9 @@ class ViewReader:
         if low >= high or space in view.cleared:
             return iter(())
         # Make the iterator first and read the corrections second: see the module's docstring.
-        found = _Range(view.db, low, high, reverse)
+        stored = _Range(view.db, low, high, reverse)
         corrections = view.corrections(low, high) if view.following is not None else None
-        return found.records(start) if not corrections else merge(found, corrections, start)
+        return stored.records(start) if not corrections else merge(stored, corrections, start)
 
 
 class Layer:
@@ -267,12 +267,12 @@ class LayeredTransaction:
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for space, partition, sort in addresses:
-            if found:
+            if values:
                 pace.point()
-            found.append(get(space, partition, sort))
-        return found
+            values.append(get(space, partition, sort))
+        return values
 
     def scan(
         self,
@@ -389,12 +389,12 @@ class LayeredTransaction:
         """The records between two keys; of their keys, what follows `start`."""
         if low >= high or space in self._cleared:
             return iter(())
-        found = _Range(self._db, low, high, reverse)
+        stored = _Range(self._db, low, high, reverse)
         changes: dict[bytes, bytes | None] = {}
         for layer in (*reversed(self._lower), self.own):
             if layer.records:
                 changes.update({k: v for k, v in layer.records.items() if low <= k < high})
-        return found.records(start) if not changes else merge(found, changes, start)
+        return stored.records(start) if not changes else merge(stored, changes, start)
 
 
 class _Range:
@@ -448,9 +448,9 @@ class _Range:
             raise unreadable(error) from error
 
 
-def merge(found: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
+def merge(stored: _Range, changes: Mapping[bytes, bytes | None], start: int) -> Iterator[_Record]:
     """The records of a range, with `changes` applied (None: the record is removed)."""
-    for key, value in merged(found.records(0), changes, found.reverse):
+    for key, value in merged(stored.records(0), changes, stored.reverse):
         yield key[start:], value
 
 

@@ -38,4 +38,4 @@ def memory_bytes(limit_files: Iterable[Path] = _LIMIT_FILES) -> int | None:
     for file in limit_files:
         with contextlib.suppress(ValueError, OSError):  # "max" where there is no limit
             known.append(int(file.read_text()))
-    return min((one for one in known if one > 0), default=None)
+    return min((size for size in known if size > 0), default=None)

@@ -68,7 +68,7 @@ class Commits:
         self.lock = Lock()
         self._work = Condition(self.lock)  # the commit thread waits for a batch
         self._idle = Condition(self.lock)  # other threads wait for the end of a commit
-        self.loop = Loop(self._told, self._left)
+        self.loop = Loop(self._delivered, self._left)
         self.queue = Queue(self.loop, self.lock, self.is_full, run_queued)
         self._gathering = Gathering(
             self.loop, self.lock, _GATHERED_BODIES_MAX, self._gathered, self._release
@@ -249,8 +249,8 @@ class Commits:
         """
         self.committing = self._checkpoints[0] if self._checkpoints and self.broken is None else None
         self._idle.notify_all()
-        told = self.loop.is_limited and batch is not None and batch.outcomes
-        if not told or self.collecting.waiters or self.is_full():
+        delivers = self.loop.is_limited and batch is not None and batch.outcomes
+        if not delivers or self.collecting.waiters or self.is_full():
             self._release()
         if self._released or self.closed:
             self._work.notify()
@@ -369,7 +369,7 @@ class Commits:
             outcomes = [(done, None, batch.failure(cause)) for done, _, _ in outcomes]
         self.loop.post(outcomes)
 
-    def _told(self) -> None:
+    def _delivered(self) -> None:
         """The loop has delivered outcomes: the next commit may begin."""
         with self.lock:
             self.ask()

@@ -67,18 +67,18 @@ def sweep(
     wait = settings.sweep_seconds
     lane = background.tables
     listed: Callable[[], Iterator[Unit]] | None = None
-    found: list[Definition] | None = None
+    known: list[Definition] | None = None
     if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
         catalog.decoded.age()  # only here: if both lanes aged the cache, definitions would be decoded again
-        found = definitions(engine, background.pause)
+        known = definitions(engine, background.pause)
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
-    if found is not None:
-        tables = [table for _, table in found if isinstance(table, Table)]
+    if known is not None:
+        tables = [table for _, table in known if isinstance(table, Table)]
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
-        listed = partial(units, engine, background.pause, found, tables)
+        listed = partial(units, engine, background.pause, known, tables)
     if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
@@ -152,12 +152,12 @@ def units(
             yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
         else:
             yield failing(unit, stream)
-    for name, gone in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
+    for name, dropped_table in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
-        if isinstance(gone, dropped.Dropped):
-            yield Unit(unit, partial(_tend_dropped, engine, gone))
+        if isinstance(dropped_table, dropped.Dropped):
+            yield Unit(unit, partial(_tend_dropped, engine, dropped_table))
         else:
-            yield failing(unit, gone)
+            yield failing(unit, dropped_table)
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))

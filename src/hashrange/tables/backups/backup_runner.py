@@ -252,7 +252,7 @@ class Runner:
     def _find(self, backups: list[Backup], bite: Bite) -> bool:
         """Make backups of the folders that users have copied into the directory."""
         directory = self._directory()
-        known = {one.folder for one in backups}
+        known = {backup.folder for backup in backups}
         try:
             names = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
         except FileNotFoundError:

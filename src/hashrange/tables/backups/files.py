@@ -101,11 +101,11 @@ class Seen:
 
 def _stat(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         return (error.errno or 0,)
     # The time of the change also shows new permissions.
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class _Kind(msgspec.Struct):

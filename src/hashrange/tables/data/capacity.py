@@ -174,8 +174,8 @@ def refused(table_name: str, units: int) -> Bill:
 def canceled(given_names: list[str], units: list[int]) -> Bill:
     """The bill of a transaction that a failed condition cancelled; `units` are those of its members."""
     totals = TableTotals(writes=True)
-    for given, one in zip(given_names, units, strict=True):
-        totals.of(given).add(one * TRANSACTION_FACTOR)
+    for given, used in zip(given_names, units, strict=True):
+        totals.of(given).add(used * TRANSACTION_FACTOR)
     return totals.bill()
 
 

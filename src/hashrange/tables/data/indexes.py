@@ -90,7 +90,7 @@ def _check(table: Table, item: Item, before: Item | None, empty: str, computed: 
             _check_keys(index, item, before, empty, computed)
     except ValidationException:
         # DynamoDB's error names the index that refuses the item; if there are several, the first by name.
-        for index in sorted(table.indexes, key=lambda one: one.name):
+        for index in sorted(table.indexes, key=lambda index: index.name):
             _check_keys(index, item, before, empty, computed)
 
 

@@ -222,7 +222,7 @@ _UNTESTED_MASK = 15
 
 
 def read_page(
-    found: Iterator[bytes],
+    candidates: Iterator[bytes],
     *,
     limit: int | None,
     test: Callable[[Item], bool] | None,
@@ -242,7 +242,7 @@ def read_page(
     shown = page.shown
     scanned, total = page.scanned, page.size
     keep, size_of = page.records.append, int.from_bytes
-    for record in found:
+    for record in candidates:
         if test is None and show is None:
             if not scanned & _UNTESTED_MASK:
                 pace.point()

@@ -69,9 +69,9 @@ def check_filter(source: Source, attributes: frozenset[str]) -> None:
         )
 
 
-def noted(found: Iterator[bytes], read: list[bytes]) -> Iterator[bytes]:
+def noted(records: Iterator[bytes], read: list[bytes]) -> Iterator[bytes]:
     """The records, each added to `read` when it is consumed."""
-    for record in found:
+    for record in records:
         read.append(record)
         yield record
 

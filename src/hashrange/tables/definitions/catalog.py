@@ -55,17 +55,17 @@ class Decoded:
 
     def get(self, stored: bytes) -> Table:
         """The table of a stored definition. Raises the errors of decoding."""
-        found = self._young.get(stored)
-        if found is not None:
-            return found
-        found = self._old.pop(stored, None)
-        if found is None:
-            found = self._decode(stored)
+        decoded = self._young.get(stored)
+        if decoded is not None:
+            return decoded
+        decoded = self._old.pop(stored, None)
+        if decoded is None:
+            decoded = self._decode(stored)
             self.misses += 1
         if len(self._young) >= self._entries_max:
             self.age()
-        self._young[stored] = found
-        return found
+        self._young[stored] = decoded
+        return decoded
 
     def age(self) -> None:
         """Drop the tables that were not used since the last call."""

@@ -71,8 +71,8 @@ def settled(table: Table, now: float, seconds_max: float) -> Table:
     if stay == table.replicas and witness == table.witness:
         return table
     staying = {replica.region for replica in stay}
-    gone = tuple(one.region for one in table.replicas if one.region not in staying)
-    left = (*(region for region in table.left_regions if region not in gone), *gone)
+    removed = tuple(replica.region for replica in table.replicas if replica.region not in staying)
+    left = (*(region for region in table.left_regions if region not in removed), *removed)
     table = msgspec.structs.replace(table, replicas=stay, left_regions=left, witness=witness)
     if len(stay) != 1:
         return table

@@ -75,22 +75,22 @@ class Runner(TransferRunner[Export, "_Writing"]):
 
     def _progress(self, job: Export, bite: Bite) -> bool:
         engine, now = self._engine, bite.occasion.now
-        found = self._found_buckets()
+        buckets = self._found_buckets()
         layout = Layout(job.prefix, job.id, incremental=job.low is not None)
         if not job.begun:
-            found.check(job.bucket)
-            exports.write_started(found, job.bucket, layout)
+            buckets.check(job.bucket)
+            exports.write_started(buckets, job.bucket, layout)
             return bite.write(engine, partial(self._begin, scope=job.scope, id_=job.id))
         if job.is_read:
             objects = engine.read(lambda reader: list(export_records.written(reader, job)))
-            entries = (DataObject(*msgspec.structs.astuple(one)) for one in objects)
-            exports.write_manifests(found, job.bucket, layout, entries, _summary(job, layout, now))
+            entries = (DataObject(*msgspec.structs.astuple(entry)) for entry in objects)
+            exports.write_manifests(buckets, job.bucket, layout, entries, _summary(job, layout, now))
             bite.write(engine, partial(self._complete, scope=job.scope, id_=job.id, now=now))
             return False
         writing = self._opened.get(job.id)
         if writing is None or writing.number != job.objects:
             self._close(job.id)
-            writing = self._opened[job.id] = _Writing(found, layout, job, self._compile(job.request))
+            writing = self._opened[job.id] = _Writing(buckets, layout, job, self._compile(job.request))
         lines = self._read(job, writing, bite)
         writing.write(lines)
         if not lines or writing.is_full:
@@ -210,7 +210,7 @@ class _Writing:
             return  # the item was created and deleted in the exported time
         key = {name: some[name] for name in self._job.key_names}
         if self._shows is not None:
-            old, new = (self._shows(one) if one is not None else None for one in (old, new))
+            old, new = (self._shows(image) if image is not None else None for image in (old, new))
             if old is None and new is None:
                 return
         micros = line.stamp // _MILLI * _MICROS_A_MILLI
@@ -238,12 +238,14 @@ def _look(reader: Reader, job: Export, start: tuple[bytes, bytes], limit: Limit)
     if job.low is None:
         past = Past(reader, table, job.high)
         rows = past.scan_space(table.space, start, likely=limit.items)
-        found: Iterator[Line] = (Line(partition, sort, None, record, 0) for partition, sort, record in rows)
+        past_lines: Iterator[Line] = (
+            Line(partition, sort, None, record, 0) for partition, sort, record in rows
+        )
     else:
-        found = (Line(*one) for one in changed(reader, table, job.low, job.high, start))
+        past_lines = (Line(*change) for change in changed(reader, table, job.low, job.high, start))
     lines: list[Line] = []
     bytes_left = limit.bytes
-    for line in islice(found, limit.items):
+    for line in islice(past_lines, limit.items):
         lines.append(line)
         bytes_left -= len(line.after or b"") + len(line.before or b"")
         if bytes_left <= 0:

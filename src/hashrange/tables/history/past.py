@@ -223,23 +223,23 @@ def _first_images_reversed(
     going = True
     while going:
         going = False
-        place, found, walked = b"", b"", 0
+        place, first, walked = b"", b"", 0
         for sort, image in reader.scan(space, partition, low, bound, reverse=True):
             pace.step()
             if sort[:-STAMP_BYTES] != place:
-                if found:
+                if first:
                     # The first image of the item above, counted down from its last one.
-                    yield partition, images.sort_of(place), rank, found
-                place, found, walked = sort[:-STAMP_BYTES], b"", 0
+                    yield partition, images.sort_of(place), rank, first
+                place, first, walked = sort[:-STAMP_BYTES], b"", 0
             walked += 1
             if int.from_bytes(sort[-STAMP_BYTES:], "big") > stamp:
-                found = image
+                first = image
             if walked >= _WALKED_MAX:
                 seek = images.stamped(place, stamp + 1)
                 for _, image in reader.scan(space, partition, seek, images.behind(place), likely=1):
                     yield partition, images.sort_of(place), rank, image
                     break
-                bound, going, found = place, True, b""
+                bound, going, first = place, True, b""
                 break
-        if found:
-            yield partition, images.sort_of(place), rank, found
+        if first:
+            yield partition, images.sort_of(place), rank, first

@@ -108,6 +108,6 @@ def _last_stamp(
     place = images.place_of(sort)
     start, end = images.stamped(place, low + 1), images.stamped(place, high + 1)
     for span in reversed(spans):
-        for found, _ in reader.scan(span.space, partition, start, end, reverse=True, likely=1):
-            return int.from_bytes(found[-STAMP_BYTES:], "big")
+        for newest, _ in reader.scan(span.space, partition, start, end, reverse=True, likely=1):
+            return int.from_bytes(newest[-STAMP_BYTES:], "big")
     return None

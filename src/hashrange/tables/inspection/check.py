@@ -212,8 +212,8 @@ class _Walk:
         problems: list[Problem] = []
         sizes: list[int] = []
         last: tuple[bytes, bytes] | None = None
-        found = reader.scan_space(self.space, low, likely=BITE_RECORDS)
-        for partition, sort, record in islice(found, BITE_RECORDS):
+        rows = reader.scan_space(self.space, low, likely=BITE_RECORDS)
+        for partition, sort, record in islice(rows, BITE_RECORDS):
             last = partition, sort
             sizes.append(records.size_of(record))
             try:
@@ -526,11 +526,11 @@ def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) ->
 
 
 def _in_use(reader: Reader, spaces: list[int]) -> list[int]:
-    found: list[int] = []
+    used: list[int] = []
     for space in spaces:
         try:
             if next(iter(reader.scan_space(space, likely=1)), None) is not None or any(reader.totals(space)):
-                found.append(space)
+                used.append(space)
         except StorageError:
-            found.append(space)
-    return found
+            used.append(space)
+    return used

@@ -14,17 +14,17 @@ def find_logs(reader: Reader) -> Logs:
 
     Whatever else is appended to has to be added here. Raises StoreDamaged if a stream cannot be decoded.
     """
-    found = Logs({LAG_SPACE})
+    numbers = Logs({LAG_SPACE})
     for name, stream in logs.every_stream(reader):
         if not isinstance(stream, logs.Stream):
             raise StoreDamaged(
                 f"The definition of stream {name} cannot be decoded: {stream}. `hashrange check` tells all "
                 "that is wrong with the store."
             )
-        found.spaces.add(stream.space)
+        numbers.spaces.add(stream.space)
         for shard in stream.shards:
             log = logs.shard_log(shard.id)
             for _, stored in reader.scan(stream.space, log, reverse=True, likely=1):
-                found.stamps[stream.space, log] = stored[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES]
+                numbers.stamps[stream.space, log] = stored[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES]
                 break
-    return found
+    return numbers

@@ -29,7 +29,7 @@ from hashrange.tables.streams import logs
 
 def owners(reader: Reader) -> list[tuple[int, str]]:
     """The spaces, each with a text that names its contents, as far as the catalog can be read."""
-    found = [
+    named = [
         (CATALOG_SPACE, "the catalog"),
         (TOKEN_SPACE, "the tokens of transactions"),
         (LAG_SPACE, "the changes that wait for lagging indexes"),
@@ -43,13 +43,13 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):
-            found += _of_table(tables.decode(stored))
-    for name, gone in dropped.every(reader):
-        if isinstance(gone, dropped.Dropped):
-            found += [(space, f"the deleted table {name}") for space in dropped.spaces_of(gone)]
+            named += _of_table(tables.decode(stored))
+    for name, dropped_table in dropped.every(reader):
+        if isinstance(dropped_table, dropped.Dropped):
+            named += [(space, f"the deleted table {name}") for space in dropped.spaces_of(dropped_table)]
     with suppress(msgspec.MsgspecError, ValueError, StorageError):
-        found += [(stream.space, f"the stream of {stream.full_name}") for stream in logs.all_streams(reader)]
-    return found
+        named += [(stream.space, f"the stream of {stream.full_name}") for stream in logs.all_streams(reader)]
+    return named
 
 
 def _of_table(table: Table) -> Iterator[tuple[int, str]]:

@@ -44,8 +44,8 @@ def _root(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for member in ("planned_values", "values"):
         root = (document.get(member) or {}).get("root_module")
         if root:
-            found: Mapping[str, Any] = root
-            return found
+            root_module: Mapping[str, Any] = root
+            return root_module
     return {}
 
 
@@ -79,7 +79,8 @@ def _table(values: Mapping[str, Any], items: tuple[Item, ...]) -> Declaration:
             "StreamEnabled": True,
             "StreamViewType": values.get("stream_view_type") or "NEW_AND_OLD_IMAGES",
         }
-    ttl = next((one["attribute_name"] for one in values.get("ttl") or () if one.get("enabled", True)), None)
+    settings = [ttl for ttl in values.get("ttl") or () if ttl.get("enabled", True)]
+    ttl = settings[0]["attribute_name"] if settings else None
     return Declaration(of_request(create), ttl or None, items)
 
 
@@ -88,21 +89,21 @@ def _index(index: Mapping[str, Any], table_hash_key: str, member: str) -> Reques
     if index.get("non_key_attributes"):
         projection["NonKeyAttributes"] = list(index["non_key_attributes"])
     is_local = member == "LocalSecondaryIndexes"
-    found: Request = {
+    request: Request = {
         "IndexName": index["name"],
         "KeySchema": _schema({**index, "hash_key": table_hash_key} if is_local else index),
         "Projection": projection,
     }
     if not is_local:
-        found["ProvisionedThroughput"] = _throughput(index)
-    return found
+        request["ProvisionedThroughput"] = _throughput(index)
+    return request
 
 
 def _schema(values: Mapping[str, Any]) -> list[dict[str, str]]:
     if values.get("key_schema"):
         return [
-            {"AttributeName": one["attribute_name"], "KeyType": one["key_type"]}
-            for one in values["key_schema"]
+            {"AttributeName": key["attribute_name"], "KeyType": key["key_type"]}
+            for key in values["key_schema"]
         ]
     schema = [{"AttributeName": values["hash_key"], "KeyType": "HASH"}]
     if values.get("range_key"):

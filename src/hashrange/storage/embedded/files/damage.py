@@ -80,34 +80,34 @@ class Examined:
 
 def examine(rocks: Path, mark: Mark | None) -> Examined:
     """Look at the files of the store in the folder `rocks`. Raises OSError."""
-    found = Examined()
+    examined = Examined()
     if not rocks.is_dir():
-        found.damage.append(Damage("the folder rocks is missing, with all records", "rocks"))
-        return found
+        examined.damage.append(Damage("the folder rocks is missing, with all records", "rocks"))
+        return examined
     try:
-        manifest = found.manifest = read_manifest(rocks)
+        manifest = examined.manifest = read_manifest(rocks)
     except UnreadableManifest as error:
-        found.damage.append(Damage(f"{error}: the files of the store are not known without it"))
+        examined.damage.append(Damage(f"{error}: the files of the store are not known without it"))
         newest = newest_manifest(rocks)
         if newest is None or "CURRENT " not in str(error):
-            return found
+            return examined
         try:
-            manifest = found.manifest = read_manifest(rocks, newest)
+            manifest = examined.manifest = read_manifest(rocks, newest)
         except UnreadableManifest as another:
-            found.damage.append(Damage(str(another)))
-            return found
+            examined.damage.append(Damage(str(another)))
+            return examined
     if mark is not None and mark.store_id and manifest.store_id and mark.store_id != manifest.store_id:
-        found.damage.append(
+        examined.damage.append(
             Damage(
                 f"rocks holds another store, {manifest.store_id}; the file STORE belongs to {mark.store_id}",
                 "rocks",
             )
         )
-        return found
+        return examined
     for sst in sorted(manifest.ssts.values(), key=lambda sst: sst.number):
-        _examine_sst(rocks, sst, found)
-    _examine_logs(rocks, manifest, mark, found)
-    return found
+        _examine_sst(rocks, sst, examined)
+    _examine_logs(rocks, manifest, mark, examined)
+    return examined
 
 
 def live_logs(rocks: Path, manifest: Manifest) -> list[Path]:
@@ -147,7 +147,7 @@ def batch_number(payload: bytes) -> int:
     return unpack_batch(note)[0] if len(note) == 16 else 0
 
 
-def _examine_sst(rocks: Path, sst: Sst, found: Examined) -> None:
+def _examine_sst(rocks: Path, sst: Sst, examined: Examined) -> None:
     try:
         size = (rocks / sst.name).stat().st_size
     except FileNotFoundError:
@@ -157,12 +157,12 @@ def _examine_sst(rocks: Path, sst: Sst, found: Examined) -> None:
             return
         what = f"has {size} bytes instead of {sst.size_bytes}"
         if size > sst.size_bytes:
-            found.long_ssts.append(sst)
-            found.damage.append(Damage(f"rocks/{sst.name} {what}", f"rocks/{sst.name}"))
+            examined.long_ssts.append(sst)
+            examined.damage.append(Damage(f"rocks/{sst.name} {what}", f"rocks/{sst.name}"))
             return
-    found.missing_ssts.append(sst)
+    examined.missing_ssts.append(sst)
     held = f"it held {sst.size_bytes} bytes of records"
-    found.damage.append(Damage(f"rocks/{sst.name} {what}; {held}", f"rocks/{sst.name}"))
+    examined.damage.append(Damage(f"rocks/{sst.name} {what}; {held}", f"rocks/{sst.name}"))
 
 
 class _Placed(NamedTuple):
@@ -208,40 +208,40 @@ class _Reached:
     doubt: tuple[str, BadBytes] | None = None  # the first bytes that hold no record
 
 
-def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, found: Examined) -> None:
+def _examine_logs(rocks: Path, manifest: Manifest, mark: Mark | None, examined: Examined) -> None:
     logs = live_logs(rocks, manifest)
     entries = list(_entries(logs))
     firsts = {entry.first for _, entry in entries if isinstance(entry, _Placed)}
-    damage_before = len(found.damage)
+    damage_before = len(examined.damage)
     reached = _Reached(manifest.last_sequence, manifest.last_sequence)
     before = ""
     for log, entry in entries:
         begins, before = log != before, log
         if isinstance(entry, BadBytes):
             reached.doubt = reached.doubt or (log, entry)
-            found.torn[log] = entry.offset
+            examined.torn[log] = entry.offset
             continue
         if begins and entry.first == reached.sequence + 1:
             reached.doubt = None  # the torn tail of the log before
         if entry.first <= reached.sequence and entry.first != reached.previous + 1:
-            found.damage.append(_going_back(log, reached, entry))
+            examined.damage.append(_going_back(log, reached, entry))
         elif entry.first > reached.sequence + 1 and reached.sequence + 1 in firsts:
-            found.damage.append(_too_early(log, reached, entry))
+            examined.damage.append(_too_early(log, reached, entry))
         elif entry.first > reached.sequence + 1 or reached.doubt is not None:
-            found.damage.append(_hole(log, reached, entry))
+            examined.damage.append(_hole(log, reached, entry))
         reached.doubt = None
         reached.previous = entry.last
         reached.sequence = max(reached.sequence, entry.last)
         reached.batch = entry.batch
     bad = any(isinstance(entry, BadBytes) for _, entry in entries)
-    found.damaged_logs = bad or len(found.damage) > damage_before
-    found.sequence = reached.sequence
-    found.batch = reached.batch
+    examined.damaged_logs = bad or len(examined.damage) > damage_before
+    examined.sequence = reached.sequence
+    examined.batch = reached.batch
     if not logs:
-        found.damage.append(Damage("the write-ahead log is missing: rocks holds no .log file", "rocks"))
+        examined.damage.append(Damage("the write-ahead log is missing: rocks holds no .log file", "rocks"))
     if mark is None or reached.sequence >= mark.sequence:
         return
-    found.damage.append(_end(logs[-1].name if logs else "", reached, mark))
+    examined.damage.append(_end(logs[-1].name if logs else "", reached, mark))
 
 
 def _going_back(log: str, reached: _Reached, entry: _Placed) -> Damage:

@@ -128,16 +128,16 @@ class DataDirectory:
             if (version is None and mark is None) or (mark is not None and not mark.made):
                 return self._create(version)
             check_migrated(directory, version)
-            found = examine_directory(directory, version, mark)
-            if found.damage:
-                raise damaged(directory, found.damage)
+            examined = examine_directory(directory, version, mark)
+            if examined.damage:
+                raise damaged(directory, examined.damage)
             if version is not None and version != FORMAT_VERSION:
                 raise outdated(directory, version)
-            assert found.manifest is not None
+            assert examined.manifest is not None
             self._make_private()
-            for log, end in found.torn.items():  # RocksDB can loop for ever over random bytes
+            for log, end in examined.torn.items():  # RocksDB can loop for ever over random bytes
                 os.truncate(directory / "rocks" / log, end)
-            self._mark = OpenMark(directory, found.manifest.store_id)
+            self._mark = OpenMark(directory, examined.manifest.store_id)
             log_mib = log_bytes(directory) // _MIB
             if log_mib >= _LOG_TOLD_MIB:
                 _log.info(
@@ -230,24 +230,24 @@ def examine_directory(directory: Path, version: int | None, mark: Mark | None) -
     """Look at the files of a directory in which a store was made. Raises OSError."""
     rocks = directory / "rocks"
     if mark is not None and mark.made and version is not None and mark.format != max(version, FORMAT_MARKED):
-        found = examine(rocks, mark)
+        examined = examine(rocks, mark)
         message = f"FORMAT says that the store has format {version}, but {NAME} says {mark.format}"
-        found.damage.insert(0, Damage(message, "FORMAT"))
-        return found
+        examined.damage.insert(0, Damage(message, "FORMAT"))
+        return examined
     if version is None or (mark is None and version != _FORMAT_UNMARKED):
         name = "FORMAT" if version is None else NAME
-        found = examine(rocks, mark)
-        found.damage.insert(0, Damage(f"the file {name} is missing", name))
-        return found
+        examined = examine(rocks, mark)
+        examined.damage.insert(0, Damage(f"the file {name} is missing", name))
+        return examined
     if mark is None and not rocks.exists():
-        found = Examined()
-        found.damage.append(
+        examined = Examined()
+        examined.damage.append(
             Damage(
                 "the folder rocks is missing (if nothing was ever stored here, remove the file FORMAT)",
                 "rocks",
             )
         )
-        return found
+        return examined
     return examine(rocks, mark)
 
 

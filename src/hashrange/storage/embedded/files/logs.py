@@ -57,10 +57,10 @@ def read_log(data: bytes) -> Iterator[LogRecord | BadBytes]:
         if left < HEADER_BYTES:
             position += left
             continue
-        payload, kind, found = _physical(data, position, left)
+        payload, kind, problem = _physical(data, position, left)
         if payload is None:
             if not cause:
-                bad, cause = (start if parts else position), found
+                bad, cause = (start if parts else position), problem
             parts = []
             position = _resume(data, position, left)
             continue

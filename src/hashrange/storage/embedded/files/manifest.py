@@ -102,17 +102,17 @@ def read_manifest(rocks: Path, name: str | None = None) -> Manifest:
         raise UnreadableManifest(f"rocks/{manifest.name}, which rocks/CURRENT names, is missing") from None
     bad: BadBytes | None = None
     edits = 0
-    for found in read_log(data):
+    for entry in read_log(data):
         if bad is not None:
             raise _damaged(manifest.name, bad)
-        if isinstance(found, BadBytes):
-            bad = found
+        if isinstance(entry, BadBytes):
+            bad = entry
             continue
         try:
-            _apply(manifest, _Fields(found.payload))
+            _apply(manifest, _Fields(entry.payload))
         except (IndexError, ValueError) as error:
             cause = f"it holds an edit that does not fit: {error}"
-            raise _damaged(manifest.name, BadBytes(found.offset, found.end, cause)) from None
+            raise _damaged(manifest.name, BadBytes(entry.offset, entry.end, cause)) from None
         edits += 1
     torn = bad is None or bad.cause == CUT_SHORT or not any(data[bad.offset : bad.offset + HEADER_BYTES])
     if not edits or not torn:
@@ -133,9 +133,9 @@ def newest_manifest(rocks: Path) -> str | None:
 def without_ssts(rocks: Path, manifest: Manifest, numbers: set[int]) -> bytes:
     """The bytes of a MANIFEST like `manifest`, without the SST files that have these `numbers`."""
     kept = [
-        found.payload
-        for found in read_log((rocks / manifest.name).read_bytes())
-        if isinstance(found, LogRecord)
+        entry.payload
+        for entry in read_log((rocks / manifest.name).read_bytes())
+        if isinstance(entry, LogRecord)
     ]
     for number in sorted(numbers):
         level = manifest.ssts[number].level

@@ -25,7 +25,7 @@ def identity(path: Path) -> Identity:
 
 
 def missing(directory: Path, opened: Identity, db: Rdict) -> str | None:
-    """The missing files of the store; None if none is missing. `opened`: the folder rocks when it was opened.
+    """The removed files of the store; None if none is removed. `opened`: the folder rocks when it was opened.
 
     It reads one folder and one small file.
     """
@@ -35,21 +35,21 @@ def missing(directory: Path, opened: Identity, db: Rdict) -> str | None:
             return f"the folder {rocks} was replaced by another one"
         named = (rocks / "CURRENT").read_text().strip()
         # RocksDB removes a file that it no longer needs from the list before it deletes the file.
-        gone = _live(db) - set(os.listdir(rocks))
-        gone &= _live(db)
+        removed = _live(db) - set(os.listdir(rocks))
+        removed &= _live(db)
         names = set(os.listdir(rocks))
         if named not in names and named == (rocks / "CURRENT").read_text().strip():
-            gone.add(named)
+            removed.add(named)
         if not any(name.endswith(".log") for name in names):
             return f"the log in {rocks} was removed"
         if not (directory / NAME).exists():
             return f"the file {directory / NAME} was removed"
     except OSError as error:
         return f"the files of the store are not where they were: {error}"
-    if not gone:
+    if not removed:
         return None
-    more = f" and {len(gone) - 1} more were" if len(gone) > 1 else " was"
-    return f"{rocks / min(gone)}{more} removed"
+    more = f" and {len(removed) - 1} more were" if len(removed) > 1 else " was"
+    return f"{rocks / min(removed)}{more} removed"
 
 
 def _live(db: Rdict) -> set[str]:

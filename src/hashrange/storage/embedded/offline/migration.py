@@ -211,9 +211,9 @@ class _Migration:
         stored = db.get(_JOURNAL)
         if stored is None:
             return db, journal
-        found = _decode(stored)
-        if found.source == journal.source:
-            return db, found
+        progress = _decode(stored)
+        if progress.source == journal.source:
+            return db, progress
         db.close()
         shutil.rmtree(self._new)
         self._new.mkdir()

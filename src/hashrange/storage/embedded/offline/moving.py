@@ -314,5 +314,5 @@ def remove_checkpoint(checkpoint: Path) -> None:
 def is_same_store(directory: Path, other: Path) -> bool:
     """Whether two directories hold the same store, perhaps at different moments. Raises OSError,
     DamagedMark."""
-    one, another = read_mark(directory), read_mark(other)
-    return one is not None and another is not None and one.store_id == another.store_id
+    mark, other_mark = read_mark(directory), read_mark(other)
+    return mark is not None and other_mark is not None and mark.store_id == other_mark.store_id

@@ -208,7 +208,7 @@ class _Repair:
 def _differences(whole: Rdict, less: Rdict, bad: list[BadRange]) -> Iterator[tuple[bytes, bytes | None]]:
     """The records of `whole` that differ from `less` (None: deleted in `whole`), outside the `bad` ranges."""
     low = b""
-    for high, after in [*((one.low, one.high) for one in bad), (b"\xff" * 40, b"")]:
+    for high, after in [*((span.low, span.high) for span in bad), (b"\xff" * 40, b"")]:
         if low < high:
             yield from _differences_between(whole, less, low, high)
         low = after

@@ -269,15 +269,15 @@ def _examine(directory: Path, version: int | None, broken: str) -> tuple[Examine
     try:
         mark = read_mark(directory)
         if broken and mark is not None:
-            found = examine_directory(directory, max(mark.format, FORMAT_MARKED), mark)
-            found.damage.insert(0, Damage(broken, "FORMAT"))
-            return found, mark.format
+            examined = examine_directory(directory, max(mark.format, FORMAT_MARKED), mark)
+            examined.damage.insert(0, Damage(broken, "FORMAT"))
+            return examined, mark.format
         known = version if mark is None else mark.format if version is None else version
         return examine_directory(directory, version, mark), FORMAT_VERSION if known is None else known
     except DamagedMark as error:
-        found = examine(directory / "rocks", None)
-        found.damage.insert(0, Damage(str(error), NAME))
-        return found, FORMAT_VERSION if version is None else version
+        examined = examine(directory / "rocks", None)
+        examined.damage.insert(0, Damage(str(error), NAME))
+        return examined, FORMAT_VERSION if version is None else version
 
 
 def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int], *, logged: bool = True) -> None:
@@ -306,8 +306,8 @@ def cut(file: Path, sst: Sst) -> bytes:
 
 def sound_log(logs: list[Path], manifest: Manifest) -> bytes:
     """One log with the sound records of `logs`, each once, in the order in which they were written."""
-    found = (entry for log in logs for entry in read_log(log.read_bytes()))
-    payloads = (entry.payload for entry in found if isinstance(entry, LogRecord))
+    entries = (entry for log in logs for entry in read_log(log.read_bytes()))
+    payloads = (entry.payload for entry in entries if isinstance(entry, LogRecord))
     return write_log(in_sequence(payloads, manifest.last_sequence))
 
 
