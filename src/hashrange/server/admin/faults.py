@@ -31,7 +31,12 @@ async def _list(request: Request) -> Response:
     return json(
         {
             "faults": [
-                {"number": armed.number, "rule": show(armed.rule), "matched": armed.matched, "fired": armed.fired}
+                {
+                    "number": armed.number,
+                    "rule": show(armed.rule),
+                    "matched": armed.matched,
+                    "fired": armed.fired,
+                }
                 for armed in subject_of(request).database.faults
             ]
         }
