@@ -217,8 +217,12 @@ def segment_of(partition: bytes, segments: int) -> int:
     return (int.from_bytes(partition[:8]) * segments) >> 64
 
 
-_UNTESTED_MASK = 15
-"""Without a filter a record costs so little that only every 16th checks whether the turn is over."""
+_UNDECODED_MASK = 15
+"""Records that are not decoded cost so little that only every 16th checks whether the turn is over."""
+
+_DECODED_MASK = 3
+_SMALL_BYTES = 2_000
+"""Of the records that are decoded every 4th checks it, and each that is larger than this."""
 
 
 def read_page(
@@ -229,36 +233,40 @@ def read_page(
     show: Callable[[Item], Item] | None = None,
     page: Page | None = None,
 ) -> Page:
-    """Read records from `found` up to `limit` records or 1 MB, and keep those that pass `test`.
+    """Read the records `candidates` up to `limit` records or 1 MB, and keep those that pass `test`.
 
     `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
-    before the next one is decoded. `page` is the part of the page that comes before `found`. Each step adds
-    one record to it, after all that may end the turn.
+    before the next one is decoded. `page` is the part of the page that comes before the candidates; if the
+    turn ends, it has all records that were read until then.
     """
     if page is None:
         page = Page([], None if show is None else [])
     if page.ended:
         return page
     shown = page.shown
-    scanned, total = page.scanned, page.size
+    scanned, total, reached = page.scanned, page.size, page.reached
     keep, size_of = page.records.append, int.from_bytes
-    for record in candidates:
-        if test is None and show is None:
-            if not scanned & _UNTESTED_MASK:
-                pace.point()
-            keep(record)
-        else:
-            pace.point()
-            item = records.item_of(record)
-            if test is None or test(item):
-                if show is not None and shown is not None:
-                    shown.append(show(item))
+    try:
+        for record in candidates:
+            if test is None and show is None:
+                if not scanned & _UNDECODED_MASK:
+                    pace.point()
                 keep(record)
-        scanned += 1
-        total += size_of(record[1:HEADER_BYTES], "big")
-        page.scanned, page.size, page.reached = scanned, total, record
-        if scanned == limit or total >= PAGE_BYTES_MAX:
-            page.last = record
-            break
+            else:
+                if not scanned & _DECODED_MASK or len(record) > _SMALL_BYTES:
+                    pace.point()
+                item = records.item_of(record)
+                if test is None or test(item):
+                    if show is not None and shown is not None:
+                        shown.append(show(item))
+                    keep(record)
+            scanned += 1
+            total += size_of(record[1:HEADER_BYTES], "big")
+            reached = record
+            if scanned == limit or total >= PAGE_BYTES_MAX:
+                page.last = record
+                break
+    finally:
+        page.scanned, page.size, page.reached = scanned, total, reached
     page.ended = True
     return page
