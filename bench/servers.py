@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.wire import HOST, CallError, Request, call
+from tools.compiled import MARK
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
@@ -86,7 +87,7 @@ def hashrange(durability: str, *, interpreted: bool = False) -> Server:
     """This checkout, with the compiled hot path if `make compile` made it and `interpreted` is false."""
 
     def is_compiled() -> bool:
-        return not interpreted and (COMPILED / ".installed").exists()
+        return not interpreted and (COMPILED / MARK).exists()
 
     def command(port: int, directory: Path) -> list[str]:
         python = str(COMPILED / "bin" / "python") if is_compiled() else sys.executable

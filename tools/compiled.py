@@ -32,6 +32,8 @@ COMPILED = Path(sys.prefix) / "compiled"
 BUILDS = Path(os.environ.get("HASHRANGE_BUILDS", COMPILED / "builds"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOG = COMPILED / "build.log"
+MARK = "modules"
+"""The file in COMPILED that tells which modules the interpreter there has compiled."""
 BUILDS_KEPT = 3
 """A server may still load modules of the build before; and two branches take turns without compiling anew."""
 
@@ -72,7 +74,7 @@ def main() -> None:
 def to_serve_with() -> Path:
     """The compiled interpreter, if the compiled modules are as they were when it was made; else the
     interpreted one, and a build begins in the background."""
-    python, modules = COMPILED / "bin" / "python", COMPILED / "modules"
+    python, modules = COMPILED / "bin" / "python", COMPILED / MARK
     if modules.exists() and modules.read_text() == _hash(_compiled_modules()):
         return python
     if lack := lacking():
@@ -118,7 +120,7 @@ def build() -> int:
             _compile(target)
         os.utime(target)
         _point_at(target)
-        (COMPILED / "modules").write_text(modules)
+        (COMPILED / MARK).write_text(modules)
         builds = sorted(filter(Path.is_dir, BUILDS.iterdir()), key=lambda path: path.stat().st_mtime)
         for old in builds[:-BUILDS_KEPT]:
             shutil.rmtree(old, ignore_errors=True)

@@ -14,8 +14,9 @@ _FOR_HEADERS = (b"healthy: ", _UNKNOWN_OPERATION)
 
 
 def is_refusal(status: int, head: bytes, body: bytes) -> bool:
-    """Whether the answer refuses the HTTP itself. The server closes the connection then."""
-    return 400 <= status < 500 and not body and b"\r\nConnection: close\r\n" in head
+    """Whether the answer refuses the HTTP itself (501: a transfer coding that it does not know). The server
+    closes the connection then."""
+    return (400 <= status < 500 or status == 501) and not body and b"\r\nConnection: close\r\n" in head
 
 
 _WITHOUT_ANSWER = ("TagResource", "UntagResource")
@@ -25,9 +26,7 @@ def find_fault(
     kind: str, sent_bytes: int, status: int, head: bytes, body: bytes, operation: str = ""
 ) -> str | None:
     """What is wrong with an answer; None if nothing is. `kind` and `operation` are the mutation's."""
-    if status >= 500:
-        return f"status {status}"
-    if not (status == 200 or 400 <= status < 500):
+    if not (status == 200 or 400 <= status < 500 or is_refusal(status, head, body)):
         return f"status {status}"
     if is_refusal(status, head, body):
         return None if kind in ("headers", "framing") else f"status {status} and the end of the connection"

@@ -62,8 +62,12 @@ def test_broken_http_may_be_answered_by_others_than_the_api() -> None:
     for answer in (
         (400, b"HTTP/1.1 400 X\r\nConnection: close\r\n", b""),
         (404, b"HTTP/1.1 404 X\r\n", b"<UnknownOperationException/>\n"),
+        (501, b"HTTP/1.1 501 X\r\nConnection: close\r\n", b""),
     ):
         assert find_fault("framing", 100, *answer) is None
+    refused = (501, b"HTTP/1.1 501 X\r\nConnection: close\r\n", b"")
+    assert find_fault("values", 100, *refused) == "status 501 and the end of the connection"
+    assert find_fault("framing", 100, 501, b"", b"") == "status 501"
     assert find_fault("framing", 100, 503, b"", b"") == "status 503"
 
 

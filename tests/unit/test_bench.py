@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render
+from tools.compiled import MARK
 
 OUTCOME = Outcome(
     requests=1_000,
@@ -374,6 +377,17 @@ def test_a_large_store_is_compared_with_the_small_one() -> None:
     assert large.render_stores(small, big).endswith("MET: within 1.5 times of the small store.")
     big.rates["put"] = 100.0
     assert "MISSED by put: " in large.render_stores(small, big)
+
+
+def test_the_compiled_form_is_measured_once_it_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "COMPILED", tmp_path)
+    server = servers.hashrange("fsync")
+    assert "interpreted" in server.version()
+    assert server.command(8000, tmp_path)[0] == sys.executable
+    (tmp_path / MARK).write_text("")  # as tools/compiled.py does at the end of a build
+    assert " compiled" in server.version()
+    assert server.command(8000, tmp_path)[0] == str(tmp_path / "bin" / "python")
+    assert "interpreted" in servers.hashrange("fsync", interpreted=True).version()
 
 
 def test_the_suite_of_small_tests_runs_in_process() -> None:
