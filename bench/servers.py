@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.wire import HOST, CallError, Request, call
 from tools.compiled import MARK
+
+from bench.wire import HOST, CallError, Request, call
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.compiled import MARK
 
 from bench import __main__ as command_line
 from bench import install, instructions, large, profiling, report, servers, small_tests, workloads
@@ -18,7 +19,6 @@ from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render
-from tools.compiled import MARK
 
 OUTCOME = Outcome(
     requests=1_000,
