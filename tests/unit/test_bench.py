@@ -379,7 +379,9 @@ def test_a_large_store_is_compared_with_the_small_one() -> None:
     assert "MISSED by put: " in large.render_stores(small, big)
 
 
-def test_the_compiled_form_is_measured_once_it_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiled_form_is_measured_once_it_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(servers, "COMPILED", tmp_path)
     server = servers.hashrange("fsync")
     assert "interpreted" in server.version()
