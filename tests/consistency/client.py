@@ -59,12 +59,14 @@ class NotReached(Refused):
 class Client:
     """A client of all `endpoints`, which are one database: each request goes to any of them.
 
-    `number` names it in the history. Only one thread may use it at a time.
+    `number` names it in the history, `steps` counts those of workloads that it made. Only one thread may use
+    it at a time.
     """
 
     def __init__(self, number: int, endpoints: Sequence[str], random: Random, history: History) -> None:
         self.number = number
         self.random = random
+        self.steps = 0
         self._history = history
         self._endpoints = endpoints
         self._connections: dict[str, http.client.HTTPConnection] = {}

@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from consistency.client import AWAY_SECONDS, TIMEOUT_SECONDS
+from consistency.client import AWAY_SECONDS, TIMEOUT_SECONDS, Client
 from consistency.history import Anomaly, History, Operation
 from consistency.tables import names_in_order
 
@@ -22,20 +22,21 @@ STEPS: Final = 2
 DEADLINE_SECONDS: Final = 2 * TIMEOUT_SECONDS
 
 
-def watch(history: History, admin_urls: Sequence[str], steps: list[int], stop: Event) -> None:
-    """Record how the servers recover, and how many steps each client makes meanwhile. `steps`: how many each
-    has made so far, which the clients count; `stop` is set if one of them fails."""
+def watch(history: History, admin_urls: Sequence[str], clients: Sequence[Client], stop: Event) -> None:
+    """Record how the servers recover, and how many steps each client makes meanwhile, until all have made
+    `STEPS`. `stop` is set if one of them fails."""
     until = time.monotonic() + DEADLINE_SECONDS
-    before = list(steps)
+    before = [client.steps for client in clients]
     for url in admin_urls:
         with history.recorded(-1, NAME, "health", url=url) as operation:
             while (status := _health(url)) != "ok" and time.monotonic() < until:
                 time.sleep(AWAY_SECONDS)
             operation.result = status
     with history.recorded(-1, NAME, "steps") as operation:
-        while not stop.is_set() and time.monotonic() < until:
-            operation.result = [now - then for now, then in zip(steps, before, strict=True)]
-            if min(operation.result) >= STEPS:
+        while True:
+            made = [client.steps - steps for client, steps in zip(clients, before, strict=True)]
+            operation.result = made
+            if min(made) >= STEPS or stop.is_set() or time.monotonic() > until:
                 break
             time.sleep(AWAY_SECONDS)
 

@@ -40,7 +40,7 @@ class Past:
 
     def follow(self, stop: Event) -> None:
         """Name moments at random, until `stop` is set."""
-        kinds = {"backup": self._back_up, "latest": self._restore_latest, "moment": self._note_moment}
+        kinds = {"backup": self._back_up, "latest": self._restore_latest, "moment": self._next_second}
         while not stop.wait(self._client.random.uniform(0, self._seconds)):
             kind = self._client.random.choice(sorted(kinds))
             with self._client.recorded(NAME, kind, table=self._table) as operation:
@@ -64,11 +64,12 @@ class Past:
     def _source(self, name: str) -> dict[str, Any]:
         return {"SourceTableName": self._table, "TargetTableName": name}
 
-    def _note_moment(self) -> float:
+    def _next_second(self) -> float:
+        """The next whole second of the servers' clock, whose present one the answer shows."""
         answer = self._client.call("DescribeContinuousBackups", TableName=self._table)
         recovery = answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
-        moment: float = recovery["LatestRestorableDateTime"]
-        return moment
+        present: float = recovery["LatestRestorableDateTime"]
+        return present + 1.0
 
     def finish(self, workloads: Sequence[Workload]) -> None:
         """Restore all moments, and record what was there then."""
@@ -77,8 +78,9 @@ class Past:
             self.restored.append(name)
             tables.await_active(self._client, name)
             content = tables.content(self._client, name)
-            slack = CLOCK_SECONDS if kind == "moment" else 0.0
-            within = (taken.invoked - slack, taken.ended + slack)
+            within = (taken.invoked, taken.ended)
+            if kind == "moment":
+                within = (taken.invoked - CLOCK_SECONDS, taken.ended + 1.0 + CLOCK_SECONDS)
             self._client.saw(NAME, "state", content, *within, table=self._table, kind=kind)
             for workload in workloads:
                 for action, arguments, result in workload.reads(content["items"]):
@@ -91,6 +93,8 @@ class Past:
             return str(taken)
         name = next(self._names)
         if kind == "moment":
+            while self._next_second() <= taken:
+                time.sleep(AWAY_SECONDS)
             call("RestoreTableToPointInTime", **self._source(name), RestoreDateTime=taken)
             return name
         until = time.monotonic() + REPEATED_SECONDS

@@ -129,13 +129,11 @@ def _work(
     """Let all clients work, and hurt the servers at random moments. `beside`: what others do meanwhile."""
     stop = Event()
     surprises: list[BaseException] = []
-    steps = [0] * len(workers)
 
-    def work(number: int) -> None:
-        worker = workers[number]
+    def work(worker: Client) -> None:
         while not stop.is_set():
             worker.random.choice(workloads).step(worker)
-            steps[number] += 1
+            worker.steps += 1
         worker.close()
 
     def guarded(task: Callable[[], None]) -> None:
@@ -145,7 +143,7 @@ def _work(
             surprises.append(error)
             stop.set()
 
-    tasks = [partial(work, number) for number in range(len(workers))]
+    tasks = [partial(work, worker) for worker in workers]
     tasks += [partial(follow, stop) for follow in beside]
     threads = [Thread(target=guarded, args=(task,)) for task in tasks]
     for thread in threads:
@@ -159,7 +157,7 @@ def _work(
             played.faults.append(name)
             possible[name]()
         if faults:
-            liveness.watch(played.history, deployment.admin_urls, steps, stop)
+            liveness.watch(played.history, deployment.admin_urls, workers, stop)
         stop.wait(random.uniform(0, seconds) if faults else seconds)
     finally:
         stop.set()
