@@ -129,7 +129,7 @@ class Proxy:
     def _forward(
         self, connection: Connection, source: socket.socket, sink: socket.socket, way: Way
     ) -> None:
-        with suppress(OSError):  # one of the sides is gone
+        try:
             data = b"begun"
             while data:
                 data = source.recv(_CHUNK_BYTES)
@@ -141,6 +141,8 @@ class Proxy:
                     sink.sendall(data)
                 else:
                     sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            connection.cut()  # one of the sides is gone, and the other has to hear of it
         with self._changed:
             connection.ways_open -= 1
             if not connection.ways_open:

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -77,11 +78,18 @@ def play(
         derived = Random(f"{seed} derived").random() < DERIVED_SHARE
     played = Round()
     problems = ""
+    stack = ExitStack()
 
     def client(number: int) -> Client:
-        return Client(number, endpoints, Random(f"{seed} {number}"), played.history)
+        # Every other one stays at one server, so that the load goes on where the others wait for nothing.
+        its_own = endpoints[number // 2 % len(endpoints) :][:1]
+        chosen = endpoints if number < 0 or number % 2 else its_own
+        made = Client(number, chosen, Random(f"{seed} {number}"), played.history)
+        stack.callback(made.close)
+        return made
 
-    try:
+    with stack:
+        stack.callback(deployment.close)
         endpoints = deployment.start()
         table = f"consistency-{uuid.uuid4().hex[:12]}"
         names = [table, f"{table}-receipts"]
@@ -97,7 +105,6 @@ def play(
         beside = [one.follow for one in (followed, named) if one is not None]
         workers = [client(number) for number in range(clients)]
         _work(workers, workloads, beside, deployment, random, faults, seconds, played)
-        boss.close()
         if named is not None:
             named.finish(workloads)
             names += named.restored
@@ -108,8 +115,6 @@ def play(
             problems = deployment.check()
         for name in names:
             tables.delete(boss, name)
-    finally:
-        deployment.close()
     played.anomalies = judge(played.history)
     if problems:
         played.anomalies.append(Anomaly("damage", problems))
@@ -134,7 +139,6 @@ def _work(
         while not stop.is_set():
             worker.random.choice(workloads).step(worker)
             worker.steps += 1
-        worker.close()
 
     def guarded(task: Callable[[], None]) -> None:
         try:
