@@ -66,7 +66,7 @@ class Past:
 
     def _next_second(self) -> float:
         """The next whole second of the servers' clock, whose present one the answer shows."""
-        answer = self._client.call("DescribeContinuousBackups", TableName=self._table)
+        answer = self._client.call_until_answered("DescribeContinuousBackups", TableName=self._table)
         recovery = answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
         present: float = recovery["LatestRestorableDateTime"]
         return present + 1.0

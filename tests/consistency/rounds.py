@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -88,7 +88,7 @@ def play(
         stack.callback(made.close)
         return made
 
-    with stack:
+    with stack, _telling(seed, played):
         stack.callback(deployment.close)
         endpoints = deployment.start()
         table = f"consistency-{uuid.uuid4().hex[:12]}"
@@ -119,6 +119,16 @@ def play(
     if problems:
         played.anomalies.append(Anomaly("damage", problems))
     return played
+
+
+@contextmanager
+def _telling(seed: int, played: Round) -> Iterator[None]:
+    """Let an error of the block say what had happened."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"seed {seed}: {played}")
+        raise
 
 
 def _work(
