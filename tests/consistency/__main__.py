@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="consistency",
         description="Let clients work on a database, and judge what they saw: all answers; in "
-        f"{rounds.DERIVED_SHARE:.0%} of the rounds also streams, indexes, backups and restores of the tables.",
+        f"{rounds.DERIVED_SHARE:.0%} of the rounds also streams, indexes, backups and restores.",
     )
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "20")))
     parser.add_argument("--seed", type=int, default=0, help="of the first round; each further round adds 1")
