@@ -42,7 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--faults", type=int, default=FAULTS, help="of --kills in each round")
     parser.add_argument(
-        "--endpoint", help="running servers of one database, as URL[,URL...]; they are not killed"
+        "--endpoint",
+        help="running servers of one database, as URL[,URL...], which can make backups; they are not killed",
     )
     parser.add_argument(
         "--postgres",
