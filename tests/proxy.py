@@ -108,23 +108,26 @@ class Proxy:
                 client = self._listener.accept()[0]
             except OSError:
                 return  # closed
-            server = socket.socket(socket.AF_UNIX)
-            try:
-                server.connect(self._target)
-            except OSError:
-                client.close()
-                server.close()
-                continue
             with self._changed:
-                connection = Connection(client, server, self._held_when_new)
-                # One thread for each way: neither side waits for the other's reading.
-                connection.threads = [
-                    Thread(target=self._forward, args=(connection, client, server, "requests")),
-                    Thread(target=self._forward, args=(connection, server, client, "answers")),
-                ]
-                self._connections.add(connection)
-                for thread in connection.threads:
-                    thread.start()
+                self._connect(client)
+
+    def _connect(self, client: socket.socket) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            client.close()
+            server.close()
+            return
+        connection = Connection(client, server, self._held_when_new)
+        # One thread for each way: neither side waits for the other's reading.
+        connection.threads = [
+            Thread(target=self._forward, args=(connection, client, server, "requests")),
+            Thread(target=self._forward, args=(connection, server, client, "answers")),
+        ]
+        self._connections.add(connection)
+        for thread in connection.threads:
+            thread.start()
 
     def _forward(
         self, connection: Connection, source: socket.socket, sink: socket.socket, way: Way
