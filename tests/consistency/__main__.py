@@ -25,15 +25,25 @@ def _tell(anomalies: list[Anomaly]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="consistency", description="Let clients work on a database, and judge what they saw."
+        prog="consistency",
+        description="Let clients work on a database, and judge what they saw: all answers; in "
+        f"{rounds.DERIVED_SHARE:.0%} of the rounds also streams, indexes, backups and restores.",
     )
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "20")))
     parser.add_argument("--seed", type=int, default=0, help="of the first round; each further round adds 1")
     parser.add_argument("--seconds", type=float, default=rounds.SECONDS, help="between two faults, at most")
     parser.add_argument("--clients", type=int, default=rounds.CLIENTS)
-    parser.add_argument("--kills", action="store_true", help=f"hurt the servers {FAULTS} times in each round")
     parser.add_argument(
-        "--endpoint", help="running servers of one database, as URL[,URL...]; they are not killed"
+        "--kills",
+        action="store_true",
+        help="hurt the servers in each round: kill them; with --postgres also kill PostgreSQL, cut "
+        "connections, and let proxies in front of PostgreSQL hold back requests, answers or both, and then "
+        "pass them on or cut",
+    )
+    parser.add_argument("--faults", type=int, default=FAULTS, help="of --kills in each round")
+    parser.add_argument(
+        "--endpoint",
+        help="running servers of one database, as URL[,URL...], which can make backups; they are not killed",
     )
     parser.add_argument(
         "--postgres",
@@ -92,7 +102,7 @@ def main() -> int:
             played = rounds.play(
                 _deployment(options, Path(directory)),
                 seed,
-                faults=FAULTS if options.kills else 0,
+                faults=options.faults if options.kills else 0,
                 seconds=options.seconds,
                 clients=options.clients,
             )

@@ -16,9 +16,12 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from consistency.history import History, Operation, OutcomeUnknown, Refused
+from consistency.history import History, NoAnswer, Operation, OutcomeUnknown, Refused
 
 TIMEOUT_SECONDS: Final = 30.0
+"""Longer than any server takes that is alive: it gives up after 20 seconds."""
+REPEATED_SECONDS: Final = 120.0
+"""How long a request is repeated: longer than a group of PostgreSQL servers takes to have a primary."""
 AWAY_SECONDS: Final = 0.02
 """How long a client waits after it could not connect."""
 
@@ -38,6 +41,7 @@ _EXPECTED_REASONS: Final = {
     "ThrottlingError",
     "ProvisionedThroughputExceeded",
 }
+_OF_STREAMS: Final = {"DescribeStream", "GetShardIterator", "GetRecords"}
 _HEADERS: Final = {
     "Content-Type": "application/x-amz-json-1.0",
     "X-Amz-Date": "20260101T000000Z",
@@ -55,12 +59,14 @@ class NotReached(Refused):
 class Client:
     """A client of all `endpoints`, which are one database: each request goes to any of them.
 
-    `number` names it in the history. Only one thread may use it at a time.
+    `number` names it in the history, `steps` counts those of workloads that it made. Only one thread may use
+    it at a time.
     """
 
     def __init__(self, number: int, endpoints: Sequence[str], random: Random, history: History) -> None:
         self.number = number
         self.random = random
+        self.steps = 0
         self._history = history
         self._endpoints = endpoints
         self._connections: dict[str, http.client.HTTPConnection] = {}
@@ -71,19 +77,31 @@ class Client:
         """Record an operation of this client: see `History.recorded`."""
         return self._history.recorded(self.number, workload, action, **arguments)
 
+    def saw(
+        self, workload: str, action: str, result: Any, invoked: float, ended: float, **arguments: Any
+    ) -> None:
+        """Record an operation that has ended well."""
+        operation = Operation(self.number, workload, action, arguments, invoked, "ok", ended, result)
+        self._history.operations.append(operation)
+
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """Send a request to one of the endpoints, and return its answer.
 
-        Raises Refused where it certainly has no effect, OutcomeUnknown where it may have one, and
-        AssertionError for an error that no workload provokes: the workload or the server has a bug.
+        Raises Refused where it certainly has no effect, OutcomeUnknown where it may have one, NoAnswer where
+        the server keeps the connection and says nothing, and AssertionError for an error that no workload
+        provokes: the workload or the server has a bug.
         """
         endpoint = self.random.choice(self._endpoints)
         connection = self._connect(endpoint)
-        headers = _HEADERS | {"X-Amz-Target": f"DynamoDB_20120810.{operation}"}
+        service = "DynamoDBStreams_20120810" if operation in _OF_STREAMS else "DynamoDB_20120810"
+        headers = _HEADERS | {"X-Amz-Target": f"{service}.{operation}"}
         try:
             connection.request("POST", "/", orjson.dumps(request), headers)
             response = connection.getresponse()
             status, body = response.status, response.read()
+        except TimeoutError:
+            self._drop(endpoint)
+            raise NoAnswer(f"{operation} at {endpoint}: no answer in {TIMEOUT_SECONDS} s") from None
         except (OSError, http.client.HTTPException) as error:
             self._drop(endpoint)
             raise OutcomeUnknown(f"{type(error).__name__}: {error}") from error
@@ -99,8 +117,8 @@ class Client:
         raise Refused(code, answer)
 
     def call_until_answered(self, operation: str, **request: Any) -> dict[str, Any]:
-        """Repeat a request that may be repeated, until it succeeds: before the work and after it."""
-        until = time.monotonic() + TIMEOUT_SECONDS
+        """Repeat a request that may be repeated, until it succeeds."""
+        until = time.monotonic() + REPEATED_SECONDS
         while True:
             try:
                 return self.call(operation, **request)

@@ -59,6 +59,10 @@ class Counters:
         for number in range(KEYS):
             self._read(client, f"counter {number}")
 
+    def reads(self, items: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
+        keys = [f"counter {number}" for number in range(KEYS)]
+        return [("read", {"key": key}, number_in(items.get(key), "number") or 0) for key in keys]
+
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
         return judge(operations)
 

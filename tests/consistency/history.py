@@ -29,6 +29,10 @@ class OutcomeUnknown(Exception):
     """The request may have been carried out, or may be later, or not at all."""
 
 
+class NoAnswer(Exception):
+    """The server accepted the request, and neither answered nor cut the connection."""
+
+
 @dataclass(slots=True)
 class Operation:
     """What one client invoked and saw. `invoked` and `ended` are moments of one clock that all clients share;
@@ -74,14 +78,14 @@ class History:
 
     @contextmanager
     def recorded(self, client: int, workload: str, action: str, **arguments: Any) -> Iterator[Operation]:
-        """Record the block as one operation. The block sets its result; `Refused` and `OutcomeUnknown` are
-        caught here and become its outcome."""
+        """Record the block as one operation. The block sets its result; `Refused`, `OutcomeUnknown` and
+        `NoAnswer` are caught here and become its outcome."""
         operation = Operation(client, workload, action, arguments, monotonic())
         self.operations.append(operation)
         try:
             yield operation
-        except OutcomeUnknown as error:
-            operation.error = str(error)
+        except (OutcomeUnknown, NoAnswer) as error:
+            operation.error = f"{type(error).__name__}: {error}"
             return
         except Refused as error:
             operation.status, operation.error = "failed", error.code

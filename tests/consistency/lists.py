@@ -109,9 +109,16 @@ class Lists:
         }
 
     def finish(self, client: Client) -> None:
-        keys = [f"list {number}" for number in range(self._last // VALUES_PER_LIST + ACTIVE)]
+        keys = self._keys()
         for start in range(0, len(keys), KEYS_PER_READ):
             self._read(client, keys[start : start + KEYS_PER_READ])
+
+    def _keys(self) -> list[str]:
+        return [f"list {number}" for number in range(self._last // VALUES_PER_LIST + ACTIVE)]
+
+    def reads(self, items: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
+        keys = self._keys()
+        return [("read", {"keys": keys}, {key: _values(items.get(key)) for key in keys})]
 
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
         return judge(operations)

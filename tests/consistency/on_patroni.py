@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from consistency import patroni
-from consistency.on_postgres import Servers
+from consistency.on_postgres import Servers, problems_at
 
 
 class OnPatroni:
@@ -22,9 +22,16 @@ class OnPatroni:
     def start(self) -> Sequence[str]:
         self.group = patroni.Group(self._members)
         self._stack.callback(self.group.remove)
-        self.servers = Servers(self._count, self.group.url)
+        backups = str(self.group.directory / "backups")
+        options = [("--postgres", self.group.url, "--backup-dir", backups)] * self._count
+        self.servers = Servers(options)
         self._stack.callback(self.servers.close)
         return self.servers.endpoints
+
+    @property
+    def admin_urls(self) -> Sequence[str]:
+        assert self.servers is not None, "the servers were not started"
+        return self.servers.admin_urls
 
     def faults(self) -> Mapping[str, Callable[[], None]]:
         assert self.group is not None, "the servers were not started"
@@ -36,6 +43,10 @@ class OnPatroni:
             "fail over": self.group.fail_over,
             "lose etcd": self.group.lose_etcd,
         }
+
+    def check(self) -> str:
+        assert self.group is not None, "the servers were not started"
+        return problems_at(self.group.url)
 
     def close(self) -> None:
         self._stack.close()

@@ -145,19 +145,19 @@ class Group:
     """Members and an etcd, which are started by the constructor. `url` names all members."""
 
     def __init__(self, members: int) -> None:
-        self._directory = postgres.new_directory()
-        postgres.own(self._directory)
+        self.directory = postgres.new_directory()
+        postgres.own(self.directory)
         port, peers = free_port(), f"http://{_HOST}:{free_port()}"
         clients = f"http://{_HOST}:{port}"
-        _make(self._directory / "etcd")
+        _make(self.directory / "etcd")
         self._etcd = _Program(
-            self._directory / "etcd",
+            self.directory / "etcd",
             *(_ETCD, "--data-dir", "data", "--name", "etcd"),
             *("--listen-client-urls", clients, "--advertise-client-urls", clients),
             *("--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers),
             *("--initial-cluster", f"etcd={peers}"),
         )
-        self.members = [Member(self._directory, f"member{number}", port) for number in range(members)]
+        self.members = [Member(self.directory, f"member{number}", port) for number in range(members)]
         hosts = ",".join([_HOST] * members)
         ports = ",".join(str(member.port) for member in self.members)
         self.url = f"host={hosts} port={ports} user=postgres dbname=postgres target_session_attrs=read-write"
@@ -255,7 +255,7 @@ class Group:
 
     def _logs(self) -> str:
         """The last lines of all logs."""
-        logs = sorted(self._directory.glob("*/log"))
+        logs = sorted(self.directory.glob("*/log"))
         return "\n".join(f"{log}:\n" + "\n".join(log.read_text().splitlines()[-20:]) for log in logs)
 
     def remove(self) -> None:
@@ -263,7 +263,7 @@ class Group:
         for member in self.members:
             member.kill()
         self._etcd.kill()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def _make(directory: Path) -> None:

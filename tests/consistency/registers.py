@@ -89,6 +89,10 @@ class Registers:
         for number in range(KEYS):
             self._get(client, f"register {number}")
 
+    def reads(self, items: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
+        keys = [f"register {number}" for number in range(KEYS)]
+        return [("get", {"key": key}, number_in(items.get(key), "value")) for key in keys]
+
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
         return judge(operations)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count, groupby, pairwise
-from typing import Final
+from typing import Any, Final
 
 from consistency.client import Client
 from consistency.history import Anomaly, Operation, by_key
@@ -49,15 +49,22 @@ class Sets:
     def _read(self, client: Client, key: str) -> None:
         with client.recorded(NAME, "read", key=key) as operation:
             answer = client.call("GetItem", **place(self._table, key), ConsistentRead=True)
-            elements = answer.get("Item", {}).get("elements", {"SS": []})["SS"]
-            operation.result = sorted(int(element) for element in elements)
+            operation.result = _elements(answer.get("Item"))
 
     def finish(self, client: Client) -> None:
         for number in range(self._last // ELEMENTS_PER_KEY + 1):
             self._read(client, f"set {number}")
 
+    def reads(self, items: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
+        keys = [f"set {number}" for number in range(self._last // ELEMENTS_PER_KEY + 1)]
+        return [("read", {"key": key}, _elements(items.get(key))) for key in keys]
+
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
         return judge(operations)
+
+
+def _elements(item: dict[str, Any] | None) -> list[int]:
+    return sorted(int(element) for element in (item or {}).get("elements", {"SS": []})["SS"])
 
 
 def judge(operations: Sequence[Operation]) -> list[Anomaly]:

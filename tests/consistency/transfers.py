@@ -106,6 +106,10 @@ class Transfers:
                 return receipts
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
+    def reads(self, items: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
+        amounts = [number_in(items.get(_account(number)), "amount") for number in range(ACCOUNTS)]
+        return [("read", {}, amounts)]
+
     def judge(self, operations: Sequence[Operation]) -> list[Anomaly]:
         return judge(operations)
 

@@ -4,12 +4,8 @@ all goes on."""
 from __future__ import annotations
 
 import logging
-import select
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 import psycopg
@@ -27,6 +23,7 @@ from hashrange.storage.failures import CommitError, CommitFailed, StorageError
 from hashrange.storage.postgres import PostgresEngine
 from hashrange.storage.postgres.fetching import Wanted
 from hashrange.storage.postgres.wire.connections import Lost
+from proxy import Proxy
 from unit.test_admin import ask
 
 ANSWER_SECONDS: Final = 1.0
@@ -183,72 +180,13 @@ def test_health_and_metrics_tell_of_a_write_that_was_refused(postgres_url: str) 
             assert "hashrange_store_commit_seconds 0" in text
 
 
-# A proxy that is stopped: connections live, and nothing comes through.
-
-
-class Proxy:
-    """Forwards connections to PostgreSQL, until it is stopped."""
-
-    def __init__(self, target: str, folder: Path) -> None:
-        self._target = f"{target}/.s.PGSQL.5432"
-        self.url = f"host={folder} user=postgres dbname=postgres"
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / ".s.PGSQL.5432"))
-        self._listener.listen()
-        self.stopped = False
-        self._pairs: dict[socket.socket, socket.socket] = {}
-        self._woken, self._wakes = socket.socketpair()
-        self._thread = Thread(target=self._run)
-        self._thread.start()
-
-    def set_stopped(self, stopped: bool) -> None:
-        self.stopped = stopped
-        self._wakes.send(b".")
-
-    def _run(self) -> None:
-        while True:
-            ready, _, _ = select.select(
-                [self._woken, *([] if self.stopped else [self._listener, *self._pairs])], (), ()
-            )
-            for one in ready:
-                if one is self._woken:
-                    if one.recv(1) == b"":
-                        return
-                elif one is self._listener:
-                    accepted, server = one.accept()[0], socket.socket(socket.AF_UNIX)
-                    server.connect(self._target)
-                    self._pairs |= {accepted: server, server: accepted}
-                elif one in self._pairs:
-                    self._forward(one, self._pairs[one])
-
-    def _forward(self, one: socket.socket, other: socket.socket) -> None:
-        try:
-            data = one.recv(65536)
-            if data:
-                other.sendall(data)
-                return
-        except OSError:
-            pass
-        for end in (one, other):
-            del self._pairs[end]
-            end.close()
-
-    def close(self) -> None:
-        self._wakes.close()
-        self._thread.join()
-        for end in (self._listener, self._woken, *self._pairs):
-            end.close()
+# A proxy that holds back everything: connections live, and nothing comes through.
 
 
 @pytest.fixture
 def proxy(postgres_url: str) -> Iterator[Proxy]:
-    target = psycopg.conninfo.conninfo_to_dict(postgres_url)["host"]
-    folder = postgres.new_directory()
-    proxy = Proxy(str(target), folder)
-    yield proxy
-    proxy.close()
-    (folder / ".s.PGSQL.5432").unlink()
-    folder.rmdir()
+    with Proxy(postgres_url) as proxy:
+        yield proxy
 
 
 @pytest.mark.usefixtures("quiet")
@@ -263,7 +201,8 @@ def test_requests_end_although_nothing_comes_through(
     loop = Loop(engine) if on_loop else None
     for answers in (0, 2):  # the first reads let the loop have a connection of its own
         outcomes = Outcomes(1 + bool(answers))
-        proxy.set_stopped(bool(answers))
+        if answers:
+            proxy.hold("requests", "answers")
         engine.submit_read(lambda reader: reader.get(7, P, b"n"), outcomes)
         if answers:
             engine.submit(body, outcomes)
@@ -272,7 +211,7 @@ def test_requests_end_although_nothing_comes_through(
         outcomes.wait()
         assert len(outcomes.errors) == answers
         assert all(isinstance(error, StorageError) for error in outcomes.errors)
-    proxy.set_stopped(False)
+    proxy.pass_on()
     if loop is not None:
         engine.loop.use(lambda callback: callback())
     writable(engine)
