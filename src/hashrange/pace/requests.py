@@ -131,7 +131,7 @@ def _string(text: bytes | bytearray, place: int) -> tuple[str, int]:
             end -= 1
         if end == place:
             raise ValueError("a string does not end, or has a wrong escape")
-        pieces.append(orjson.loads(b'"%b"' % text[place:end]))
+        pieces.append(orjson.loads(b'"' + text[place:end] + b'"'))
         place = end
     return "".join(pieces), place + 1
 

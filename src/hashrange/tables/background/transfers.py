@@ -18,6 +18,7 @@ import msgspec
 
 from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
+from hashrange.errors import drop_tracebacks
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.job_records import UNDER_WAY, Job, JobRecords, Status
@@ -105,6 +106,7 @@ class TransferRunner(ABC, Generic[J, O]):
                 more = job is not None and self._progress(job, bite)
             except BucketError as error:
                 self._close(id_)
+                drop_tracebacks(error)  # they refer to this frame: a cycle
                 fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
                 bite.write(self._engine, fail)
                 return False
