@@ -78,7 +78,7 @@ def sweep(
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
-        listed = partial(units, engine, background.pause, found, tables)
+        listed = partial(units, engine, background.pause, found, tables, occasion.now)
     if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
@@ -138,7 +138,11 @@ def _page(reader: Reader, partition: bytes, low: bytes) -> list[tuple[bytes, byt
 
 
 def units(
-    engine: Engine, pause: Callable[[], None], definitions: list[Definition], tables: list[Table]
+    engine: Engine,
+    pause: Callable[[], None],
+    definitions: list[Definition],
+    tables: list[Table],
+    now: float,
 ) -> Iterator[Unit]:
     """All background work that may be due; a unit that fails does not stop the others."""
     for name, table in definitions:
@@ -154,10 +158,10 @@ def units(
             yield failing(unit, stream)
     for name, gone in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
-        if isinstance(gone, dropped.Dropped):
-            yield Unit(unit, partial(_tend_dropped, engine, gone))
-        else:
+        if not isinstance(gone, dropped.Dropped):
             yield failing(unit, gone)
+        elif dropped.is_due(gone, now):  # the others are as many as tables were deleted in 35 days
+            yield Unit(unit, partial(_remove_dropped, engine, gone))
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
@@ -497,12 +501,10 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
     return items_bite.high is not None
 
 
-def _tend_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:
+def _remove_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:
     """Remove a deleted table whose time is over."""
-    now = bite.occasion.now
-    if dropped.is_due(deleted, now):
-        name, table_id = deleted.table.full_name, deleted.table.id
-        engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=now))
+    name, table_id = deleted.table.full_name, deleted.table.id
+    engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=bite.occasion.now))
     return False
 
 

@@ -80,14 +80,22 @@ class TransferRunner(ABC, Generic[J, O]):
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due."""
-        jobs = self._engine.read(lambda reader: list(self._records.every(reader)))
-        for job in jobs:
-            if job.status in UNDER_WAY:
-                yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
+        any_job, under_way = self._engine.read(self._found)
+        for job in under_way:
+            yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
         for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
             yield failing(f"{self._kind} {name}", error)
-        if jobs:
+        if any_job:
             yield Unit(f"records of {self._kind}s", self._forget_old)
+
+    def _found(self, reader: Reader) -> tuple[bool, list[J]]:
+        """Whether there are jobs, and the jobs that have not ended: all jobs of 90 days may be many."""
+        any_job, under_way = False, []
+        for job in self._records.every(reader):
+            any_job = True
+            if job.status in UNDER_WAY:
+                under_way.append(job)
+        return any_job, under_way
 
     def _close_all(self) -> None:
         for id_ in list(self._opened):
