@@ -138,13 +138,17 @@ def test_deleted_things_leave_nothing_behind(world: World) -> None:
 
 
 def test_a_sweep_takes_no_memory_for_what_is_over(tmp_path: Path) -> None:
-    """The items of deleted tables are kept for 35 days, the records of jobs for 90: there may be many."""
+    """Streams of deleted tables are kept for a day, their items for 35, jobs for 90: there may be many."""
     world = World(tmp_path, durable=False)
     recovery = {"PointInTimeRecoveryEnabled": True}
     source = {"S3BucketSource": SOURCE, "InputFormat": "DYNAMODB_JSON"}
 
     def play(tables: int) -> None:
         for _ in range(tables):
+            stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+            world.ask("CreateTable", TableName="first", **KEY, StreamSpecification=stream)
+            world.ask("PutItem", TableName="first", Item={"pk": {"S": "a"}})
+            world.ask("DeleteTable", TableName="first")
             world.ask("ImportTable", TableCreationParameters={"TableName": "first", **KEY}, **source)
             world.ask("UpdateContinuousBackups", TableName="first", PointInTimeRecoverySpecification=recovery)
             world.ask("DeleteTable", TableName="first")

@@ -152,15 +152,15 @@ def units(
             yield failing(f"table {name}", table)
     for name, stream in _every(engine, pause, logs.STREAM, logs.read_stream):
         unit = f"stream {name}"
-        if isinstance(stream, logs.Stream):
-            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
-        else:
+        if not isinstance(stream, logs.Stream):
             yield failing(unit, stream)
+        elif not logs.is_at_rest(stream, now):  # there may be many of tables that were deleted in a day
+            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
     for name, gone in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
         if not isinstance(gone, dropped.Dropped):
             yield failing(unit, gone)
-        elif dropped.is_due(gone, now):  # the others are as many as tables were deleted in 35 days
+        elif dropped.is_due(gone, now):  # there may be many that were deleted in 35 days
             yield Unit(unit, partial(_remove_dropped, engine, gone))
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
