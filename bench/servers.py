@@ -86,7 +86,7 @@ def hashrange(durability: str, *, interpreted: bool = False) -> Server:
     """This checkout, with the compiled hot path if `make compile` made it and `interpreted` is false."""
 
     def is_compiled() -> bool:
-        return not interpreted and (COMPILED / ".installed").exists()
+        return not interpreted and (COMPILED / "modules").exists()
 
     def command(port: int, directory: Path) -> list[str]:
         python = str(COMPILED / "bin" / "python") if is_compiled() else sys.executable

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import compiled
 
 from bench import __main__ as command_line
 from bench import install, instructions, large, profiling, report, servers, small_tests, workloads
@@ -399,6 +401,21 @@ ANNOTATED = """\
    600 (30.00%)  /build/__native_1.c:CPyDef_plane___Exchange___start [/site/hashrange.so]
    100 ( 5.00%)  /include/object.h:CPyDef_plane___Exchange___start [/site/hashrange.so]
 """
+
+
+def test_the_server_is_compiled_once_a_build_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "COMPILED", tmp_path)
+    monkeypatch.setattr(compiled, "BUILDS", tmp_path / "builds")
+    monkeypatch.setattr(compiled, "lacking", lambda: "")
+    monkeypatch.setattr(compiled, "_compile", Path.mkdir)
+    monkeypatch.setattr(servers, "COMPILED", tmp_path)
+    server = servers.hashrange("fsync")
+    assert "interpreted" in server.version()
+    assert compiled.build() == 0
+    assert "compiled" in server.version()
+    assert "interpreted" in servers.hashrange("fsync", interpreted=True).version()
 
 
 def test_instructions_are_those_of_compiled_functions_with_their_callees() -> None:
