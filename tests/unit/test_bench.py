@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.compiled import MARK
+from tools import compiled
 
 from bench import __main__ as command_line
 from bench import install, instructions, large, profiling, report, servers, small_tests, workloads
@@ -379,19 +378,6 @@ def test_a_large_store_is_compared_with_the_small_one() -> None:
     assert "MISSED by put: " in large.render_stores(small, big)
 
 
-def test_the_compiled_form_is_measured_once_it_was_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(servers, "COMPILED", tmp_path)
-    server = servers.hashrange("fsync")
-    assert "interpreted" in server.version()
-    assert server.command(8000, tmp_path)[0] == sys.executable
-    (tmp_path / MARK).write_text("")  # as tools/compiled.py does at the end of a build
-    assert " compiled" in server.version()
-    assert server.command(8000, tmp_path)[0] == str(tmp_path / "bin" / "python")
-    assert "interpreted" in servers.hashrange("fsync", interpreted=True).version()
-
-
 def test_the_suite_of_small_tests_runs_in_process() -> None:
     own = next(one for one in small_tests.CONTENDERS if one.title == "hashrange in process")
     assert small_tests.run(own, tests=2) > 0
@@ -415,6 +401,21 @@ ANNOTATED = """\
    600 (30.00%)  /build/__native_1.c:CPyDef_plane___Exchange___start [/site/hashrange.so]
    100 ( 5.00%)  /include/object.h:CPyDef_plane___Exchange___start [/site/hashrange.so]
 """
+
+
+def test_the_server_is_compiled_once_a_build_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "COMPILED", tmp_path)
+    monkeypatch.setattr(compiled, "BUILDS", tmp_path / "builds")
+    monkeypatch.setattr(compiled, "lacking", lambda: "")
+    monkeypatch.setattr(compiled, "_compile", Path.mkdir)
+    monkeypatch.setattr(servers, "COMPILED", tmp_path)
+    server = servers.hashrange("fsync")
+    assert "interpreted" in server.version()
+    assert compiled.build() == 0
+    assert "compiled" in server.version()
+    assert "interpreted" in servers.hashrange("fsync", interpreted=True).version()
 
 
 def test_instructions_are_those_of_compiled_functions_with_their_callees() -> None:

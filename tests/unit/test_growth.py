@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,37 @@ def test_deleted_things_leave_nothing_behind(world: World) -> None:
     # The embedded engine keeps the last stamps of up to 10,000 logs: each round has the log of one stream.
     before["entries of dict"] += ROUNDS if isinstance(world.database.engine, EmbeddedEngine) else 0
     assert grown(before) == {}
+
+
+def test_a_sweep_takes_no_memory_for_what_is_over(tmp_path: Path) -> None:
+    """Streams of deleted tables are kept for a day, their items for 35, jobs for 90: there may be many."""
+    world = World(tmp_path, durable=False)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    source = {"S3BucketSource": SOURCE, "InputFormat": "DYNAMODB_JSON"}
+
+    def play(tables: int) -> None:
+        for _ in range(tables):
+            stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+            world.ask("CreateTable", TableName="first", **KEY, StreamSpecification=stream)
+            world.ask("PutItem", TableName="first", Item={"pk": {"S": "a"}})
+            world.ask("DeleteTable", TableName="first")
+            world.ask("ImportTable", TableCreationParameters={"TableName": "first", **KEY}, **source)
+            world.ask("UpdateContinuousBackups", TableName="first", PointInTimeRecoverySpecification=recovery)
+            world.ask("DeleteTable", TableName="first")
+
+    def peak_bytes() -> int:
+        tracemalloc.start()
+        try:
+            world.database.settle()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    play(50)
+    before = peak_bytes()
+    play(200)
+    assert peak_bytes() - before < 200 * 100
+    world.database.close()
 
 
 def test_nothing_stays_of_a_database_that_was_closed() -> None:

@@ -247,6 +247,23 @@ def test_readers_see_nothing_of_a_batch_before_it_is_durable(tmp_path: Path) -> 
     engine.close()
 
 
+def test_the_totals_of_few_spaces_are_kept_in_memory(tmp_path: Path) -> None:
+    engine = EmbeddedEngine(tmp_path / "data")
+    spaces = range(1, 15_001)
+
+    def count(low: int, txn: Transaction) -> None:
+        for space in spaces[low : low + 5_000]:
+            txn.count(space, 1, space)
+
+    for low in (*range(0, len(spaces), 5_000), *range(0, len(spaces), 5_000)):
+        engine.write(partial(count, low))
+    assert len(engine._store._totals) <= 10_000 + 5_000
+    assert engine.read(lambda reader: [reader.totals(space) for space in spaces]) == [
+        Totals(2, 2 * space) for space in spaces
+    ]
+    engine.close()
+
+
 def test_a_long_read_keeps_its_moment_over_many_batches(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
 

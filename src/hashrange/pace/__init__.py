@@ -3,6 +3,7 @@
     turns      how long a body may keep the event loop, and where long work lets other threads run
     workers    threads for work that takes longer
     requests   large requests, decoded piece by piece
+    answers    large answers, encoded piece by piece
     garbage    when the garbage collector looks for cycles
 
 The goal: nobody waits longer than 50 ms beside what programs send (requests up to 1 MB, full pages, batches,

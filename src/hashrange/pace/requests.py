@@ -2,8 +2,9 @@
 
 A decoder in C keeps the interpreter's lock until it has decoded the whole text: half a second for 16 MB of
 small values. So a text of more than `WINDOW_BYTES` is cut at commas between the members of an array or
-object, and `orjson` decodes the pieces; a member that is too large for a piece is read as the text is. In
-between, other threads run. One match of a pattern finds a piece in a few milliseconds.
+object, and `orjson` decodes the pieces; a member that is too large for a piece is read as the text is, and a
+string is cut between two characters. In between, other threads run. One match of a pattern finds a piece in a
+few milliseconds.
 
 It returns the values that `orjson.loads` returns, and refuses the texts that `orjson.loads` refuses, with two
 exceptions, which no valid request meets: a large text may be nested less deep, and of an array or object with
@@ -44,22 +45,24 @@ def _members(depth: int) -> bytes:
 # A part of an array or object: members that commas follow, then the last one, if the end is in sight.
 _MEMBER: Final = rb'(?:[^",\[\]{}]++|%b|[\[{]%b[\]}])*+' % (_VALUE, _members(DEPTH_MAX))
 _PART: Final = re.compile(rb"(?:%b,)*+(?:%b([\]}]))?" % (_MEMBER, _MEMBER), re.DOTALL)
-# The beginning of a large member: its name, and the bracket of an array or object.
-_OPENING: Final = rb"(?:([\[{])%b)" % _SPACE
-_LARGE: Final = re.compile(rb"%b(?:(%b)%b:%b)?%b?" % (_SPACE, _STRING, _SPACE, _SPACE, _OPENING), re.DOTALL)
-_SCALAR: Final = re.compile(rb'%b|[^",\[\]{} \t\r\n]*+' % _STRING, re.DOTALL)
-_BEHIND: Final = re.compile(_SPACE + rb"([,\]}])?")
-_BEGINNING: Final = re.compile(_SPACE + _OPENING)
+_SPACES: Final = re.compile(_SPACE)
+_SCALAR: Final = re.compile(rb'[^",:\[\]{} \t\r\n]*+')
+# A part of a string. It ends before the first escape that is wrong or not whole; a character outside of the
+# BMP may be written as two escapes.
+_HEX: Final = rb"[0-9a-fA-F]"
+_PAIR: Final = rb"\\u[dD][89abAB]%b{2}\\u[dD][c-fC-F]%b{2}" % (_HEX, _HEX)
+_SINGLE: Final = rb"\\u(?![dD][89a-fA-F])%b{4}" % _HEX
+_CHARACTERS: Final = re.compile(rb'(?:[^"\\]++|\\[^u]|%b|%b)*+' % (_SINGLE, _PAIR), re.DOTALL)
+_CHARACTER_BYTES_MAX: Final = 12
 _CLOSING: Final = {b"[": b"]", b"{": b"}"}
 
 
 def loads(text: bytes | bytearray) -> Any:
     """The value of a JSON text. Raises ValueError if the text is not JSON."""
-    beginning = _BEGINNING.match(text) if len(text) > WINDOW_BYTES else None
-    if beginning is None:
+    if len(text) <= WINDOW_BYTES:
         return orjson.loads(text)
-    value, end = _read(text, beginning.end(), beginning[1], DEPTH_MAX)
-    if text[end:].strip(b" \t\r\n"):
+    value, end = _value(text, 0, DEPTH_MAX + 1)
+    if _after_spaces(text, end) < len(text):
         raise ValueError("something stands behind the value")
     return value
 
@@ -71,7 +74,7 @@ def _read(text: bytes | bytearray, begin: int, opening: bytes, depth: int) -> tu
     is_list, closing = opening == b"[", _CLOSING[opening]
     content: Any = [] if is_list else {}
     add = content.extend if is_list else content.update
-    place = begin
+    place = begin = _after_spaces(text, begin)
     while True:
         turns.point()
         part = _PART.match(text, place, place + WINDOW_BYTES)
@@ -85,24 +88,61 @@ def _read(text: bytes | bytearray, begin: int, opening: bytes, depth: int) -> tu
                 add(members)
             place = part.end()
         else:
-            large = _LARGE.match(text, place)
-            assert large is not None
-            if (large[1] is None) != is_list:
-                raise ValueError("a member of an object has a name, one of an array has none")
-            if large[2] is not None:
-                value, place = _read(text, large.end(), large[2], depth - 1)
-            else:
-                scalar = _SCALAR.match(text, large.end())
-                assert scalar is not None
-                value, place = orjson.loads(scalar[0]), scalar.end()
             if is_list:
+                value, place = _value(text, place, depth)
                 content.append(value)
             else:
-                content[orjson.loads(large[1])] = value
-            behind = _BEHIND.match(text, place)
-            assert behind is not None
-            sign, place = behind[1], behind.end()
+                name, place = _string(text, place)
+                sign, place = _sign(text, place)
+                if sign != b":":
+                    raise ValueError("a name without a value")
+                content[name], place = _value(text, place, depth)
+            sign, place = _sign(text, place)
         if sign != b",":
             if sign != closing:
                 raise ValueError("the text ends before the value, or another value does")
             return content, place
+
+
+def _value(text: bytes | bytearray, place: int, depth: int) -> tuple[Any, int]:
+    """A value that may be large and is nested `depth` levels deep at most, and the place behind it."""
+    sign, behind = _sign(text, place)
+    if sign in _CLOSING:
+        return _read(text, behind, sign, depth - 1)
+    if sign == b'"':
+        return _string(text, place)
+    scalar = _SCALAR.match(text, behind - 1)
+    assert scalar is not None
+    return orjson.loads(scalar[0]), scalar.end()
+
+
+def _string(text: bytes | bytearray, place: int) -> tuple[str, int]:
+    """The string at `place`, and the place behind it."""
+    quote, place = _sign(text, place)
+    if quote != b'"':
+        raise ValueError("a string begins with a quote")
+    pieces: list[str] = []
+    while text[place : place + 1] != b'"':
+        turns.point()
+        part = _CHARACTERS.match(text, place, place + WINDOW_BYTES + _CHARACTER_BYTES_MAX)
+        assert part is not None
+        end = part.end()
+        while place < end < len(text) and 0x80 <= text[end] < 0xC0:  # inside a character in UTF-8
+            end -= 1
+        if end == place:
+            raise ValueError("a string does not end, or has a wrong escape")
+        pieces.append(orjson.loads(b'"' + text[place:end] + b'"'))
+        place = end
+    return "".join(pieces), place + 1
+
+
+def _sign(text: bytes | bytearray, place: int) -> tuple[bytes, int]:
+    """The first byte at `place` that is no space, and the place behind it; no byte at the end of the text."""
+    place = _after_spaces(text, place)
+    return bytes(text[place : place + 1]), place + 1
+
+
+def _after_spaces(text: bytes | bytearray, place: int) -> int:
+    spaces = _SPACES.match(text, place)
+    assert spaces is not None
+    return spaces.end()

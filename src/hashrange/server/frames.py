@@ -44,6 +44,14 @@ class Frames:
         """A 200 that keeps the connection open."""
         return self._success % (request_id(), crc32(body), len(body), body)
 
+    def success_in_pieces(self, pieces: list[bytes]) -> bytes:
+        """The same, of a large body in pieces: `crc32` lets other threads run."""
+        checksum = length = 0
+        for piece in pieces:
+            checksum = crc32(piece, checksum)
+            length += len(piece)
+        return b"".join([self._success % (request_id(), checksum, length, b""), *pieces])
+
     def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
         """The bytes of any answer. `head_only` is for HEAD: the headers of the answer without its body."""
         lines = [

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from hashrange import pace, protocol
 from hashrange.database import Caller
 from hashrange.errors import AnswerLost
-from hashrange.pace import Task, TurnOver
+from hashrange.operations.context import NOTHING
+from hashrange.pace import Task, TurnOver, answers
 from hashrange.protocol import Call, Form, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
@@ -378,11 +379,15 @@ class Exchange:
             response = outcome
             database.deliver(lambda: self.respond(response))
 
-    def encode(self, result: dict[str, Any]) -> bytes:
+    def encode(self, result: dict[str, Any]) -> bytes | memoryview:
         """The body of the answer to a successful call. All of the answer is made here, where the call runs:
         the event loop would need long for the checksum and a copy of 16 MB."""
-        body = protocol.encode_result(result)
         frames = self.connection.plane.frames
+        if self.form is None and pace.is_aside() and result is not NOTHING:
+            pieces = answers.pieces(result)
+            self.framed = frames.success_in_pieces(pieces)
+            return memoryview(self.framed)[-sum(map(len, pieces)) :]
+        body = protocol.encode_result(result)
         if self.form is None:
             self.framed = frames.success(body)
         else:

@@ -67,7 +67,11 @@ def note(call: Call) -> Noted:
 
 
 def request(
-    noted: Noted, body: bytes | None, error: Exception | None, seconds: float, answer: bytes
+    noted: Noted,
+    body: bytes | memoryview | None,
+    error: Exception | None,
+    seconds: float,
+    answer: bytes,
 ) -> None:
     """Log a call that ended. `body` is the body of its answer, `answer` all bytes that the client gets."""
     status, code = 200, ""

@@ -16,6 +16,7 @@ Refuses to know: who waits for a batch, which thread writes it, when to try a re
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from rocksdict import Rdict
 
@@ -33,6 +34,9 @@ from hashrange.storage.embedded.view import View, unreadable
 from hashrange.storage.failures import CommitFault, StorageError
 
 _Records = dict[bytes, bytes | None]
+
+# The totals of this many spaces are kept in memory; those of further spaces are read from the store.
+_TOTALS_MAX: Final = 10_000
 
 
 class Store:
@@ -94,6 +98,8 @@ class Store:
         except BaseException:
             self._reopening = Reopening(self.db, self._batch_number, records)
             raise
+        if len(self._totals) > _TOTALS_MAX:
+            self._totals.clear()
         self._totals.update(totals)
         return following
 

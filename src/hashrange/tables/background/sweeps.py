@@ -78,7 +78,7 @@ def sweep(
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
-        listed = partial(units, engine, background.pause, known, tables)
+        listed = partial(units, engine, background.pause, known, tables, occasion.now)
     if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
@@ -138,7 +138,11 @@ def _page(reader: Reader, partition: bytes, low: bytes) -> list[tuple[bytes, byt
 
 
 def units(
-    engine: Engine, pause: Callable[[], None], definitions: list[Definition], tables: list[Table]
+    engine: Engine,
+    pause: Callable[[], None],
+    definitions: list[Definition],
+    tables: list[Table],
+    now: float,
 ) -> Iterator[Unit]:
     """All background work that may be due; a unit that fails does not stop the others."""
     for name, table in definitions:
@@ -148,16 +152,16 @@ def units(
             yield failing(f"table {name}", table)
     for name, stream in _every(engine, pause, logs.STREAM, logs.read_stream):
         unit = f"stream {name}"
-        if isinstance(stream, logs.Stream):
-            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
-        else:
+        if not isinstance(stream, logs.Stream):
             yield failing(unit, stream)
+        elif not logs.is_at_rest(stream, now):  # there may be many of tables that were deleted in a day
+            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
     for name, dropped_table in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
-        if isinstance(dropped_table, dropped.Dropped):
-            yield Unit(unit, partial(_tend_dropped, engine, dropped_table))
-        else:
+        if not isinstance(dropped_table, dropped.Dropped):
             yield failing(unit, dropped_table)
+        elif dropped.is_due(dropped_table, now):  # there may be many that were deleted in 35 days
+            yield Unit(unit, partial(_remove_dropped, engine, dropped_table))
     yield Unit("lagging indexes", partial(_arrive, engine, tables))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
@@ -497,12 +501,10 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
     return items_bite.high is not None
 
 
-def _tend_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:
+def _remove_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:
     """Remove a deleted table whose time is over."""
-    now = bite.occasion.now
-    if dropped.is_due(deleted, now):
-        name, table_id = deleted.table.full_name, deleted.table.id
-        engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=now))
+    name, table_id = deleted.table.full_name, deleted.table.id
+    engine.write(partial(dropped.tend, full_name=name, table_id=table_id, now=bite.occasion.now))
     return False
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
+from hashrange.errors import drop_tracebacks
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background.job_records import UNDER_WAY, Job, JobRecords, Status
@@ -79,14 +80,22 @@ class TransferRunner(ABC, Generic[J, O]):
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due."""
-        jobs = self._engine.read(lambda reader: list(self._records.every(reader)))
-        for job in jobs:
-            if job.status in UNDER_WAY:
-                yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
+        any_job, under_way = self._engine.read(self._found)
+        for job in under_way:
+            yield Unit(f"{self._kind} {job.id}", partial(self._step, job.scope, job.id))
         for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
             yield failing(f"{self._kind} {name}", error)
-        if jobs:
+        if any_job:
             yield Unit(f"records of {self._kind}s", self._forget_old)
+
+    def _found(self, reader: Reader) -> tuple[bool, list[J]]:
+        """Whether there are jobs, and the jobs that have not ended: all jobs of 90 days may be many."""
+        any_job, under_way = False, []
+        for job in self._records.every(reader):
+            any_job = True
+            if job.status in UNDER_WAY:
+                under_way.append(job)
+        return any_job, under_way
 
     def _close_all(self) -> None:
         for id_ in list(self._opened):
@@ -105,6 +114,7 @@ class TransferRunner(ABC, Generic[J, O]):
                 more = job is not None and self._progress(job, bite)
             except BucketError as error:
                 self._close(id_)
+                drop_tracebacks(error)  # they refer to this frame: a cycle
                 fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
                 bite.write(self._engine, fail)
                 return False

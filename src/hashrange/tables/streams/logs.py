@@ -359,6 +359,17 @@ def trimmable(reader: Reader, stream: Stream, now: float) -> bool:
     return False
 
 
+def is_at_rest(stream: Stream, now: float) -> bool:
+    """Whether nothing of a stream is due, which its description tells without a look at its records: it is
+    disabled, all its records are younger than a day, and the clock was not set back."""
+    return (
+        stream.closed is not None
+        and stream.created >= now - RETENTION_SECONDS
+        and all(shard.end is not None for shard in stream.shards)
+        and all(moment is None or moment <= now + BEHIND_SECONDS_MAX for moment in _closings(stream))
+    )
+
+
 def is_ahead(reader: Reader, stream: Stream, now: float) -> bool:
     """Whether a stream holds times in the future, because the clock was set back."""
     latest = now + BEHIND_SECONDS_MAX
