@@ -15,7 +15,7 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.offline.moving import DirectorySource, DirectoryTarget
-from hashrange.storage.moving import Copied, FindLogs, Logs, Numbers, Record, Source, Target, copy
+from hashrange.storage.moving import Copied, FindLogs, Numbers, Record, Source, Target, copy
 from hashrange.storage.postgres import PostgresEngine
 from hashrange.storage.postgres.moving import SchemaTarget
 from hashrange.storage.postgres.snapshot import Snapshot
@@ -102,8 +102,8 @@ def copied(
         source.close()
 
 
-def no_logs(reader: Reader) -> Logs:
-    return Logs()
+def no_logs(reader: Reader) -> set[int]:
+    return set()
 
 
 KEY = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]

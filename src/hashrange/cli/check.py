@@ -13,7 +13,7 @@ import orjson
 
 from hashrange.cli.stores import is_url, needs_driver
 from hashrange.storage.failures import StorageError, StoreDamaged
-from hashrange.storage.moving import Logs, Numbers
+from hashrange.storage.moving import Numbers
 from hashrange.tables import formats
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.mending import mend
@@ -164,7 +164,7 @@ def _problems(directory: Path) -> Iterator[Problem]:
         store.close()
 
 
-def _numbers_of(store: StoredRecords, logs: Logs) -> Numbers:
+def _numbers_of(store: StoredRecords, logs: set[int]) -> Numbers:
     from hashrange.storage.embedded.offline.moving import Content
 
     try:

@@ -28,9 +28,13 @@ What every engine promises (and `storage.contract` tests):
   of their writes is visible afterwards. If the engine cannot find out whether the commit failed, for example
   after a lost connection, they end with `CommitUnknown`: then all of their writes are visible or none, and
   that does not change after the next commit that succeeds.
-- `read` sees committed records only, all from one moment.
-- The numbers of a log's records increase in commit order, and their stamps never decrease.
-- The stamps of bodies (`Transaction.stamp`) increase in commit order.
+- `read` sees committed records only, all from one moment. Its scans of logs may lack the newest records:
+  those whose numbers are above that of a commit which is still under way.
+- Numbers of logs and stamps of bodies are in the order of the bodies: a body has higher ones than all bodies
+  that had ended before it began, and all that it depends on, as where both touch one record. Independent
+  commits that are under way at the same time may end in another order than that of their numbers and stamps.
+- A reader that has seen the record n of a log never later sees a new one below n.
+- In the order of a log's numbers, its stamps never decrease.
 - Partitions and sorts are ordered as unsigned bytes.
 
 A time that orders records has to be a stamp: bodies may commit in another order than that of their times,
@@ -141,29 +145,30 @@ class Transaction(Reader, Protocol):
         """Add a record to a log.
 
         The engine gives the record its sequence number (unsigned 64-bit, at least 1) by the time of the
-        commit, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. Within a space,
-        sequence numbers strictly increase in commit order, also across restarts; a reader that has seen
-        number n never later sees a new record below n.
+        commit, and stores it at `(space, partition, sequence as 8 bytes big-endian)`. No two records of a
+        space have the same number, also across restarts. The module says in which order they are.
 
         `stamp_at` is the offset in the value of a stamp, such as a time: `STAMP_BYTES` bytes, at the same
         offset in all records of the log. If the stamp is smaller (as unsigned bytes) than the stamp of the
-        log's newest record, the engine stores the newest record's stamp instead. So stamps never decrease in
-        commit order, whatever stamps the bodies gave. Whether a deleted record counts as the newest is not
-        defined.
+        log's newest record, the engine stores the newest record's stamp instead; it may take that of a commit
+        under way to another log. So stamps never decrease, whatever stamps the bodies gave. Whether a deleted
+        record counts as the newest is not defined.
         """
         ...
 
     def position(self, space: int) -> int:
         """A sequence number that no record of the space has. It is above the numbers of all records appended
-        before, also by this body, and below those of all records appended later."""
+        before, also by this body, and below those of all records appended later. Whoever reads what this body
+        has written reads all records of the space's logs up to this number."""
         ...
 
     def stamp(self, moment: int) -> int:
         """The body's stamp (unsigned 64-bit): `moment`, or a greater number if the store's last stamp is not
-        below `moment`.
+        below `moment`, or if a body that commits together with this one gives a greater moment.
 
-        A body has one stamp: later calls return the stamp of the first. Stamps strictly increase in
-        commit order, across all spaces and restarts: every body that commits later gets a greater stamp.
+        A body has one stamp: later calls return the stamp of the first. No two bodies have the same, across
+        all spaces and restarts. Every body that commits later than one that has asked for its stamp gets a
+        greater one: what is kept up to that stamp never changes.
         """
         ...
 

@@ -37,30 +37,18 @@ _DIGEST_BYTES: Final = 16
 _MODULUS: Final = 1 << (8 * _DIGEST_BYTES)
 
 
-@dataclass(slots=True)
-class Logs:
-    """The logs of a store: the spaces that they are in, and the stamp of the newest record of each.
-
-    Only the code that appends records knows which of them are in logs, and where their stamps are. Not all
-    engines store that separately from the records.
-    """
-
-    spaces: set[int] = field(default_factory=set)
-    stamps: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
-
-
-FindLogs = Callable[[Reader], Logs]
-"""Finds the logs of a store."""
+FindLogs = Callable[[Reader], set[int]]
+"""Finds the spaces with logs of a store. Only the code that appends records knows them; not all engines store
+them separately from the records."""
 
 
 @dataclass(slots=True)
 class Numbers:
     """The numbers that an engine keeps beside its records: totals by space, the last sequence number of each
-    space with logs, the last stamp of each log, the last stamp of a body."""
+    space with logs, the last stamp of a body."""
 
     totals: dict[int, Totals] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
-    log_stamps: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
     stamp: int = 0
 
 
@@ -207,8 +195,6 @@ def _compare_numbers(read: Numbers, written: Numbers) -> None:
     for space, last in read.last.items():
         if written.last.get(space, 0) < last:
             raise _mismatch(f"the sequence numbers of space {space} do not go on above {last}")
-    if any(written.log_stamps.get(log) != stamp for log, stamp in read.log_stamps.items()):
-        raise _mismatch("the last stamps of logs are not those that were read")
 
 
 def _mismatch(differs: str) -> StorageError:

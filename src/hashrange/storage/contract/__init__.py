@@ -13,6 +13,7 @@ opened. Commits are made to fail through `Engine.commit_fault` (`faults`).
     stamps       the checks of the stamps of bodies
     loops        the checks of event loops and queues
     steps        the checks of interleavings: another body at each step of a body and its commit
+    shared       the checks of logs and stamps while a commit of another engine is under way
     faults       makes commits fail
     reruns       an engine that runs every body several times
 
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import commits, loops, records, stamps, steps
+from hashrange.storage.contract import commits, loops, records, shared, stamps, steps
 from hashrange.storage.contract.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "SHARED_CHECKS", "Check", "Opener"]
@@ -79,4 +80,9 @@ DURABLE_CHECKS: Final[tuple[Check, ...]] = (
     loops.check_queued_bodies_survive_closing,
 )
 
-SHARED_CHECKS: Final[tuple[Check, ...]] = (steps.check_another_engine_between_any_two_steps,)
+SHARED_CHECKS: Final[tuple[Check, ...]] = (
+    steps.check_another_engine_between_any_two_steps,
+    shared.check_what_was_read_of_a_log_never_changes,
+    shared.check_stamps_of_logs_under_way_never_decrease,
+    shared.check_what_is_kept_up_to_a_stamp_never_changes,
+)

@@ -56,6 +56,10 @@ ends:
   holds the exclusive lock of the store, and no other commit is under way.
 - The catalog when it is only read: all commits share the lock of the store, and its changes exclude them.
 
+Numbers of logs and stamps of bodies come from sequences, after all of these locks (`draw`). No commit waits
+for the end of another one because of them, so commits may end in another order than that of their numbers.
+Therefore a reader does not read a log beyond the numbers of commits under way (`marks`).
+
 So a transaction holds all its locks until its end (strict two-phase locking), and transactions are
 serializable in the order of their commits. A snapshot of PostgreSQL shows a prefix of this order, and each
 read body, like each group of bodies that wrote nothing, reads from one such snapshot.

@@ -120,11 +120,14 @@ class Catalog:
 
     Each statement that fetches records also returns the version of the catalog. If it has changed, everything
     known of the catalog is dropped.
+
+    `logs` are the spaces known to have logs. A space that has logs never holds anything else.
     """
 
-    __slots__ = ("state",)
+    __slots__ = ("logs", "state")
 
     def __init__(self) -> None:
+        self.logs: set[int] = set()
         self.state = CatalogState(-1, frozenset())
 
     def note(self, version: int, cleared: bytes | None) -> CatalogState:

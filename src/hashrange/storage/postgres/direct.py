@@ -12,17 +12,20 @@ Refuses to know: groups, caches, threads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from hashrange import pace
 from hashrange.storage.api import STAMP_BYTES, Address, Totals
 from hashrange.storage.merging import merged
 from hashrange.storage.postgres.bodies import check_address
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Catalog, CatalogState, Key, Place
-from hashrange.storage.postgres.wire.connections import Connection, call
+from hashrange.storage.postgres.wire.connections import Connection, Numbers, call
 from hashrange.storage.postgres.wire.statements import Statements, arrays_to_fetch
 
 Found = tuple[Place, bytes]
+
+Marks = tuple[Numbers, Numbers]
+"""How far logs can be read: what `marks` of `schema.sql` returns."""
 
 CHUNK_ROWS_MAX: Final = 10_000
 CHUNK_BYTES_MAX: Final = 1024 * 1024
@@ -30,12 +33,19 @@ _FEW_ROWS: Final = 64
 
 
 class DirectReader:
-    """A `Reader` that asks for each record."""
+    """A `Reader` that asks for each record. Without `marks` it reads all records of logs that are visible."""
 
-    def __init__(self, connection: Connection, statements: Statements, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        statements: Statements,
+        catalog: Catalog,
+        marks: Marks | tuple[None, None] = (None, None),
+    ) -> None:
         self._connection = connection
         self._statements = statements
         self._catalog = catalog
+        self._marks = marks
         self._state: CatalogState | None = None
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
@@ -120,7 +130,7 @@ class DirectReader:
         """The next records of a walk, and whether the range ends with them."""
         pace.point()
         high_partition, high_sort = high if high is not None else (None, None)
-        values = (space, *low, high_partition, high_sort, reverse, rows, CHUNK_BYTES_MAX)
+        values = (space, *low, high_partition, high_sort, reverse, rows, CHUNK_BYTES_MAX, *self._marks)
         first, *found = call(self._connection, self._statements.scan, values)
         if space in self._note(first[2], first[3]).cleared:
             return [], True
@@ -148,9 +158,9 @@ class DirectTransaction(DirectReader):
         self.own: dict[Key, bytes | None] = {}
         self.counts: dict[int, tuple[int, int]] = {}
         self.deleted: set[int] = set()
-        self.last: dict[int, int] = {}
-        self.log_stamps: dict[tuple[int, bytes], bytes] = {}
-        self.clock: int | None = None
+        self.last_spaces: set[int] = set()  # in which it took numbers
+        self.last: int | None = None
+        self.body_stamp: int | None = None
 
     def written(self) -> dict[Key, bytes | None]:
         """The records that it writes, without those of spaces that it deletes."""
@@ -202,27 +212,22 @@ class DirectTransaction(DirectReader):
 
     def _stamped(self, space: int, partition: bytes, value: bytes, start: int) -> bytes:
         """The value, with the log's last stamp in place of its own if that is smaller."""
-        log, end = (space, partition), start + STAMP_BYTES
-        last = self.log_stamps.get(log)
-        if last is None:
-            rows = self._ask("SELECT stamp FROM {}.log_stamp WHERE space = %s AND partition = %s", log)
-            last = rows[0][0] if rows else b""
-        newest = self.log_stamps[log] = max(last, value[start:end])
-        return value[:start] + newest + value[end:]
+        end = start + STAMP_BYTES
+        for _, newest in self.scan(space, partition, reverse=True, likely=1):
+            return value[:start] + max(newest[start:end], value[start:end]) + value[end:]
+        return value
 
     def position(self, space: int) -> int:
-        last = self.last.get(space)
-        if last is None:
-            rows = self._ask("SELECT last FROM {}.log WHERE space = %s", (space,))
-            last = rows[0][0] if rows else 0
-        self.last[space] = last + 1
-        return last + 1
+        if self.last is None:
+            self.last = self._last_value("log_number")
+        self.last += 1
+        self.last_spaces.add(space)
+        return self.last
 
     def stamp(self, moment: int) -> int:
-        if self.clock is None:
-            [(last,)] = self._ask("SELECT stamp FROM {}.clock", ())
-            self.clock = max(moment, int(last) + 1)
-        return self.clock
+        if self.body_stamp is None:
+            self.body_stamp = max(moment, unsigned(self._last_value("body_stamp")) + 1)
+        return self.body_stamp
 
     def keep(self, space: int, partition: bytes, sort: bytes, value: bytes, moment: int) -> None:
         sort += self.stamp(moment).to_bytes(STAMP_BYTES, "big")
@@ -234,5 +239,18 @@ class DirectTransaction(DirectReader):
         before = self.counts.get(space, (0, 0))
         self.counts[space] = (before[0] + records, before[1] + bytes_)
 
-    def _ask(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        return call(self._connection, statement.format(self._statements.schema), values)
+    def _last_value(self, sequence: str) -> int:
+        [(last,)] = call(
+            self._connection, f"SELECT last_value FROM {self._statements.schema}.{sequence}"
+        )
+        return int(last)
+
+
+def signed(stamp: int) -> int:
+    """The form in which PostgreSQL's sequences hold a stamp, which is unsigned."""
+    return stamp - 2**63
+
+
+def unsigned(number: int) -> int:
+    """The stamp that a sequence holds in this form."""
+    return number + 2**63

@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 _NOTHING: Final[dict[Key, Known]] = {}
 _ABSENT: Final[Known] = (None, 0)
+UNMARKED: Final[Records] = ([], False)
+"""What is fetched of a log before it is known that the space has logs: it has to be fetched again."""
 
 
 class Wanted(NamedTuple):
@@ -44,11 +46,14 @@ class Wanted(NamedTuple):
     ranges: Sequence[Range] = ()
     known: dict[Key, Known] = _NOTHING
 
-    def statement(self, statements: Statements) -> tuple[str, list[Any]]:
+    def statement(self, statements: Statements, logs: set[int]) -> tuple[str, list[Any]]:
+        """The statement that fetches this; `logs` are the spaces known to have logs."""
         records = arrays_to_fetch(self.keys, self.known)
         if not self.ranges:
             return statements.fetch, records
-        return statements.fetch_ranges, [*records, *arrays_of_ranges(self.ranges)]
+        has_log = not logs.isdisjoint([space for space, *_ in self.ranges])
+        text = statements.fetch_logs if has_log else statements.fetch_ranges
+        return text, [*records, *arrays_of_ranges(self.ranges)]
 
 
 class Fetched(NamedTuple):
@@ -79,6 +84,9 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
             found[-n - 1] = (found[-n - 1][0], True)
     if state is None:
         raise StorageError("The schema of the store has no row in its table `store`; restore a backup.")
+    for wanted_range, one in zip(wanted.ranges, found, strict=True):
+        if one == UNMARKED:
+            catalog.logs.add(wanted_range[0])
     for key, (value, _) in records.items():
         if key[0] == CATALOG_SPACE:
             state.records[key[1:]] = value
@@ -136,8 +144,9 @@ class Fetching:
         self._stalled = False  # the statement could not be sent at once: the thread finishes it
         records = arrays_to_fetch((), _NOTHING)
         ranges = [*records, *arrays_of_ranges(())]
-        self._numbered = {text: numbered(text) for text in (statements.fetch, statements.fetch_ranges)}
-        self._often = list(zip(self._numbered.values(), (records, ranges), strict=True))
+        texts = (statements.fetch, statements.fetch_ranges, statements.fetch_logs)
+        self._numbered = {text: numbered(text) for text in texts}
+        self._often = list(zip(self._numbered.values(), (records, ranges, ranges), strict=True))
         self.statements_sent = 0
         self._worker = Thread(target=self._run, name="hashrange-fetch", daemon=True)
         self._worker.start()
@@ -146,7 +155,7 @@ class Fetching:
         """Fetch on this thread. Raises StorageError."""
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
-            return call(connection, *wanted.statement(self._statements))
+            return call(connection, *wanted.statement(self._statements, self._catalog.logs))
 
         rows = self._pool.again(work)
         self.statements_sent += 1
@@ -197,7 +206,7 @@ class Fetching:
             self._sent_at = monotonic()
             self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
-            text, values = self._sent_wanted.statement(self._statements)
+            text, values = self._sent_wanted.statement(self._statements, self._catalog.logs)
             if not self._line.send(self._numbered[text], values, watch, self._answered):
                 self._stalled = True
                 self._work.notify()

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.postgres.bodies import GroupTransaction, Layer
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Key
-from hashrange.storage.postgres.direct import DirectTransaction
+from hashrange.storage.postgres.direct import DirectTransaction, signed
 from hashrange.storage.postgres.members import Member
-from hashrange.storage.postgres.wire.connections import Bytes, Decimals, Numbers
+from hashrange.storage.postgres.wire.connections import Bytes, Numbers
 from hashrange.storage.postgres.wire.statements import Arguments, arrays_of
 
 GROUP_BITS: Final = 40
@@ -64,6 +64,18 @@ class Locks(NamedTuple):
 NO_LOCKS: Final = Locks()
 
 
+class _Log:
+    """A log that a group appends to: its number in the group, where its records have their stamps, and the
+    last of these stamps."""
+
+    __slots__ = ("number", "stamp", "stamp_at")
+
+    def __init__(self, number: int, stamp_at: int | None) -> None:
+        self.number = number
+        self.stamp_at = stamp_at
+        self.stamp = b""
+
+
 class Group(Layer):
     """The reads and writes of some bodies, which ran one after the other.
 
@@ -74,12 +86,15 @@ class Group(Layer):
     """
 
     __slots__ = (
-        "_clock",
+        "_bodies",
+        "_body_stamp",
         "_deleted",
         "_gathered",
         "_last",
+        "_last_spaces",
+        "_logs",
+        "_moment",
         "_rounds",
-        "_stamps",
         "appended",
         "by_loop",
         "bytes",
@@ -90,7 +105,6 @@ class Group(Layer):
         "kept",
         "locks",
         "members",
-        "moments",
         "reads",
         "sent_at",
         "state",
@@ -110,12 +124,13 @@ class Group(Layer):
         self.catalog: int | None = None
         self.reads: dict[Key, int] = {}
         self.counts: dict[int, tuple[int, int]] = {}
-        self.appended: list[tuple[int, bytes, bytes, int]] = []
-        self._stamps: dict[tuple[int, bytes], bytes] = {}
-        self.moments = Decimals()
+        self.appended: list[tuple[int, bytes]] = []
+        self._logs: dict[tuple[int, bytes], _Log] = {}
+        self._moment = self._bodies = 0
         self.kept: list[tuple[int, Key, bytes]] = []
-        self._last: dict[int, int] = {}
-        self._clock: int | None = None
+        self._last_spaces: set[int] = set()
+        self._last: int | None = None
+        self._body_stamp: int | None = None
         self._deleted: set[int] = set()
         self.changes_catalog = False
         self.exclusive = False
@@ -150,32 +165,35 @@ class Group(Layer):
         for appended in txn.appended:
             self._append(*appended)
         if txn.moment is not None:
-            self.moments.append(txn.moment)
-            self.kept += [(len(self.moments), key, value) for key, value in txn.kept.items()]
+            self._moment = max(self._moment, txn.moment)
+            self.kept += [(self._bodies, key, value) for key, value in txn.kept.items()]
+            self._bodies += 1
         self.late |= txn.late
         self.bytes += txn.bytes
 
     def _append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None) -> None:
-        if stamp_at is None:
-            self.appended.append((space, partition, value, -1))
-            return
-        # No stamp is below the one before it in this group; PostgreSQL compares with those of other groups.
-        log, end = (space, partition), stamp_at + STAMP_BYTES
-        stamp = self._stamps[log] = max(self._stamps.get(log, b""), value[stamp_at:end])
-        self.appended.append((space, partition, value[:stamp_at] + stamp + value[end:], stamp_at))
+        log = self._logs.get((space, partition))
+        if log is None:
+            log = self._logs[space, partition] = _Log(len(self._logs) + 1, stamp_at)
+        if stamp_at is not None:
+            # No stamp is below the one before it in this group; PostgreSQL compares with those of others.
+            end = stamp_at + STAMP_BYTES
+            log.stamp = max(log.stamp, value[stamp_at:end])
+            value = value[:stamp_at] + log.stamp + value[end:]
+        self.appended.append((log.number, value))
 
     def take(self, txn: DirectTransaction) -> None:
         """Take what a body writes that has run under the store's lock. What it read needs no comparison."""
         self.records = txn.written()
         self.counts = {space: counts for space, counts in txn.counts.items() if space not in txn.deleted}
-        self._stamps = txn.log_stamps
-        self._last, self._clock, self._deleted = txn.last, txn.clock, txn.deleted
+        self._last_spaces, self._last = txn.last_spaces, txn.last
+        self._body_stamp, self._deleted = txn.body_stamp, txn.deleted
         self.changes_catalog = bool(txn.deleted) or any(key[0] == CATALOG_SPACE for key in self.records)
 
     def wrote(self) -> bool:
         if self.records or self.counts or self.appended or self.kept:
             return True
-        return bool(self._deleted or self._last) or self._clock is not None
+        return bool(self._deleted or self._last_spaces) or self._body_stamp is not None
 
     @property
     def is_fixed(self) -> bool:
@@ -187,8 +205,8 @@ class Group(Layer):
         """The arguments of `commit_group`."""
         assert self.catalog is not None
         count_space, count_records, count_bytes = _counted(self.counts)
-        log = arrays_of([(space, partition, value) for space, partition, value, _ in self.appended])
-        stamp_space, stamp_partition, stamp = _stamps(self._stamps)
+        logs = self._logs.values()
+        log_stamps = [log.stamp for log in logs if log.stamp_at is not None]
         kept_space, kept_partition, kept_sort = arrays_of([key for _, key, _ in self.kept])
         return self._records()._replace(
             server=server,
@@ -199,22 +217,22 @@ class Group(Layer):
             count_space=count_space,
             count_records=count_records,
             count_bytes=count_bytes,
-            log_space=log[0],
-            log_partition=log[1],
-            log_value=log[2],
-            log_stamp_at=Numbers([stamp_at for *_, stamp_at in self.appended]),
-            stamp_space=stamp_space,
-            stamp_partition=stamp_partition,
-            stamp=stamp,
-            moment=self.moments,
+            log_space=Numbers([space for space, _ in self._logs]),
+            log_partition=Bytes([partition for _, partition in self._logs]),
+            log_stamp_at=Numbers([-1 if log.stamp_at is None else log.stamp_at for log in logs]),
+            log_stamp=signed(int.from_bytes(max(log_stamps), "big")) if log_stamps else None,
+            appended_log=Numbers([log for log, _ in self.appended]),
+            appended_value=Bytes([value for _, value in self.appended]),
+            moment=signed(self._moment),
+            bodies=self._bodies,
             kept_body=Numbers([body for body, _, _ in self.kept]),
             kept_space=kept_space,
             kept_partition=kept_partition,
             kept_sort=kept_sort,
             kept_value=Bytes([value for *_, value in self.kept]),
-            last_space=Numbers(self._last),
-            last=Numbers(self._last.values()),
-            clock=self._clock,
+            last_space=Numbers(sorted(self._last_spaces)),
+            last=self._last,
+            body_stamp=signed(self._body_stamp) if self._body_stamp is not None else None,
             cleared=Numbers(sorted(self._deleted)),
         )
 
@@ -275,9 +293,3 @@ def _counted(counts: dict[int, tuple[int, int]]) -> tuple[Numbers, Numbers, Numb
     spaces = sorted(counts)
     records = Numbers([counts[space][0] for space in spaces])
     return Numbers(spaces), records, Numbers([counts[space][1] for space in spaces])
-
-
-def _stamps(stamps: dict[tuple[int, bytes], bytes]) -> tuple[Numbers, Bytes, Bytes]:
-    logs = sorted(stamps)
-    spaces = Numbers([space for space, _ in logs])
-    return spaces, Bytes([partition for _, partition in logs]), Bytes([stamps[log] for log in logs])

@@ -19,6 +19,7 @@ import psycopg
 from hashrange.storage.failures import StorageError
 from hashrange.storage.moving import Numbers, Record
 from hashrange.storage.postgres import schema as schemas
+from hashrange.storage.postgres.direct import signed
 from hashrange.storage.postgres.snapshot import HEADER, TRAILER, numbers_of, records_of
 from hashrange.storage.postgres.wire.connections import (
     Trouble,
@@ -68,7 +69,7 @@ class SchemaTarget:
             raise StorageError(
                 f"Another `hashrange copy` writes to the schema {schema}. Wait for it, or stop it."
             )
-        tables = ", ".join(f"{schema}.{name}" for name in ("records", "total", "log", "log_stamp", "cleared"))
+        tables = ", ".join(f"{schema}.{name}" for name in ("records", "total", "log", "cleared"))
         # After a TRUNCATE in the same transaction, COPY can write rows that need no VACUUM to freeze them.
         self._ask(f"TRUNCATE {tables}")
         columns = "space, partition, sort, version, value"
@@ -113,11 +114,11 @@ class SchemaTarget:
             [(space, *totals) for space, totals in numbers.totals.items()],
         )
         self._insert(f"INSERT INTO {schema}.log (space, last) VALUES (%s, %s)", list(numbers.last.items()))
-        self._insert(
-            f"INSERT INTO {schema}.log_stamp (space, partition, stamp) VALUES (%s, %s, %s)",
-            [(*log, stamp) for log, stamp in numbers.log_stamps.items()],
+        last = max(numbers.last.values(), default=0)
+        self._ask(
+            f"SELECT setval('{schema}.log_number', %s), setval('{schema}.body_stamp', %s)",
+            (last, signed(numbers.stamp)),
         )
-        self._ask(f"UPDATE {schema}.clock SET stamp = %s", (numbers.stamp,))
 
     def _insert(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         try:

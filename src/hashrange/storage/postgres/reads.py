@@ -30,8 +30,8 @@ from hashrange.storage.postgres.cache import (
     Records,
 )
 from hashrange.storage.postgres.direct import DirectReader
-from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
-from hashrange.storage.postgres.wire.connections import Connection, Pool, Trouble, call
+from hashrange.storage.postgres.fetching import UNMARKED, Fetched, Fetching, Wanted
+from hashrange.storage.postgres.wire.connections import Connection, Numbers, Pool, Trouble, call
 from hashrange.storage.postgres.wire.statements import Statements
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class KnownReader(OnlyRecords):
         end = (partition, high) if high is not None else (partition + b"\0", b"")
         wanted = (space, partition, low, *end, reverse, rows)
         found = self._ranges.get(wanted)
-        if found is None:
+        if found is None or found == UNMARKED:
             raise Missing([], [wanted])
         return _walk(found)
 
@@ -254,9 +254,11 @@ class Reads:
         self.direct_reads += 1
 
         def work(connection: Connection) -> T:
+            [(spaces, marks)] = call(connection, self._statements.marks)  # before the moment that it reads
             call(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                result = body(DirectReader(connection, self._statements, self._catalog))
+                known = Numbers(spaces), Numbers(marks)
+                result = body(DirectReader(connection, self._statements, self._catalog, known))
             except Trouble:
                 raise
             except BaseException:

@@ -25,12 +25,22 @@ from hashrange.storage.postgres.wire.connections import (
 )
 from hashrange.storage.postgres.wire.opening import read_only_user
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
     3: "",
     4: "",
+    5: """
+        ALTER TABLE {schema}.log_stamp RENAME TO stamps_of_logs;
+        CREATE SEQUENCE {schema}.log_number MINVALUE 0;
+        CREATE SEQUENCE {schema}.log_stamp MINVALUE -9223372036854775808;
+        CREATE SEQUENCE {schema}.body_stamp MINVALUE -9223372036854775808;
+        SELECT setval('{schema}.log_number', (SELECT coalesce(max(last), 0) FROM {schema}.log)),
+            setval('{schema}.log_stamp', -9223372036854775808),
+            setval('{schema}.body_stamp', (SELECT (stamp - 9223372036854775808)::bigint FROM {schema}.clock));
+        DROP TABLE {schema}.stamps_of_logs, {schema}.clock;
+    """,
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""
@@ -64,8 +74,18 @@ _INSUFFICIENT: Final = "SQLSTATE 42501"
 
 def text_of(statements: str, schema: str) -> str:
     """Statements of `schema.sql` or of a migration for a schema of this name."""
-    lock = f"{_LOCK}, {_schema_key(schema)}"
-    return statements.replace("{schema}", schema).replace("{lock}", lock).replace("{format}", str(FORMAT))
+    key = _schema_key(schema)
+    words = {
+        "schema": schema,
+        "format": FORMAT,
+        "lock": f"{_LOCK}, {key}",
+        "drawing": f"{_LOCK + 2}, {key}",
+        "stamping": f"{_LOCK + 3}, {key}",
+        "salt": crc32(schema.encode()),
+    }
+    for word, value in words.items():
+        statements = statements.replace(f"{{{word}}}", str(value))
+    return statements
 
 
 def _schema_key(schema: str) -> int:

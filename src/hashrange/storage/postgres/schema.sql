@@ -39,30 +39,28 @@ CREATE TABLE {schema}.total (
     PRIMARY KEY (space, slot)
 );
 
--- The last sequence number of each space with logs, and the last stamp of each log.
+-- The spaces with logs. Every commit that has a number up to `last` had ended when the row was written. Rows are
+-- written under the store's exclusive lock only.
 CREATE TABLE {schema}.log (space bigint PRIMARY KEY, last bigint NOT NULL);
-CREATE TABLE {schema}.log_stamp (
-    space bigint NOT NULL,
-    partition bytea NOT NULL,
-    stamp bytea NOT NULL,
-    PRIMARY KEY (space, partition)
-);
 
--- One row: the last stamp of a body, an unsigned 64-bit number.
-CREATE TABLE {schema}.clock (single boolean PRIMARY KEY DEFAULT true CHECK (single), stamp numeric(20) NOT NULL);
+-- The numbers that all commits share are sequences, because a row would stay locked until the end of the transaction.
+-- Only `draw`, and commits that hold the store's exclusive lock, change them. Stamps are unsigned: 2^63 is subtracted.
+CREATE SEQUENCE {schema}.log_number MINVALUE 0;  -- the last sequence number of a log's record, over all spaces
+CREATE SEQUENCE {schema}.log_stamp MINVALUE -9223372036854775808;  -- none of the commits under way has a greater one
+CREATE SEQUENCE {schema}.body_stamp MINVALUE -9223372036854775808;  -- the last stamp of a body
 
 -- Deleted spaces whose records are still to be deleted. Readers mask them.
 CREATE TABLE {schema}.cleared (space bigint PRIMARY KEY);
 
-INSERT INTO {schema}.clock (stamp) VALUES (0);
+SELECT setval('{schema}.log_number', 0), setval('{schema}.log_stamp', -9223372036854775808),
+    setval('{schema}.body_stamp', -9223372036854775808);
 INSERT INTO {schema}.store (program, format, catalog) VALUES ('hashrange', {format}, 0);
 
 -- Functions.
 
--- 8 bytes, big-endian, of an unsigned 64-bit number.
-CREATE FUNCTION {schema}.stamp_bytes(in_stamp numeric) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT int8send((CASE WHEN in_stamp >= 9223372036854775808 THEN in_stamp - 18446744073709551616
-                          ELSE in_stamp END)::bigint)
+-- 8 bytes, big-endian, of a stamp from which 2^63 was subtracted.
+CREATE FUNCTION {schema}.stamp_bytes(in_stamp bigint) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT int8send(in_stamp # '-9223372036854775808'::bigint)
 $$;
 
 -- The lock of the store, held to the end of the transaction. Commits share it, unless they read what no lock on
@@ -133,11 +131,30 @@ BEGIN
 END
 $$;
 
+-- How far logs can be read. A commit whose number is lower than those that are visible may still be under way, but it
+-- had its lock before its number, and releases it when its records are visible. So whoever asks here, and only then
+-- takes the snapshot with which it reads a log, sees all records up to the lowest mark that concerns the space: the
+-- first mark, the last number of all, concerns every space (-1); the others are the last numbers that there were when
+-- the commits under way took their locks. A lock has the lower half of that number.
+CREATE FUNCTION {schema}.marks(OUT mark_space bigint[], OUT mark bigint[]) LANGUAGE plpgsql AS $$
+DECLARE
+    last bigint := pg_sequence_last_value('{schema}.log_number');
+BEGIN
+    SELECT -1::bigint || array_agg(l.classid::bigint # {salt}),
+        last || array_agg(last + (l.objid::bigint - last)::bit(32)::integer)
+    INTO mark_space, mark
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ShareLock' AND l.granted
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+END
+$$;
+
 -- The records of a space from low to below high, at most in_rows of them, and about in_bytes. The first row
--- is as row 0 of `fetch`; a last row with no partition says that the range ended.
+-- is as row 0 of `fetch`; a last row with no partition says that the range ended. A log is read as far as the marks
+-- say (see `marks`), to its end if they are NULL, and not at all without any: then there is only the first row.
 CREATE FUNCTION {schema}.scan(
     in_space bigint, in_low_partition bytea, in_low_sort bytea, in_high_partition bytea, in_high_sort bytea,
-    in_reverse boolean, in_rows bigint, in_bytes bigint
+    in_reverse boolean, in_rows bigint, in_bytes bigint, in_mark_space bigint[], in_mark bigint[]
 ) RETURNS TABLE (partition bytea, sort bytea, version bigint, value bytea) LANGUAGE plpgsql STABLE
 SET search_path = {schema} SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -146,17 +163,28 @@ DECLARE
     one record;
     left_rows bigint := in_rows;
     left_bytes bigint := in_bytes;
+    last bytea;
+    unmarked boolean := false;
 BEGIN
     IF pg_is_in_recovery() THEN
         RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
     END IF;
+    IF in_mark IS NOT NULL THEN
+        SELECT int8send(greatest(l.last, (
+            SELECT min(m.mark) FROM unnest(in_mark_space, in_mark) AS m(space, mark) WHERE m.space IN (-1, in_space)
+        ))) INTO last FROM log l WHERE l.space = in_space;
+        unmarked := FOUND AND cardinality(in_mark) = 0;
+    END IF;
     partition := NULL; sort := NULL;
     SELECT s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) INTO version, value FROM store s;
     RETURN NEXT;
+    IF unmarked THEN
+        RETURN;
+    END IF;
     IF in_reverse THEN
         FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
             WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
-                AND (r.partition, r.sort) < (in_high_partition, in_high_sort)
+                AND (r.partition, r.sort) < (in_high_partition, in_high_sort) AND (last IS NULL OR r.sort <= last)
             ORDER BY r.partition DESC, r.sort DESC
         LOOP
             partition := one.partition; sort := one.sort; version := one.version; value := one.value;
@@ -167,6 +195,7 @@ BEGIN
     ELSIF in_high_partition IS NULL THEN
         FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
             WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
+                AND (last IS NULL OR r.sort <= last)
             ORDER BY r.partition, r.sort
         LOOP
             partition := one.partition; sort := one.sort; version := one.version; value := one.value;
@@ -177,7 +206,7 @@ BEGIN
     ELSE
         FOR one IN SELECT r.partition, r.sort, r.version, r.value FROM records r
             WHERE r.space = in_space AND (r.partition, r.sort) >= (in_low_partition, in_low_sort)
-                AND (r.partition, r.sort) < (in_high_partition, in_high_sort)
+                AND (r.partition, r.sort) < (in_high_partition, in_high_sort) AND (last IS NULL OR r.sort <= last)
             ORDER BY r.partition, r.sort
         LOOP
             partition := one.partition; sort := one.sort; version := one.version; value := one.value;
@@ -188,6 +217,44 @@ BEGIN
     END IF;
     partition := NULL; sort := NULL; version := NULL; value := NULL;
     RETURN NEXT;
+END
+$$;
+
+-- Records and ranges, all from one moment: rows as those of `fetch`, and those of `scan` with negative numbers. In
+-- SQL, so that PostgreSQL makes it a part of the statement that calls it.
+CREATE FUNCTION {schema}.fetch_ranges(
+    in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[],
+    in_range_space bigint[], in_low_partition bytea[], in_low_sort bytea[],
+    in_high_partition bytea[], in_high_sort bytea[], in_reverse bigint[], in_rows bigint[], in_bytes bigint,
+    in_mark_space bigint[], in_mark bigint[]
+) RETURNS TABLE (n bigint, version bigint, value bytea, partition bytea, sort bytea) LANGUAGE sql STABLE AS $$
+    SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea
+    FROM {schema}.fetch(in_space, in_partition, in_sort, in_seen) f
+    UNION ALL
+    SELECT -k.n, s.version, s.value, s.partition, s.sort
+    FROM unnest(in_range_space, in_low_partition, in_low_sort, in_high_partition, in_high_sort, in_reverse, in_rows)
+        WITH ORDINALITY AS k(space, low_partition, low_sort, high_partition, high_sort, reverse, rows, n)
+    CROSS JOIN LATERAL {schema}.scan(
+        k.space, k.low_partition, k.low_sort, k.high_partition, k.high_sort, k.reverse <> 0, k.rows, in_bytes,
+        in_mark_space, in_mark
+    ) s
+$$;
+
+-- As `fetch_ranges`, with marks. VOLATILE, so that each statement has a snapshot of its own, the second one after the
+-- marks.
+CREATE FUNCTION {schema}.fetch_logs(
+    in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[],
+    in_range_space bigint[], in_low_partition bytea[], in_low_sort bytea[],
+    in_high_partition bytea[], in_high_sort bytea[], in_reverse bigint[], in_rows bigint[], in_bytes bigint
+) RETURNS TABLE (n bigint, version bigint, value bytea, partition bytea, sort bytea) LANGUAGE plpgsql AS $$
+DECLARE
+    marks record;
+BEGIN
+    SELECT * INTO marks FROM {schema}.marks();
+    RETURN QUERY SELECT * FROM {schema}.fetch_ranges(
+        in_space, in_partition, in_sort, in_seen, in_range_space, in_low_partition, in_low_sort,
+        in_high_partition, in_high_sort, in_reverse, in_rows, in_bytes, marks.mark_space, marks.mark
+    );
 END
 $$;
 
@@ -212,6 +279,41 @@ BEGIN
 END
 $$;
 
+-- Take in_numbers numbers for records of logs, the first of them above `number`, and in_bodies stamps for bodies, the
+-- first of which is `stamp`: in_moment, or one more than the last stamp. `log_stamp` is the greatest stamp of the
+-- other commits with stamps of logs that are under way, in_log_stamp that of this one.
+--
+-- One commit draws at a time. It does not keep its lock: the error ends the block, and so releases what was locked in
+-- it; sequences are not set back. Whatever else ends the block releases the lock as well.
+CREATE FUNCTION {schema}.draw(
+    in_numbers bigint, in_log_stamp bigint, in_bodies bigint, in_moment bigint,
+    OUT number bigint, OUT log_stamp bigint, OUT stamp bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    new bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock({drawing});
+    IF in_numbers > 0 THEN
+        number := pg_sequence_last_value('{schema}.log_number');
+        new := setval('{schema}.log_number', number + in_numbers);
+    END IF;
+    IF in_log_stamp IS NOT NULL THEN
+        -- All others share the lock. Where there are none, all their records are visible to the next statement.
+        IF NOT pg_try_advisory_xact_lock({stamping}) THEN
+            log_stamp := pg_sequence_last_value('{schema}.log_stamp');
+        END IF;
+        new := setval('{schema}.log_stamp', greatest(log_stamp, in_log_stamp));
+    END IF;
+    IF in_bodies > 0 THEN
+        stamp := greatest(pg_sequence_last_value('{schema}.body_stamp') + 1, in_moment);
+        new := setval('{schema}.body_stamp', stamp + in_bodies - 1);
+    END IF;
+    RAISE EXCEPTION 'drawn' USING ERRCODE = 'HR007';
+EXCEPTION WHEN SQLSTATE 'HR007' THEN
+    NULL;
+END
+$$;
+
 -- Commit a group of bodies: all of it, or nothing. It takes the store's lock exclusively if in_exclusive_ms is above
 -- 0 (see take_lock).
 --
@@ -233,12 +335,12 @@ CREATE FUNCTION {schema}.commit_group(
     in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], in_op bigint[], in_value bytea[],
     in_present bigint, in_new bigint, in_updates bigint, in_puts bigint, in_deletes bigint, in_blind_deletes bigint,
     in_count_space bigint[], in_count_records bigint[], in_count_bytes bigint[],
-    in_log_space bigint[], in_log_partition bytea[], in_log_value bytea[], in_log_stamp_at bigint[],
-    in_stamp_space bigint[], in_stamp_partition bytea[], in_stamp bytea[],
-    in_moment numeric[],
+    in_log_space bigint[], in_log_partition bytea[], in_log_stamp_at bigint[], in_log_stamp bigint,
+    in_appended_log bigint[], in_appended_value bytea[],
+    in_moment bigint, in_bodies bigint,
     in_kept_body bigint[], in_kept_space bigint[], in_kept_partition bytea[], in_kept_sort bytea[],
     in_kept_value bytea[],
-    in_last_space bigint[], in_last bigint[], in_clock numeric,
+    in_last_space bigint[], in_last bigint, in_body_stamp bigint,
     in_cleared bigint[],
     OUT outcome text, OUT catalog bigint
 ) LANGUAGE plpgsql
@@ -251,7 +353,7 @@ DECLARE
     blind_deletes bigint;
     made bigint := 0;
     updated bigint;
-    last_stamp numeric;
+    drawn record;
 BEGIN
     PERFORM take_lock(in_exclusive_ms);
     outcome := 'changed';
@@ -262,6 +364,13 @@ BEGIN
     UPDATE server s SET last_group = in_version, seen = now() WHERE s.id = in_server AND s.epoch = in_epoch;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the engine is fenced' USING ERRCODE = 'HR002';
+    END IF;
+
+    -- So that readers know which spaces have logs, a space gets its first log while nobody else commits.
+    IF in_exclusive_ms = 0 AND EXISTS (
+        SELECT FROM unnest(in_log_space) AS a(space) WHERE NOT EXISTS (SELECT FROM log l WHERE l.space = a.space)
+    ) THEN
+        RAISE EXCEPTION 'a space has no log yet' USING ERRCODE = 'HR005';
     END IF;
 
     -- Make the records that are not there. Another engine that just makes the same is waited for.
@@ -338,53 +447,53 @@ BEGIN
         SET records = t.records + excluded.records, bytes = t.bytes + excluded.bytes;
     END IF;
 
-    -- Logs. Their counters are locked last, and give the records their numbers in the order of the commits.
+    -- Numbers and stamps are drawn when all rows are locked: so commits that touch the same record have theirs in the
+    -- order of the commits. Readers of logs learn from the first locks which numbers may be missing (see `marks`).
+    IF cardinality(in_log_space) > 0 OR cardinality(in_kept_body) > 0 THEN
+        PERFORM pg_advisory_xact_lock_shared(
+            (l.space # {salt})::bit(32)::integer, pg_sequence_last_value('log_number')::bit(32)::integer
+        ) FROM unnest(in_log_space) AS l(space) GROUP BY l.space;
+        PERFORM pg_advisory_xact_lock_shared({stamping}) WHERE in_log_stamp IS NOT NULL;
+        SELECT * INTO drawn FROM draw(cardinality(in_appended_log), in_log_stamp, in_bodies, in_moment);
+    END IF;
     IF cardinality(in_log_space) > 0 THEN
-        INSERT INTO log AS l (space, last)
-        SELECT a.space, count(*) FROM unnest(in_log_space) AS a(space) GROUP BY a.space ORDER BY a.space
-        ON CONFLICT (space) DO UPDATE SET last = l.last + excluded.last;
-        -- A statement of its own, because it has to see the stamps of those that held the counters before.
+        -- A log's stamps never decrease, over commits that are visible by now, and those that are still under way.
         INSERT INTO records (space, partition, sort, version, value)
-        SELECT a.space, a.partition,
-            int8send(l.last - count(*) OVER (PARTITION BY a.space)
-                + row_number() OVER (PARTITION BY a.space ORDER BY a.n)),
-            in_version,
-            CASE WHEN a.stamp_at >= 0 AND s.stamp > substr(a.value, a.stamp_at::integer + 1, 8)
-                THEN overlay(a.value PLACING s.stamp FROM a.stamp_at::integer + 1) ELSE a.value END
-        FROM unnest(in_log_space, in_log_partition, in_log_value, in_log_stamp_at) WITH ORDINALITY
-            AS a(space, partition, value, stamp_at, n)
-        JOIN log l ON l.space = a.space
-        LEFT JOIN log_stamp s ON s.space = a.space AND s.partition = a.partition;
+        SELECT l.space, l.partition, int8send(drawn.number + a.n), in_version,
+            CASE WHEN l.stamp > substr(a.value, l.stamp_at::integer + 1, 8)
+                THEN overlay(a.value PLACING l.stamp FROM l.stamp_at::integer + 1) ELSE a.value END
+        FROM (
+            SELECT g.space, g.partition, g.stamp_at, g.n, CASE WHEN g.stamp_at >= 0 THEN greatest(
+                stamp_bytes(drawn.log_stamp),
+                (SELECT substr(r.value, g.stamp_at::integer + 1, 8) FROM records r
+                WHERE r.space = g.space AND r.partition = g.partition AND r.sort <= int8send(drawn.number)
+                ORDER BY r.partition DESC, r.sort DESC LIMIT 1)
+            ) END AS stamp
+            FROM unnest(in_log_space, in_log_partition, in_log_stamp_at) WITH ORDINALITY
+                AS g(space, partition, stamp_at, n)
+        ) l
+        JOIN unnest(in_appended_log, in_appended_value) WITH ORDINALITY AS a(log, value, n) ON a.log = l.n;
     END IF;
-    IF cardinality(in_last_space) > 0 THEN
-        INSERT INTO log AS l (space, last) SELECT a.space, a.last FROM unnest(in_last_space, in_last) AS a(space, last)
-        ON CONFLICT (space) DO UPDATE SET last = excluded.last;
-    END IF;
-    IF cardinality(in_stamp_space) > 0 THEN
-        INSERT INTO log_stamp AS s (space, partition, stamp)
-        SELECT a.space, a.partition, a.stamp
-        FROM unnest(in_stamp_space, in_stamp_partition, in_stamp) AS a(space, partition, stamp)
-        ON CONFLICT (space, partition) DO UPDATE SET stamp = excluded.stamp WHERE s.stamp < excluded.stamp;
+    IF cardinality(in_kept_body) > 0 THEN
+        INSERT INTO records (space, partition, sort, version, value)
+        SELECT k.space, k.partition, k.sort || stamp_bytes(drawn.stamp + k.body), in_version, k.value
+        FROM unnest(in_kept_body, in_kept_space, in_kept_partition, in_kept_sort, in_kept_value)
+            AS k(body, space, partition, sort, value);
     END IF;
 
-    -- The stamps of bodies: each one its moment, or one more than the stamp before.
-    IF cardinality(in_moment) > 0 THEN
-        SELECT c.stamp INTO last_stamp FROM clock c FOR UPDATE;
-        INSERT INTO records (space, partition, sort, version, value)
-        SELECT k.space, k.partition, k.sort || stamp_bytes(b.stamp), in_version, k.value
-        FROM (
-            SELECT m.n, m.n + greatest(last_stamp, max(m.moment - m.n) OVER (ORDER BY m.n)) AS stamp
-            FROM unnest(in_moment) WITH ORDINALITY AS m(moment, n)
-        ) b
-        JOIN unnest(in_kept_body, in_kept_space, in_kept_partition, in_kept_sort, in_kept_value)
-            AS k(body, space, partition, sort, value) ON k.body = b.n;
-        UPDATE clock c SET stamp = (
-            SELECT cardinality(in_moment) + greatest(last_stamp, max(m.moment - m.n))
-            FROM unnest(in_moment) WITH ORDINALITY AS m(moment, n)
-        );
+    -- Of a commit that nobody else's goes beside: the numbers that its body has taken by itself; and all up to here
+    -- have ended.
+    IF in_last IS NOT NULL THEN
+        PERFORM setval('log_number', in_last), setval('log_stamp', -9223372036854775808);
     END IF;
-    IF in_clock IS NOT NULL THEN
-        UPDATE clock c SET stamp = in_clock;
+    IF in_body_stamp IS NOT NULL THEN
+        PERFORM setval('body_stamp', in_body_stamp);
+    END IF;
+    IF in_exclusive_ms > 0 THEN
+        INSERT INTO log AS l (space, last)
+        SELECT a.space, pg_sequence_last_value('log_number') FROM unnest(in_log_space || in_last_space) AS a(space)
+        GROUP BY a.space
+        ON CONFLICT (space) DO UPDATE SET last = excluded.last;
     END IF;
 
     IF in_changes_catalog THEN

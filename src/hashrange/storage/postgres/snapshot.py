@@ -20,7 +20,7 @@ from hashrange.storage.failures import StorageError
 from hashrange.storage.moving import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Numbers, Record
 from hashrange.storage.postgres import schema as schemas
 from hashrange.storage.postgres.cache import Catalog
-from hashrange.storage.postgres.direct import DirectReader
+from hashrange.storage.postgres.direct import DirectReader, unsigned
 from hashrange.storage.postgres.groups import GROUP_BITS
 from hashrange.storage.postgres.wire.connections import (
     Connection,
@@ -89,9 +89,6 @@ class Snapshot:
 
     def problems(self) -> Iterator[str]:
         """The problems of the engines' own data, as far as they show without knowledge of the records."""
-        [(rows,)] = self._ask("SELECT count(*) FROM {}.clock")
-        if rows != 1:
-            yield f"the table clock has {rows} rows in the place of one: no body gets a stamp"
         [(strange,)] = self._ask(
             "SELECT count(*) FROM {0}.records WHERE version <= 0 OR version >> %s > "
             "(SELECT last_value FROM {0}.server_id_seq)",
@@ -122,16 +119,17 @@ def numbers_of(connection: Connection, schema: str, cleared: frozenset[int]) -> 
 
     try:
         totals = ask("SELECT space, sum(records)::bigint, sum(bytes)::bigint FROM {}.total GROUP BY space")
-        stamps = ask("SELECT space, partition, stamp FROM {}.log_stamp")
-        last = ask("SELECT space, last FROM {}.log")
-        clock = call(connection, f"SELECT stamp FROM {schema}.clock")
+        logs = ask("SELECT space FROM {}.log")
+        [(last, stamp)] = call(
+            connection,
+            f"SELECT n.last_value, s.last_value FROM {schema}.log_number n, {schema}.body_stamp s",
+        )
     except Trouble as error:
         raise refused(error) from None
     return Numbers(
         {space: Totals(records, bytes_) for space, records, bytes_ in totals},
-        dict(last),
-        {(space, partition): stamp for space, partition, stamp in stamps},
-        int(clock[0][0]) if clock else 0,
+        {space: last for (space,) in logs},
+        unsigned(stamp),
     )
 
 

@@ -93,7 +93,7 @@ class Upkeep:
                     (rows[0][0], _RECORDS_PER_STEP),
                 )
                 if deleted[0][0] < _RECORDS_PER_STEP:
-                    for table in ("log", "log_stamp", "cleared"):
+                    for table in ("log", "cleared"):
                         call(connection, f"DELETE FROM {schema}.{table} WHERE space = %s", rows[0])
         except Trouble:
             raise

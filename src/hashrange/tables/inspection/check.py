@@ -45,7 +45,7 @@ from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
 from hashrange.tables.history.spans import STAMP_MAX, History, Span
 from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress, Readable
-from hashrange.tables.inspection.streams import StoredNumbers, check_stream, logs_of
+from hashrange.tables.inspection.streams import StoredNumbers, check_stream
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 from hashrange.values import Item, admit_item, equal
@@ -69,7 +69,7 @@ def check(
     streams = engine.read(lambda reader: list(logs.all_streams(reader)))
     numbers: Numbers | None = None
     try:
-        numbers = numbers_of(logs_of(streams)) if numbers_of is not None else None
+        numbers = numbers_of({stream.space for stream in streams}) if numbers_of is not None else None
     except StorageError as error:
         yield Problem("", f"the numbers of the engine cannot be read: {error}")
     latest = numbers.stamp if numbers is not None else STAMP_MAX

@@ -15,8 +15,8 @@ from itertools import islice
 import msgspec
 import orjson
 
-from hashrange.storage.api import STAMP_BYTES, Reader
-from hashrange.storage.moving import Logs, Numbers
+from hashrange.storage.api import Reader
+from hashrange.storage.moving import Numbers
 from hashrange.tables.inspection.problems import BITE_RECORDS, Progress, Readable
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Shard, Stream
@@ -36,11 +36,6 @@ class _Place:
     time: float = float("-inf")
 
 
-def logs_of(streams: list[Stream]) -> Logs:
-    """The spaces of streams."""
-    return Logs({stream.space for stream in streams})
-
-
 def check_stream(
     engine: Readable, stream: Stream, numbers: Numbers | None, report: Progress
 ) -> Iterator[Found]:
@@ -57,8 +52,6 @@ def check_stream(
         yield from problems
         looked_at += records
         report(f"stream of {stream.full_name}", looked_at)
-    if numbers is not None:
-        yield from engine.read(partial(_check_stamps, stream=stream, numbers=numbers))
 
 
 def _check_shards(stream: Stream) -> Iterator[str]:
@@ -136,18 +129,5 @@ def _decoded(stored: bytes) -> Change | str:
     return change
 
 
-def _check_stamps(reader: Reader, stream: Stream, numbers: Numbers) -> list[Found]:
-    """If the engine stores the last stamps of logs separately, check that none is too low."""
-    problems: list[Found] = []
-    for shard in stream.shards:
-        log = logs.shard_log(shard.id)
-        for sort, stored in reader.scan(stream.space, log, reverse=True, likely=1):
-            last_stamp = numbers.log_stamps.get((stream.space, log))
-            if last_stamp is not None and last_stamp < stored[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES]:
-                problems.append(("the next record could get an earlier time than this one", log, sort))
-            break
-    return problems
-
-
-StoredNumbers = Callable[[Logs], Numbers]
-"""Returns what an engine stores for these logs beside their records."""
+StoredNumbers = Callable[[set[int]], Numbers]
+"""Returns what an engine stores for the logs in these spaces beside their records."""

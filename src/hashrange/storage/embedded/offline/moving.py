@@ -56,7 +56,7 @@ from hashrange.storage.embedded.keys import (
 from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, walk
 from hashrange.storage.embedded.view import View
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
-from hashrange.storage.moving import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, FindLogs, Logs, Numbers, Record
+from hashrange.storage.moving import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, FindLogs, Numbers, Record
 
 CHECKPOINT: Final = "checkpoint-"
 
@@ -107,7 +107,7 @@ class Content:
         self._db = db
         self._cleared = cleared
 
-    def numbers(self, logs: Logs) -> Numbers:
+    def numbers(self, logs: set[int]) -> Numbers:
         stored = self._db.get(BATCH_KEY)
         last = 0 if stored is None else unpack_batch(stored)[1]
         stamp = self._db.get(STAMP_KEY)
@@ -119,8 +119,7 @@ class Content:
         # The engine has one counter for all spaces.
         return Numbers(
             totals,
-            dict.fromkeys(logs.spaces, last),
-            logs.stamps,
+            dict.fromkeys(logs, last),
             0 if stamp is None else int.from_bytes(stamp),
         )
 
@@ -158,7 +157,7 @@ class DirectoryTarget:
         self._directory = directory
         self._db: Rdict | None = None
         self._last = 0
-        self._logs = Logs()
+        self._logs: set[int] = set()
         try:
             make_directory(directory)
             self._lock = lock(directory)
@@ -212,7 +211,7 @@ class DirectoryTarget:
         if numbers.stamp:
             records[STAMP_KEY] = numbers.stamp.to_bytes(8)
         self._write(records)
-        self._logs = Logs(set(numbers.last), numbers.log_stamps)
+        self._logs = set(numbers.last)
         assert self._db is not None
         try:
             self._db.flush_wal(True)
@@ -274,7 +273,7 @@ class DirectoryTarget:
 class _Written:
     """The records written to a new store."""
 
-    def __init__(self, directory: Path, db: Rdict, logs: Logs) -> None:
+    def __init__(self, directory: Path, db: Rdict, logs: set[int]) -> None:
         self._content = Content(directory, db, frozenset())
         self._logs = logs
         self.batches = self._content.batches

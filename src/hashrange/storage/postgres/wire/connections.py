@@ -33,7 +33,7 @@ _PARAMETERS: Final[dict[str, Any]] = {
     "target_session_attrs": "read-write",
 }
 _CANCEL_SECONDS_MAX: Final = 2.0
-_BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY, _NUMERIC_ARRAY = 16, 17, 1001, 1016, 1231
+_BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY = 16, 17, 1001, 1016
 _UNKNOWN: Final = 0
 
 # SQLSTATEs. The first four are of `schema.sql`.
@@ -62,10 +62,6 @@ class Numbers(list[int]):
     """A `bigint[]`."""
 
 
-class Decimals(list[int]):
-    """A `numeric[]`: numbers of any size."""
-
-
 class _BytesDumper(Dumper):
     format = pq.Format.BINARY
     oid = _BYTEA_ARRAY
@@ -82,25 +78,12 @@ class _NumbersDumper(Dumper):
         return pack_numbers(obj)
 
 
-class _DecimalsDumper(Dumper):
-    oid = _NUMERIC_ARRAY
-
-    def dump(self, obj: Decimals) -> Buffer:
-        return _pack_decimals(obj)
-
-
-def _pack_decimals(values: Decimals) -> bytes:
-    return ("{" + ",".join(map(str, values)) + "}").encode()
-
-
 def encode(value: Any) -> tuple[bytes | None, int, pq.Format]:
     """A value of a statement that is sent without psycopg's cursors: its bytes, type and format."""
     if isinstance(value, Bytes):
         return pack_bytes(value), _BYTEA_ARRAY, pq.Format.BINARY
     if isinstance(value, Numbers):
         return pack_numbers(value), _BIGINT_ARRAY, pq.Format.BINARY
-    if isinstance(value, Decimals):
-        return _pack_decimals(value), _NUMERIC_ARRAY, pq.Format.TEXT
     if isinstance(value, bytes):
         return value, _BYTEA, pq.Format.BINARY
     if isinstance(value, bool):
@@ -199,7 +182,7 @@ def connect(url: str, *, name: str = "hashrange", seconds_max: float = math.inf)
         raise Lost(text + _READ_ONLY_TEXT if "session is read-only" in text else text) from None
     except Exception as error:  # OSError, where the process has no descriptor left
         raise Lost(hide_password(repr(error))) from error
-    for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper), (Decimals, _DecimalsDumper)):
+    for array, dumper in ((Bytes, _BytesDumper), (Numbers, _NumbersDumper)):
         connection.adapters.register_dumper(array, dumper)
     connection.seconds_max = seconds_max
     return connection

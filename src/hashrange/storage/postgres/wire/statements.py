@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from hashrange.storage.postgres.cache import Key, Known, Range
-from hashrange.storage.postgres.wire.connections import Bytes, Decimals, Numbers
+from hashrange.storage.postgres.wire.connections import Bytes, Numbers
 
 _UNKNOWN: Final = -1  # in the place of a record's version
 RANGE_BYTES_MAX: Final = 64 * 1024
@@ -17,7 +17,6 @@ RANGE_BYTES_MAX: Final = 64 * 1024
 
 NO_NUMBERS: Final = Numbers()
 NO_BYTES: Final = Bytes()
-NO_DECIMALS: Final = Decimals()
 
 
 class Arguments(NamedTuple):
@@ -49,25 +48,27 @@ class Arguments(NamedTuple):
     count_space: Numbers = NO_NUMBERS
     count_records: Numbers = NO_NUMBERS
     count_bytes: Numbers = NO_NUMBERS
-    # What is appended to logs, and the newest stamp of each log.
+    # The logs, the greatest of all their new stamps, and what is appended, each to one of the logs (from 1).
     log_space: Numbers = NO_NUMBERS
     log_partition: Bytes = NO_BYTES
-    log_value: Bytes = NO_BYTES
     log_stamp_at: Numbers = NO_NUMBERS
-    stamp_space: Numbers = NO_NUMBERS
-    stamp_partition: Bytes = NO_BYTES
-    stamp: Bytes = NO_BYTES
-    # The moments of bodies that keep records under their stamps, and these records.
-    moment: Decimals = NO_DECIMALS
+    log_stamp: int | None = None
+    appended_log: Numbers = NO_NUMBERS
+    appended_value: Bytes = NO_BYTES
+    # The last moment of the bodies that keep records under their stamps, how many they are, and the records,
+    # each of one of the bodies (from 0).
+    moment: int | None = None
+    bodies: int = 0
     kept_body: Numbers = NO_NUMBERS
     kept_space: Numbers = NO_NUMBERS
     kept_partition: Bytes = NO_BYTES
     kept_sort: Bytes = NO_BYTES
     kept_value: Bytes = NO_BYTES
-    # Of a body that holds the store's lock: the last number of each log, its stamp, the spaces it deleted.
+    # Of a body that holds the store's lock: the spaces in which it took numbers, the last of all these
+    # numbers, its stamp, the spaces it deleted.
     last_space: Numbers = NO_NUMBERS
-    last: Numbers = NO_NUMBERS
-    clock: int | None = None
+    last: int | None = None
+    body_stamp: int | None = None
     cleared: Numbers = NO_NUMBERS
 
 
@@ -77,20 +78,27 @@ _COMMIT_ARGUMENTS: Final = ", ".join(f"in_{name} => %s" for name in Arguments._f
 class Statements:
     """The statements of one schema."""
 
-    __slots__ = ("commit", "fetch", "fetch_ranges", "lock", "lock_records", "scan", "schema", "verify")
+    __slots__ = (
+        "commit",
+        "fetch",
+        "fetch_logs",
+        "fetch_ranges",
+        "lock",
+        "lock_records",
+        "marks",
+        "scan",
+        "schema",
+        "verify",
+    )
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
         self.fetch = f"SELECT n, version, value FROM {schema}.fetch(%s, %s, %s, %s)"
-        self.fetch_ranges = (
-            f"SELECT f.n, f.version, f.value, NULL::bytea, NULL::bytea FROM {schema}.fetch(%s, %s, %s, %s) f "
-            "UNION ALL SELECT -k.n, s.version, s.value, s.partition, s.sort "
-            "FROM unnest(%s, %s, %s, %s, %s, %s, %s) WITH ORDINALITY "
-            "AS k(space, low_partition, low_sort, high_partition, high_sort, reverse, rows, n) "
-            f"CROSS JOIN LATERAL {schema}.scan(k.space, k.low_partition, k.low_sort, k.high_partition, "
-            "k.high_sort, k.reverse <> 0, k.rows, %s) s"
-        )
-        self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(8)})"
+        columns = "n, version, value, partition, sort"
+        self.fetch_ranges = f"SELECT {columns} FROM {schema}.fetch_ranges({_places(12)}, '{{}}', '{{}}')"
+        self.fetch_logs = f"SELECT {columns} FROM {schema}.fetch_logs({_places(12)})"
+        self.marks = f"SELECT mark_space, mark FROM {schema}.marks()"
+        self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(10)})"
         self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
         self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
         self.lock = f"SELECT {schema}.take_lock(%s)"
@@ -121,7 +129,7 @@ def arrays_to_fetch(keys: Sequence[Key], known: Mapping[Key, Known]) -> list[Any
 
 
 def arrays_of_ranges(ranges: Sequence[Range]) -> list[Any]:
-    """Ranges as the arrays that `Statements.fetch_ranges` takes after those of records."""
+    """Ranges as the arrays that `Statements.fetch_ranges` and `fetch_logs` take after those of records."""
     spaces, reverse, rows = Numbers(), Numbers(), Numbers()
     places: tuple[Bytes, Bytes, Bytes, Bytes] = (Bytes(), Bytes(), Bytes(), Bytes())
     for space, low_partition, low_sort, high_partition, high_sort, is_reverse, rows_max in ranges:
