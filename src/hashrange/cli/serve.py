@@ -31,7 +31,7 @@ from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
-from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, serve
+from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.access import is_loopback
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
@@ -386,6 +386,7 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     server_settings = _server_settings(limits)
     descriptors.raise_limit()
+    allocation.share_one_arena()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
