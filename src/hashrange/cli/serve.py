@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hashrange import __version__, compiled, form
-from hashrange.cli import logs
+from hashrange.cli import allocation, logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
-from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
+from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, serve
 from hashrange.server.access import is_loopback
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings

@@ -11,7 +11,6 @@
     metrics   counters, and their text for Prometheus
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
     sweeping  the threads of the background work
-    allocation  the memory that the C library keeps for a process that is a server only
     run       listen, serve, drain; `serve` for a process, `running` for a thread
 
 The only package that knows sockets and asyncio. Refuses to know what an operation does.

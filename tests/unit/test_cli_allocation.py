@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once
 
 ARENAS = """
 import ctypes, threading
-from hashrange.server import allocation
+from hashrange.cli import allocation
 
 if {shared}:
     allocation.share_one_arena()
