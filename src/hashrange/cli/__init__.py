@@ -15,6 +15,7 @@
     completion  shell completion
 
     logs        the form of log lines
+    allocation  the memory that the C library keeps for later
     admin       the parts of the admin plane
     stores      how stores are named
     owners      warns of tables that no caller finds

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hashrange import __version__, compiled, form
-from hashrange.cli import logs
+from hashrange.cli import allocation, logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
@@ -386,6 +386,7 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     server_settings = _server_settings(limits)
     descriptors.raise_limit()
+    allocation.share_one_arena()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
