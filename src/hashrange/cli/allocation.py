@@ -1,8 +1,8 @@
 """Keeps the memory small that the C library holds for later.
 
 glibc gives each thread an arena of its own, and memory that is freed in one of them serves no other thread.
-With an arena for each of RocksDB's and the server's threads, half of what they held was free after an hour of
-mixed control operations. Python's threads take turns anyway, and so do well with one arena.
+With an arena for each of RocksDB's and the server's threads, half of what they held was free after twenty
+minutes of mixed control operations. Python's threads take turns anyway, and so do well with one arena.
 """
 
 from __future__ import annotations
