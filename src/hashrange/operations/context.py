@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hashrange.errors import AccessDeniedException, ValidationException
+from hashrange.errors import AccessDeniedException, ServiceError, ValidationException
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data.capacity import Bill
@@ -123,6 +123,20 @@ def is_in_scope(scope: str, account_id: str, region: str) -> bool:
     return account in ("", _SHARED, account_id) and own_region in ("", _SHARED, region)
 
 
+def check_scope(
+    scope: str, account_id: str, region: str, elsewhere: ServiceError, denied: str = "Access is denied"
+) -> None:
+    """Check that an ARN with this account and region can name a resource in `scope`.
+
+    Raises `AccessDeniedException` with the text `denied` for another account, because no policy allows it,
+    and `elsewhere` for another region.
+    """
+    if scope and not is_in_scope(scope, account_id, region):
+        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
+            raise AccessDeniedException(denied)
+        raise elsewhere
+
+
 def table_name(given: str, scope: str) -> str:
     """The name of a table, which a request gives by name or by ARN.
 
@@ -133,15 +147,13 @@ def table_name(given: str, scope: str) -> str:
     if not given.startswith("arn:"):
         return given
     parsed = _TABLE_ARN(given)
+    invalid = ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
     if parsed is None:
-        raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
+        raise invalid
     region, account_id, name = parsed.groups()
-    if scope and not is_in_scope(scope, account_id, region):
-        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            # There is no policy that allows it. The message is that of `tags`.
-            refused = f"User is not authorized to perform this operation on resource: {given}"
-            raise AccessDeniedException(refused)
-        raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
+    # The text is that of `tags`.
+    denied = f"User is not authorized to perform this operation on resource: {given}"
+    check_scope(scope, account_id, region, invalid, denied)
     return name
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from hashrange.errors import AccessDeniedException, ResourceNotFoundException, ValidationException
-from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.errors import ResourceNotFoundException, ValidationException
+from hashrange.operations.context import Caller, Context, check_scope, table_arn
 from hashrange.storage.api import Reader
 from hashrange.tables.bulk import bulk_records
 from hashrange.tables.bulk.bulk_records import BulkPut
@@ -27,13 +27,9 @@ def find(reader: Reader, arn: str, context: Context) -> BulkPut:
     if parsed is None:
         raise ValidationException("Invalid Bulk Operation ARN")
     region, account_id, id_ = parsed.groups()
-    scope = context.scope
     missing = ResourceNotFoundException(f"Bulk operation not found: {arn}")
-    if scope and not is_in_scope(scope, account_id, region):
-        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            raise AccessDeniedException("Access is denied")
-        raise missing
-    job = bulk_records.find(reader, scope, id_)
+    check_scope(context.scope, account_id, region, missing)
+    job = bulk_records.find(reader, context.scope, id_)
     if job is None or f"/{job.table_name}/" not in arn:
         raise missing
     return job

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from hashrange.errors import AccessDeniedException, ExportNotFoundException, ValidationException
+from hashrange.errors import ExportNotFoundException, ValidationException
 from hashrange.interchange.exports import Layout
-from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.operations.context import Caller, Context, check_scope, table_arn
 from hashrange.storage.api import Reader
 from hashrange.tables.exports import export_records
 from hashrange.tables.exports.export_records import Export
@@ -28,12 +28,9 @@ def find(reader: Reader, arn: str, context: Context) -> Export:
     if parsed is None:
         raise ValidationException("Invalid Export ARN")
     region, account_id, id_ = parsed.groups()
-    scope = context.scope
-    if scope and not is_in_scope(scope, account_id, region):
-        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            raise AccessDeniedException("Access is denied")
-        raise ExportNotFoundException("Export not found: Invalid export arn")
-    job = export_records.find(reader, scope, id_)
+    elsewhere = ExportNotFoundException("Export not found: Invalid export arn")
+    check_scope(context.scope, account_id, region, elsewhere)
+    job = export_records.find(reader, context.scope, id_)
     if job is None or f"/{job.table_name}/" not in arn:
         raise ExportNotFoundException(f"Export not found: Export not found: {arn}")
     return job

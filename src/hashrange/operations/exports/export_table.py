@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 from hashrange import shapes
 from hashrange.errors import (
     INVALID,
-    AccessDeniedException,
     ExportConflictException,
     InvalidExportTimeException,
     LimitExceededException,
@@ -31,7 +30,7 @@ from hashrange.limits import (
     INCREMENTAL_EXPORT_SECONDS_MIN,
 )
 from hashrange.operations.backups import recovery
-from hashrange.operations.context import Answer, Context, Request, WriteBody, is_in_scope
+from hashrange.operations.context import Answer, Context, Request, WriteBody, check_scope
 from hashrange.operations.exports import export_description, filters
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
@@ -127,10 +126,7 @@ def _name_in(arn: str, context: Context) -> str:
             raise ValidationException("Invalid Request: Table ARN is invalid.")
         raise ValidationException(f"{INVALID}tableArn is not a valid ARN")
     region, account_id, name = match.groups()
-    if context.scope and not is_in_scope(context.scope, account_id, region):
-        if not is_in_scope(context.scope.partition("/")[0] + "/", account_id, region):
-            raise AccessDeniedException("Access is denied")
-        raise TableNotFoundException(f"Table not found: {arn}")
+    check_scope(context.scope, account_id, region, TableNotFoundException(f"Table not found: {arn}"))
     return name
 
 

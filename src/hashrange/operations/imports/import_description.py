@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from hashrange.errors import AccessDeniedException, ImportNotFoundException, ValidationException
-from hashrange.operations.context import Caller, Context, is_in_scope, table_arn
+from hashrange.errors import ImportNotFoundException, ValidationException
+from hashrange.operations.context import Caller, Context, check_scope, table_arn
 from hashrange.storage.api import Reader
 from hashrange.tables.imports import import_records
 from hashrange.tables.imports.import_records import Import
@@ -26,12 +26,8 @@ def find(reader: Reader, arn: str, context: Context) -> Import:
     if parsed is None:
         raise ValidationException("Invalid Import ARN")
     region, account_id, id_ = parsed.groups()
-    scope = context.scope
-    if scope and not is_in_scope(scope, account_id, region):
-        if not is_in_scope(scope.partition("/")[0] + "/", account_id, region):
-            raise AccessDeniedException("Access is denied")  # [report] DDB-EXPORT-006, for exports
-        raise not_found(arn)
-    job = import_records.find(reader, scope, id_)
+    check_scope(context.scope, account_id, region, not_found(arn))  # [report] DDB-EXPORT-006, for exports
+    job = import_records.find(reader, context.scope, id_)
     if job is None or f"/{job.table_name}/" not in arn:
         raise not_found(arn)
     return job
