@@ -236,37 +236,34 @@ def read_page(
     """Read the records `candidates` up to `limit` records or 1 MB, and keep those that pass `test`.
 
     `show` makes what is shown of an item. It is called here because the item is decoded here, and is freed
-    before the next one is decoded. `page` is the part of the page that comes before the candidates; if the
-    turn ends, it has all records that were read until then.
+    before the next one is decoded. `page` is the part of the page that comes before the candidates. It takes
+    in one record at a time, after all that may end the turn, so the candidates may depend on it.
     """
     if page is None:
         page = Page([], None if show is None else [])
     if page.ended:
         return page
     shown = page.shown
-    scanned, total, reached = page.scanned, page.size, page.reached
+    scanned, total = page.scanned, page.size
     keep, size_of = page.records.append, int.from_bytes
-    try:
-        for record in candidates:
-            if test is None and show is None:
-                if not scanned & _UNDECODED_MASK:
-                    pace.point()
+    for record in candidates:
+        if test is None and show is None:
+            if not scanned & _UNDECODED_MASK:
+                pace.point()
+            keep(record)
+        else:
+            if not scanned & _DECODED_MASK or len(record) > _SMALL_BYTES:
+                pace.point()
+            item = records.item_of(record)
+            if test is None or test(item):
+                if show is not None and shown is not None:
+                    shown.append(show(item))
                 keep(record)
-            else:
-                if not scanned & _DECODED_MASK or len(record) > _SMALL_BYTES:
-                    pace.point()
-                item = records.item_of(record)
-                if test is None or test(item):
-                    if show is not None and shown is not None:
-                        shown.append(show(item))
-                    keep(record)
-            scanned += 1
-            total += size_of(record[1:HEADER_BYTES], "big")
-            reached = record
-            if scanned == limit or total >= PAGE_BYTES_MAX:
-                page.last = record
-                break
-    finally:
-        page.scanned, page.size, page.reached = scanned, total, reached
+        scanned += 1
+        total += size_of(record[1:HEADER_BYTES], "big")
+        page.scanned, page.size, page.reached = scanned, total, record
+        if scanned == limit or total >= PAGE_BYTES_MAX:
+            page.last = record
+            break
     page.ended = True
     return page
