@@ -338,6 +338,12 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
+    "--console-read-only",
+    is_flag=True,
+    help="Refuse every change in the web console, and writes to the admin plane's /data. Programs and "
+    "commands that use other endpoints of the admin plane go on as before.",
+)
+@_option(
     "--virtual-clock",
     is_flag=True,
     help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
@@ -365,6 +371,7 @@ def command(
     admin_port: int | None,
     admin_host: str,
     admin_token: str,
+    console_read_only: bool,
     data_dir: Path | None,
     memory: bool,
     postgres: str | None,
@@ -395,7 +402,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        admin = _bind_admin(port, admin_port, admin_host, admin_token)
+        admin = _bind_admin(port, admin_port, admin_host, admin_token, console_read_only)
         if admin is not None:
             stack.callback(admin.close)
 
@@ -408,7 +415,8 @@ def command(
                 fields["clock"] = show_moment(clock.now())
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
-            _announce(fields, region, log_format, open_on=host if _is_open(host, port) else None)
+            link = admin.console_link() if admin is not None else None
+            _announce(fields, region, log_format, link, open_on=host if _is_open(host, port) else None)
 
         with _errors_of_serving(host, port):
             serve(
@@ -467,7 +475,9 @@ def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Admin | None:
+def _bind_admin(
+    port: int, admin_port: int | None, host: str, token: str, read_only: bool
+) -> Admin | None:
     """The admin plane, on the requested port; without one, on the default port or any free port."""
     if admin_port == 0:
         return None
@@ -476,13 +486,13 @@ def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Adm
         usual = port + ADMIN_PORT_DISTANCE
         requested = usual if port and usual <= _PORT_MAX else 0
     try:
-        return bind_admin(requested, host, token)
+        return bind_admin(requested, host, token, read_only=read_only)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and requested:
-            return bind_admin(0, host, token)
+            return bind_admin(0, host, token, read_only=read_only)
         why = _why_not_listening(host, requested, error, "--admin-port", "--admin-host")
         raise click.ClickException(why) from error
 
@@ -555,13 +565,16 @@ def _why_not_listening(
     return f"Listening on {host}, port {port}, failed: {error}"
 
 
-def _announce(fields: dict[str, Any], region: str, log_format: str, open_on: str | None) -> None:
-    """Announce that the server has started. `open_on` is its host if other machines can reach it."""
+def _announce(
+    fields: dict[str, Any], region: str, log_format: str, console_link: str | None, *, open_on: str | None
+) -> None:
+    """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
+    is for the user's eyes and not for the log."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        click.echo(_welcome(fields, region, is_open=open_on is not None))
+        click.echo(_welcome(fields, region, console_link, is_open=open_on is not None))
 
 
 def _is_open(host: str, port: int) -> bool:
@@ -570,7 +583,9 @@ def _is_open(host: str, port: int) -> bool:
     return not all(is_loopback(str(info[4][0])) for info in addresses)
 
 
-def _welcome(fields: dict[str, Any], region: str, *, is_open: bool) -> str:
+def _welcome(
+    fields: dict[str, Any], region: str, console_link: str | None = None, *, is_open: bool
+) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
     it."""
     endpoint = fields["endpoint"]
@@ -584,6 +599,7 @@ Hashrange {fields["version"]}
     endpoint   {endpoint}
     data       {data}
     admin      {admin}
+    console    {console_link or "none"}
     hot path   {speed}
 {_ATTENTION if is_open else ""}
 Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
