@@ -11,11 +11,10 @@ from hashrange import limits
 from hashrange.console import code, looks
 from hashrange.console.reach import Refused, View
 from hashrange.console.requests import PAGE_ITEMS, consumed_units
-from hashrange.console.shown import cell, columns
+from hashrange.console.shown import cell, columns, number_columns
 from hashrange.console.table import COLUMNS_MAX
 from hashrange.server.admin.application import json, read_json
 from hashrange.server.admin.data import writes
-
 
 
 class Run(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,7 +26,8 @@ class Run(msgspec.Struct, forbid_unknown_fields=True):
 async def page(view: View) -> Response:
     """The box for a statement, and a page of its answer."""
     statement = view.given("statement")
-    about: dict[str, Any] = {"statement": statement, "rows": None, "problem": None, "is_write": False, "code": []}
+    about: dict[str, Any] = {"statement": statement, "is_write": False, "code": []}
+    about |= {"rows": None, "problem": None}
     if statement:
         is_write = writes("ExecuteStatement", {"Statement": statement})
         sent = _change(statement) if is_write else _request(statement, view.given("start"))
@@ -70,6 +70,7 @@ async def _answer(view: View, sent: dict[str, Any]) -> dict[str, Any]:
         "rows": [{"href": None, "cells": [cell(item.get(name)) for name in names]} for item in items],
         "columns": names,
         "types": {},
+        "numbers": number_columns(items, names),
         "hidden": hidden,
         "units": consumed_units(answer),
         "first_page": looks.href("/console/ask", **kept) if view.given("start") else None,

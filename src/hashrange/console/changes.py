@@ -25,8 +25,8 @@ TERMS_MAX: Final = 140
 """The most attributes that a condition compares: an expression has at most 300 operators."""
 CONFLICT: Final = "ConditionalCheckFailedException"
 _CHANGED: Final = (
-    "Somebody changed or deleted this item after it was shown here. Nothing was saved. Open the item again to "
-    "see what it is now."
+    "Somebody changed or deleted this item after it was shown here. Nothing was saved. Open the item again "
+    "to see what it is now."
 )
 _EXISTS: Final = "There is an item with this key already. Nothing was saved."
 
@@ -70,7 +70,7 @@ async def save(view: View) -> Response:
     if sent.preview:
         return json({"code": code.snippets(operation, request, view.endpoint)})
     await _change(view, operation, request, _CHANGED if sent.shown else _EXISTS)
-    return _saved(view, sent.table, {name: edited[name] for name in keys})
+    return json({"href": _href(view, sent.table, {name: edited[name] for name in keys})})
 
 
 async def delete(view: View) -> Response:
@@ -97,8 +97,7 @@ async def undo(view: View) -> Response:
     moment, _ = view.moment(sent.to)
     name = view.full_name(sent.table)
     done = await view.travel(lambda travel: travel.undo(name, [sent.key], moment))
-    href = _href(view, sent.table, sent.key, view="history")
-    return json({"href": href, "done": done["Undone"][0]["Done"]})
+    return json({"href": _href(view, sent.table, sent.key, "history"), "done": done["Undone"][0]["Done"]})
 
 
 def update(table: str, keys: list[str], shown: Item, edited: Item) -> dict[str, Any]:
@@ -196,8 +195,8 @@ def _check(path: str, value: Any) -> None:
         example = '{"N": "12.5"}' if kind == "N" else f"a JSON {expected.__name__}"
         raise Refused(f"{path}: a {NAMES[kind]} is written as {example}.")
     if kind in ("L", "M"):
-        pairs = inner.items() if kind == "M" else enumerate(inner)
-        for name, one in pairs:
+        members: dict[Any, Any] = value[kind] if kind == "M" else dict(enumerate(value[kind]))
+        for name, one in members.items():
             _check(f"{path}.{name}" if kind == "M" else f"{path}[{name}]", one)
 
 
@@ -215,9 +214,5 @@ async def _change(view: View, operation: str, request: dict[str, Any], conflict:
         raise
 
 
-def _saved(view: View, table: str, key: Item) -> Response:
-    return json({"href": _href(view, table, key)})
-
-
-def _href(view: View, table: str, key: Item, **parameters: str) -> str:
-    return looks.href(f"/console/t/{table}/item", key=text_of(key), scope=view.scope, **parameters)
+def _href(view: View, table: str, key: Item, chosen: str = "") -> str:
+    return looks.href(f"/console/t/{table}/item", key=text_of(key), scope=view.scope, view=chosen)

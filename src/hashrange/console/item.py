@@ -1,4 +1,4 @@
-"""One item: its attributes as a tree and as JSON, the form that changes it, its versions and their differences.
+"""One item: its attributes as a tree and as JSON, the form that changes it, its versions.
 
 `?view=` is `tree`, `json`, `dynamodb`, `edit` or `history`; `?at=` shows the item as of a moment.
 """
@@ -17,7 +17,13 @@ from hashrange.console.shown import Cell, Item, cell, plain_json, tree, typed_js
 from hashrange.console.table import recovery
 from hashrange.console.tables import keys_of
 
-VIEWS: Final = {"tree": "Tree", "json": "JSON", "dynamodb": "DynamoDB JSON", "edit": "Edit", "history": "History"}
+VIEWS: Final = {
+    "tree": "Tree",
+    "json": "JSON",
+    "dynamodb": "DynamoDB JSON",
+    "edit": "Edit",
+    "history": "History",
+}
 VERSIONS_MAX: Final = 50
 
 
@@ -42,8 +48,9 @@ async def page(view: View) -> Response:
     key = key_of(view.given("key"))
     described = (await view.read("DescribeTable", {"TableName": table}))["Table"]
     has_past = await recovery(view, table)
+    offered = {name: title for name, title in VIEWS.items() if _offered(name, view, has_past)}
     chosen = view.given("view") or "tree"
-    if chosen not in VIEWS or (chosen == "history" and not has_past):
+    if chosen not in offered:
         raise Refused(f"There is no view {chosen!r} of this item.")
     sent = {"TableName": table, "Key": key, "ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"}
     found, at, units = await _found(view, table, sent)
@@ -57,7 +64,7 @@ async def page(view: View) -> Response:
         "at": at,
         "units": units,
         "chosen": chosen,
-        "views": {name: title for name, title in VIEWS.items() if _offered(name, view, has_past, at)},
+        "views": offered,
         "code": code.snippets("GetItem", sent, view.endpoint),
         "history": None,
     }
@@ -78,9 +85,9 @@ async def new(view: View) -> Response:
     return await looks.page("new.html", view=view, table=table, typed=typed_json(begin))
 
 
-def _offered(name: str, view: View, has_past: bool, at: str) -> bool:
+def _offered(name: str, view: View, has_past: bool) -> bool:
     if name == "edit":
-        return not view.read_only and not at
+        return not view.read_only and not view.given("at")
     return name != "history" or has_past
 
 

@@ -37,8 +37,8 @@ HEADERS: Final = {
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
     """The page that a template makes of some values."""
-    environment = await asyncio.to_thread(_environment)
-    text = await asyncio.to_thread(environment.get_template(template).render, **values)
+    made = await asyncio.to_thread(environment)
+    text = await asyncio.to_thread(made.get_template(template).render, **values)
     headers = {**HEADERS, "Cache-Control": "no-store"}
     return Response(text, status, headers, "text/html; charset=utf-8")
 
@@ -61,19 +61,20 @@ def href(path: str, **parameters: Any) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates, which escape every value."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(asset=_asset, href=href)
-    environment.filters.update(amount=amount, size=size, units=units)
-    return environment
+    made.globals.update(asset=_asset, href=href)
+    made.filters.update(amount=amount, size=size, units=units)
+    return made
 
 
 @cache
@@ -105,8 +106,8 @@ def amount(number: int) -> str:
 
 
 def units(number: float) -> str:
-    """Capacity units without needless zeros: 0.5."""
-    return f"{number:,.1f}".removesuffix(".0")
+    """Capacity units: 0.5 capacity units."""
+    return f"{number:,.1f}".removesuffix(".0") + (" capacity unit" if number == 1 else " capacity units")
 
 
 def size(number: float) -> str:

@@ -17,8 +17,8 @@ from hashrange.clock import parse_moment, show_moment
 from hashrange.errors import AnswerLost, ServiceError
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
-from hashrange.server.admin.aside import aside
 from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.aside import aside
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The requests that the form of a table's page asks for: a Query where a partition key is given, else a Scan."""
+"""The requests of the form on a table's page: a Query where a partition key is given, else a Scan."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def asked(view: View, table: str, index: str, keys: list[Key]) -> tuple[str, dic
         sent["KeyConditionExpression"] = _key_condition(view, keys, given, names, values)
         if view.given("order") == "down":
             sent["ScanIndexForward"] = False
-    elif view.given("op") and view.given("sk"):
+    elif view.given("sk"):
         raise Refused("A condition on the sort key needs the partition key as well.")
     if names:
         sent["ExpressionAttributeNames"] = names
@@ -79,7 +79,7 @@ def _key_condition(
         values[f":p{number}"] = {key[2]: text}
         terms.append(f"#p{number} = :p{number}")
     sort = next((key for key in keys if key[1] == "RANGE"), None)
-    operator = view.given("op")
+    operator = view.given("op") or ("=" if view.given("sk") else "")
     if sort is None or not operator:
         return " AND ".join(terms)
     if operator not in OPERATORS:

@@ -98,6 +98,11 @@ def columns(items: list[Item], keys: list[str], columns_max: int) -> tuple[list[
     return names[:columns_max], max(0, len(names) - columns_max)
 
 
+def number_columns(items: list[Item], names: list[str]) -> set[str]:
+    """The columns that hold numbers only."""
+    return {name for name in names if all("N" in item[name] for item in items if name in item)}
+
+
 def tree(item: Item, keys: list[str]) -> list[Node]:
     """The attributes of an item, keys first."""
     names = [*(name for name in keys if name in item), *sorted(set(item) - set(keys))]
@@ -111,13 +116,13 @@ def node(name: str, value: Value) -> Node:
         pairs = list(inner.items()) if kind == "M" else [(str(n), one) for n, one in enumerate(inner)]
         members = tuple(node(member, one) for member, one in pairs[:MEMBERS_MAX])
         more = max(0, len(pairs) - MEMBERS_MAX)
-        return Node(name, kind, "", members=members, more=more, note=_counted(len(pairs)))
+        return Node(name, kind, "", members=members, more=more, note=_counted(len(pairs), "member"))
     if kind in _MEMBERS:
         members = tuple(node("", {_MEMBERS[kind]: one}) for one in inner[:MEMBERS_MAX])
         more = max(0, len(inner) - MEMBERS_MAX)
-        return Node(name, kind, "", members=members, more=more, note=_counted(len(inner)))
+        return Node(name, kind, "", members=members, more=more, note=_counted(len(inner), "member"))
     text = inner if kind in ("S", "N", "B") else _short(value, TEXT_CHARACTERS_MAX)
-    note = f"{_bytes(inner):,} bytes" if kind == "B" else ""
+    note = _counted(_bytes(inner), "byte") if kind == "B" else ""
     if kind == "S" and len(text) > TEXT_CHARACTERS_MAX:
         note = f"{len(text):,} characters"
     return Node(name, kind, text[:TEXT_CHARACTERS_MAX], text[TEXT_CHARACTERS_MAX:], note=note)
@@ -130,7 +135,7 @@ def plain_json(item: Item) -> str:
 
 def typed_json(item: Item) -> str:
     """An item as DynamoDB's JSON, as the form for editing has it."""
-    return orjson.dumps(item, option=orjson.OPT_INDENT_2).decode()
+    return literal(item, words=("true", "false", "null"))
 
 
 def _plain(value: Value) -> Any:
@@ -181,7 +186,7 @@ def literal(value: Any, *, words: tuple[str, str, str], indent: int = 0) -> str:
 
 def _block(opening: str, rows: list[str], closing: str, indent: int) -> str:
     short = opening + ", ".join(rows) + closing
-    if len(short) <= 60 and "\n" not in short:
+    if "\n" not in short and (len(short) <= 60 or len(rows) == 1):
         return short
     space = " " * (indent + 2)
     return f"{opening}\n{space}" + f",\n{space}".join(rows) + f"\n{' ' * indent}{closing}"
@@ -206,7 +211,7 @@ def _short(value: Value, characters_max: int) -> str:
         case "M":
             return f"{{{_listed(list(inner.items()), characters_max)}}}"
         case "SS" | "NS" | "BS":
-            members = [(None, {_MEMBERS[kind]: one}) for one in inner]
+            members: list[tuple[str | None, Value]] = [(None, {_MEMBERS[kind]: one}) for one in inner]
             return f"{{{_listed(members, characters_max)}}}"
         case _:
             return str(inner)
@@ -233,5 +238,5 @@ def _bytes(text: str) -> int:
     return len(base64.b64decode(text))
 
 
-def _counted(number: int) -> str:
-    return f"{number:,} member" if number == 1 else f"{number:,} members"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

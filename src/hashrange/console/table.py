@@ -9,13 +9,14 @@ from starlette.responses import Response
 from hashrange.console import code, looks
 from hashrange.console.reach import Refused, View, key_of, text_of
 from hashrange.console.requests import OPERATORS, PAGE_ITEMS, asked, consumed_units
-from hashrange.console.shown import Item, cell, columns
+from hashrange.console.shown import Item, cell, columns, number_columns
 from hashrange.console.tables import indexes_of, keys_of
 
 COLUMNS_MAX: Final = 24
 _BACK_MAX: Final = 12
 """The most earlier pages to which the address remembers the way."""
 _UNIT_BYTES: Final = 4_096
+_FIELDS: Final = ("op", "sk", "sk2", "filter", "names", "values", "order")
 
 
 async def page(view: View) -> Response:
@@ -35,7 +36,7 @@ async def page(view: View) -> Response:
         "scan_units": described["TableSizeBytes"] / _UNIT_BYTES / 2,
         "at": view.given("at"),
         "pks": [*view.request.query_params.getlist("pk"), "", "", "", ""],
-        "form": {name: view.given(name) for name in ("op", "sk", "sk2", "filter", "names", "values", "order")},
+        "form": {name: view.given(name) for name in _FIELDS},
     }
     try:
         about |= await _grid(view, table, index, keys, own_keys)
@@ -68,9 +69,11 @@ async def _grid(
     return {
         "at": at,
         "operation": operation,
+        "page_items": PAGE_ITEMS,
         "rows": [_row(view, table, item, own_keys, names, at) for item in items],
         "columns": names,
         "types": {name: kind for name, _, kind in (*keys, *own_keys)},
+        "numbers": number_columns(items, names),
         "hidden": hidden,
         "read": answer["ScannedCount"],
         "units": consumed_units(answer),
@@ -93,12 +96,14 @@ def _pages(view: View, table: str, last: dict[str, Any] | None, at: str) -> dict
     """The addresses of the first, the previous and the next page. The address of a page has the starts of the
     pages before it in `back`, because DynamoDB reads forwards only."""
     parameters = view.request.query_params
-    kept: dict[str, Any] = {name: parameters.getlist(name) for name in parameters if name not in ("start", "back")}
+    kept: dict[str, Any] = {name: parameters.getlist(name) for name in parameters}
+    for name in ("start", "back"):
+        kept.pop(name, None)
     if at:
         kept["at"] = at
     start, back = view.given("start"), parameters.getlist("back")
     path = f"/console/t/{table}"
-    pages: dict[str, Any] = {"first_page": None, "previous_page": None, "next_page": None, "page_items": PAGE_ITEMS}
+    pages: dict[str, Any] = dict.fromkeys(("first_page", "previous_page", "next_page"))
     if start:
         pages["first_page"] = looks.href(path, **kept)
         if back:

@@ -57,8 +57,8 @@ guides are in the folder <code>docs</code> of the sources: <code>settings.md</co
 """
 _NO_ADMIN: Final = "<p>This server was started without an admin plane (<code>--admin-port 0</code>).</p>"
 _ADMIN: Final = (
-    '<p>Look at the data in the <a href="{url}/console">console</a>. The server printed a link that opens it, and '
-    "<code>hashrange console</code> prints another.</p>\n"
+    '<p>Look at the data in the <a href="{url}/console">console</a>. The server printed a link that opens '
+    "it, and <code>hashrange console</code> prints another.</p>\n"
     '<p>The admin plane answers at <a href="{url}/">{url}</a>: <a href="{url}/health">health</a>, '
     '<a href="{url}/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
 )

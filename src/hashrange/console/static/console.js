@@ -127,7 +127,8 @@ for (const form of document.querySelectorAll("form[data-edit]")) {
 
 function snippet([language, text]) {
   const section = document.createElement("section");
-  const title = document.createElement("h3");
+  const title = document.createElement("h2");
+  title.className = "language";
   const pre = document.createElement("pre");
   title.textContent = language;
   pre.textContent = text;
