@@ -34,10 +34,10 @@ ITEM: dict[str, Any] = {
 }
 PLACE = "/console/t/orders/item?key=" + quote(orjson.dumps(KEY))
 PAGES = (
-    "/console", "/console/t/orders", "/console/t/orders?pk=a&op=between&sk=1&sk2=2", PLACE, PLACE + "&view=json",
-    PLACE + "&view=edit", PLACE + "&view=history", "/console/t/orders/new", "/console/t/empty", "/console/ask",
-    "/console/ask?statement=SELECT%20*%20FROM%20orders", "/console/ask?statement=DELETE%20FROM%20orders",
-    "/console/t/orders?at=1970",
+    "/console", "/console/t/orders", "/console/t/orders?pk=a&op=between&sk=1&sk2=2", "/console/t/empty",
+    PLACE, PLACE + "&view=json", PLACE + "&view=edit", PLACE + "&view=history", "/console/t/orders/new",
+    "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
+    "/console/ask?statement=DELETE%20FROM%20orders", "/console/t/orders?at=1970",
 )  # fmt: skip
 
 

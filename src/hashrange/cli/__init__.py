@@ -17,6 +17,7 @@
 
     logs        the form of log lines
     admin       the parts of the admin plane
+    welcome     what the server says when it has started
     stores      how stores are named
     owners      warns of tables that no caller finds
     remote      what commands share that speak to a running server

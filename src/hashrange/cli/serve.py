@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange import __version__, compiled, form
+from hashrange import __version__, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
+from hashrange.cli.welcome import announce, is_open
 from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, serve
-from hashrange.server.access import is_loopback
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
@@ -49,12 +49,6 @@ ADMIN_PORT_DISTANCE: Final = 100
 _PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
-
-_OPEN: Final = "everybody who can reach the port can read and change all data"
-_ATTENTION: Final = """
-    !! Everybody who can reach this port can read and change all data, with any credentials: there is no
-    !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
-"""
 
 _EPILOG: Final = """\b
 Examples:
@@ -416,7 +410,7 @@ def command(
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             link = admin.console_link() if admin is not None else None
-            _announce(fields, region, log_format, link, open_on=host if _is_open(host, port) else None)
+            announce(fields, region, log_format, link, open_on=host if is_open(host, port) else None)
 
         with _errors_of_serving(host, port):
             serve(
@@ -563,50 +557,3 @@ def _why_not_listening(
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine; give one that is to {host_option}."
     return f"Listening on {host}, port {port}, failed: {error}"
-
-
-def _announce(
-    fields: dict[str, Any], region: str, log_format: str, console_link: str | None, *, open_on: str | None
-) -> None:
-    """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
-    is for the user's eyes and not for the log."""
-    _log.info("started", extra={"fields": fields})
-    if open_on is not None:
-        _log.warning(_OPEN, extra={"fields": {"host": open_on}})
-    if log_format == "text":
-        click.echo(_welcome(fields, region, console_link, is_open=open_on is not None))
-
-
-def _is_open(host: str, port: int) -> bool:
-    """Whether other machines can reach a server that listens on `host`."""
-    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return not all(is_loopback(str(info[4][0])) for info in addresses)
-
-
-def _welcome(
-    fields: dict[str, Any], region: str, console_link: str | None = None, *, is_open: bool
-) -> str:
-    """The text for the user who starts a server: where it listens, where the data is, how programs reach
-    it."""
-    endpoint = fields["endpoint"]
-    durable = fields["engine"] != "memory"
-    data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
-    admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
-    speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
-    return f"""
-Hashrange {fields["version"]}
-
-    endpoint   {endpoint}
-    data       {data}
-    admin      {admin}
-    console    {console_link or "none"}
-    hot path   {speed}
-{_ATTENTION if is_open else ""}
-Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
-
-    export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
-    aws dynamodb list-tables
-
-Ctrl-C stops it.
-"""
