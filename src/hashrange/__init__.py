@@ -12,7 +12,8 @@ holds, and what it refuses to know:
     cli          the `hashrange` command: the only reader of argv and the environment
     testing      the database for tests: `hashrange.local`
     triggers     call functions with the changes of a table
-    server       sockets; the only async code
+    console      web pages for looking into the data, on the admin plane
+    server       sockets and the event loop
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps

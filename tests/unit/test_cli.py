@@ -26,7 +26,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from hashrange import __version__, compiled, form
-from hashrange.cli import _COMMANDS, logs, main
+from hashrange.cli import _COMMANDS, logs, main, welcome
 from hashrange.cli import serve as serving
 from hashrange.database import Database
 from hashrange.server import ServerSettings
@@ -180,7 +180,7 @@ def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, w
     text = "everybody who can reach the port can read and change all data"
     assert lines == ([{"time": ANY, "level": "warning", "event": text, "host": host}] if warns else [])
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
-    said = serving._welcome(fields, "us-east-1", is_open=warns)
+    said = welcome.welcome(fields, "us-east-1", "http://127.0.0.1:8100/console?token=x", warns=warns)
     assert ("can read and change all data" in said) == warns
 
 
@@ -257,6 +257,8 @@ def test_people_get_a_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert admin is not None
     for line in ("endpoint   http://127.0.0.1:1", "data       in memory", f"admin      {admin[1]}"):
         assert line in result.stdout
+    assert f"console    {admin[1]}/console?token=" in result.stdout
+    assert "token=" not in result.stderr  # (the log is kept, and others may read it)
     assert f"hot path   {form()}" in result.stdout
     quiet = invoke("serve", "--memory", "--log-format", "json")
     assert quiet.stdout == ""

@@ -141,8 +141,8 @@ def test_where_the_admin_port_is(
 ) -> None:
     asked: list[int] = []
 
-    def bind(port: int, host: str, token: str) -> Admin:
-        assert (host, token) == ("127.0.0.1", "")
+    def bind(port: int, host: str, token: str, *, read_only: bool) -> Admin:
+        assert (host, token, read_only) == ("127.0.0.1", "", False)
         asked.append(port)
         return bind_admin(0)
 

@@ -9,14 +9,15 @@
     restore     tables of backups
     as_of       `as-of`: the past of a server's tables
     clock       a running server's clock
+    console     a link to a running server's console
     faults      a running server's faults
     stream      follow a table's changes
     trigger     functions on a table's changes
     completion  shell completion
 
     logs        the form of log lines
-    allocation  the memory that the C library keeps for later
     admin       the parts of the admin plane
+    welcome     what the server says when it has started
     stores      how stores are named
     owners      warns of tables that no caller finds
     remote      what commands share that speak to a running server
@@ -43,6 +44,7 @@ _COMMANDS: Final = {
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "console": "Print a link to a running server's web console.",
     "copy": "Copy a store between directories and PostgreSQL.",
     "faults": "List, add and remove a running server's fault rules.",
     "import": "Put the items of files into a table.",

@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from hashrange.server.admin.application import AdminServer
 
 
-def bind_admin(at: int, host: str = HOST, token: str = "") -> Admin:
+def bind_admin(at: int, host: str = HOST, token: str = "", *, read_only: bool = False) -> Admin:
     """The admin plane, listening on a port of `host` (0: any free port).
 
     Raises OSError, and ValueError if other machines could reach it without a token.
     """
-    listening, door = port.bind(at, host, token)
+    listening, door = port.bind(at, host, token, read_only=read_only)
     return Admin(listening, load, door)
 
 
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
     """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
-    from hashrange.server.admin import application, backups, checkpoints, clock, faults, status, travel
+    from hashrange.console import routes
+    from hashrange.server.admin import application, backups, checkpoints, clock, data, faults, status, travel
 
-    parts = (status, clock, faults, travel, backups, checkpoints)
+    parts = (status, clock, faults, travel, backups, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange import __version__, compiled, form
-from hashrange.cli import allocation, logs
+from hashrange import __version__, form
+from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
+from hashrange.cli.welcome import announce, is_open
 from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
-from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, serve
-from hashrange.server.access import is_loopback
+from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
@@ -49,12 +49,6 @@ ADMIN_PORT_DISTANCE: Final = 100
 _PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
-
-_OPEN: Final = "everybody who can reach the port can read and change all data"
-_ATTENTION: Final = """
-    !! Everybody who can reach this port can read and change all data, with any credentials: there is no
-    !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
-"""
 
 _EPILOG: Final = """\b
 Examples:
@@ -338,6 +332,12 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
 @_option(
+    "--console-read-only",
+    is_flag=True,
+    help="Refuse every change in the web console, and writes to the admin plane's /data. Programs and "
+    "commands that use other endpoints of the admin plane go on as before.",
+)
+@_option(
     "--virtual-clock",
     is_flag=True,
     help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
@@ -365,6 +365,7 @@ def command(
     admin_port: int | None,
     admin_host: str,
     admin_token: str,
+    console_read_only: bool,
     data_dir: Path | None,
     memory: bool,
     postgres: str | None,
@@ -386,7 +387,7 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     server_settings = _server_settings(limits)
     descriptors.raise_limit()
-    allocation.share_one_arena()
+    allocation.share_one_arena(os.environ)
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
@@ -396,7 +397,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        admin = _bind_admin(port, admin_port, admin_host, admin_token)
+        admin = _bind_admin(port, admin_port, admin_host, admin_token, console_read_only)
         if admin is not None:
             stack.callback(admin.close)
 
@@ -409,7 +410,8 @@ def command(
                 fields["clock"] = show_moment(clock.now())
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
-            _announce(fields, region, log_format, open_on=host if _is_open(host, port) else None)
+            link = admin.console_link() if admin is not None else None
+            announce(fields, region, log_format, link, open_on=host if is_open(host, port) else None)
 
         with _errors_of_serving(host, port):
             serve(
@@ -468,7 +470,9 @@ def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Admin | None:
+def _bind_admin(
+    port: int, admin_port: int | None, host: str, token: str, read_only: bool
+) -> Admin | None:
     """The admin plane, on the requested port; without one, on the default port or any free port."""
     if admin_port == 0:
         return None
@@ -477,13 +481,13 @@ def _bind_admin(port: int, admin_port: int | None, host: str, token: str) -> Adm
         usual = port + ADMIN_PORT_DISTANCE
         requested = usual if port and usual <= _PORT_MAX else 0
     try:
-        return bind_admin(requested, host, token)
+        return bind_admin(requested, host, token, read_only=read_only)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and requested:
-            return bind_admin(0, host, token)
+            return bind_admin(0, host, token, read_only=read_only)
         why = _why_not_listening(host, requested, error, "--admin-port", "--admin-host")
         raise click.ClickException(why) from error
 
@@ -554,44 +558,3 @@ def _why_not_listening(
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine; give one that is to {host_option}."
     return f"Listening on {host}, port {port}, failed: {error}"
-
-
-def _announce(fields: dict[str, Any], region: str, log_format: str, open_on: str | None) -> None:
-    """Announce that the server has started. `open_on` is its host if other machines can reach it."""
-    _log.info("started", extra={"fields": fields})
-    if open_on is not None:
-        _log.warning(_OPEN, extra={"fields": {"host": open_on}})
-    if log_format == "text":
-        click.echo(_welcome(fields, region, is_open=open_on is not None))
-
-
-def _is_open(host: str, port: int) -> bool:
-    """Whether other machines can reach a server that listens on `host`."""
-    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return not all(is_loopback(str(info[4][0])) for info in addresses)
-
-
-def _welcome(fields: dict[str, Any], region: str, *, is_open: bool) -> str:
-    """The text for the user who starts a server: where it listens, where the data is, how programs reach
-    it."""
-    endpoint = fields["endpoint"]
-    durable = fields["engine"] != "memory"
-    data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
-    admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
-    speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
-    return f"""
-Hashrange {fields["version"]}
-
-    endpoint   {endpoint}
-    data       {data}
-    admin      {admin}
-    hot path   {speed}
-{_ATTENTION if is_open else ""}
-Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
-
-    export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
-    aws dynamodb list-tables
-
-Ctrl-C stops it.
-"""

@@ -10,6 +10,7 @@
     trace     a log line for each request, if logging of requests is on
     metrics   counters, and their text for Prometheus
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
+    allocation  the memory that the C library keeps for later
     sweeping  the threads of the background work
     run       listen, serve, drain; `serve` for a process, `running` for a thread
 

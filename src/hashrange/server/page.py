@@ -45,7 +45,7 @@ this is its only page.</p>
 <p>Set their endpoint to the address of this page, with any credentials:</p>
 <pre>export AWS_ENDPOINT_URL_DYNAMODB=<i>the address of this page</i>
 aws dynamodb list-tables</pre>
-<h2>Health, metrics, tables, the clock</h2>
+<h2>The console, health, metrics, tables, the clock</h2>
 {admin}
 <h2>Documentation</h2>
 <p><code>hashrange --help</code> lists the commands, and <code>hashrange serve --help</code> the settings. The
@@ -57,6 +57,8 @@ guides are in the folder <code>docs</code> of the sources: <code>settings.md</co
 """
 _NO_ADMIN: Final = "<p>This server was started without an admin plane (<code>--admin-port 0</code>).</p>"
 _ADMIN: Final = (
+    '<p>Look at the data in the <a href="{url}/console">console</a>. The server printed a link that opens '
+    "it, and <code>hashrange console</code> prints another.</p>\n"
     '<p>The admin plane answers at <a href="{url}/">{url}</a>: <a href="{url}/health">health</a>, '
     '<a href="{url}/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
 )

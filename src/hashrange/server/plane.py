@@ -126,6 +126,7 @@ class Plane:
         "connections",
         "database",
         "draining",
+        "endpoint_url",
         "frames",
         "gathered_bytes",
         "log_requests",
@@ -154,6 +155,7 @@ class Plane:
         self.metrics = Metrics()
         self.connections: set[Client] = set()
         self.draining = False
+        self.endpoint_url = ""  # the server sets it when it listens
         self.gathered_bytes = 0  # in bodies that came in pieces and are not complete, and in large requests
         self.now = 0.0
         self._swept: float | None = None

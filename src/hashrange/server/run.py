@@ -127,7 +127,8 @@ class Server:
             self._admin.open()
         self._listener.open()
         address, bound_port = sockets[0].getsockname()[:2]
-        return url_of(address, bound_port)
+        plane.endpoint_url = url_of(address, bound_port)
+        return plane.endpoint_url
 
     async def stop(self) -> None:
         """Stop accepting connections, let running requests finish (for up to `drain_seconds_max`), and

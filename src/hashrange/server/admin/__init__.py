@@ -4,11 +4,13 @@
     application  the application made of the endpoints, its description of itself, and its connections
     guard        who may use the admin plane
     aside        work of endpoints that may take long, on a thread
+    entry        who may open the console
     status       GET /health, /tables and /metrics
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
+    data         DynamoDB's operations, and links to the console
     checkpoints  checkpoints, for `hashrange copy`
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,

@@ -162,6 +162,7 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
         exception_handlers={HTTPException: _refusal, Exception: _failure},
     )
     app.state.subject = subject
+    app.state.door = door
     return app
 
 
@@ -204,19 +205,24 @@ def subject_of(request: Request) -> Subject:
     return subject
 
 
-async def read_json(request: Request, shape: type[T]) -> T:
+async def read_json(request: Request, shape: type[T], bytes_max: int = _BODY_BYTES_MAX) -> T:
     """The decoded body of a request. Raises HTTPException if it is not valid."""
+    try:
+        return msgspec.json.decode(await read_body(request, bytes_max), type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HTTPException(400, str(error)) from None
+
+
+async def read_body(request: Request, bytes_max: int) -> bytes:
+    """The body of a request, which must be JSON by its content type. Raises HTTPException."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "send JSON with the content type application/json")
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > _BODY_BYTES_MAX:
-            raise HTTPException(413, f"the body has more than {_BODY_BYTES_MAX} bytes")
-    try:
-        return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HTTPException(400, str(error)) from None
+        if len(body) > bytes_max:
+            raise HTTPException(413, f"the body has more than {bytes_max} bytes")
+    return bytes(body)
 
 
 def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:

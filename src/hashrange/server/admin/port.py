@@ -17,11 +17,12 @@ import os
 import re
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from hashrange.database import Database
 from hashrange.server.access import is_loopback
+from hashrange.server.admin.entry import Entry
 from hashrange.server.listening import Guests, Listener, bound_url, url_of
 from hashrange.server.plane import Plane
 
@@ -41,7 +42,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Door:
     """Where the admin plane listens: the requested `host` and its `address`; and the token that every request
-    has to send, "" for none.
+    has to send, "" for none. `entry` says which browsers may use the console; `read_only`: browsers and
+    `POST /data` may change nothing.
 
     Raises ValueError for a token that is too easy to guess or not allowed in a header, and for an address
     that other machines could reach without a token.
@@ -50,8 +52,11 @@ class Door:
     host: str = HOST
     address: str = HOST
     token: str = ""
+    read_only: bool = False
+    entry: Entry = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "entry", Entry(self.token))
         if self.token and not _TOKEN.fullmatch(self.token):
             raise ValueError(
                 "The token of the admin plane needs at least 16 characters: letters, digits and -._~+/ only. "
@@ -114,16 +119,22 @@ class Admin:
         addresses, and a command uses its own name for this machine."""
         return bound_url(self.door.address, self.port)
 
+    def console_link(self) -> str:
+        """A new link to the console, which can be used once."""
+        return f"{self.url}/console?token={self.door.entry.link()}"
+
     def close(self) -> None:
         self.socket.close()
 
 
-def bind(port: int, host: str = HOST, token: str = "") -> tuple[socket.socket, Door]:
+def bind(
+    port: int, host: str = HOST, token: str = "", *, read_only: bool = False
+) -> tuple[socket.socket, Door]:
     """A socket that listens on `port` of `host`, 0 for any free one, and its door. Raises OSError, and
     ValueError as `Door` does."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = addresses[0]
-    door = Door(host, str(address[0]), token)
+    door = Door(host, str(address[0]), token, read_only)
     listening = socket.socket(family)
     try:
         if os.name == "posix":

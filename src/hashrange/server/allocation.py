@@ -8,7 +8,7 @@ minutes of mixed control operations. Python's threads take turns anyway, and so 
 from __future__ import annotations
 
 import ctypes
-import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -16,9 +16,9 @@ _ARENAS_MAX: Final = -8
 """M_ARENA_MAX of glibc's malloc.h."""
 
 
-def share_one_arena() -> None:
-    """Let all threads that begin later share one arena, unless MALLOC_ARENA_MAX is set. For a process that
-    is a server only, and to be called before it opens a store; without glibc it does nothing."""
-    if "MALLOC_ARENA_MAX" not in os.environ:
+def share_one_arena(environment: Mapping[str, str]) -> None:
+    """Let all threads that begin later share one arena, unless the environment sets MALLOC_ARENA_MAX. For a
+    process that is a server only, and to be called before it opens a store; without glibc it does nothing."""
+    if "MALLOC_ARENA_MAX" not in environment:
         with suppress(AttributeError, OSError, TypeError):  # another C library, or Windows
             ctypes.CDLL(None).mallopt(_ARENAS_MAX, 1)

@@ -12,11 +12,11 @@ import pytest
 pytestmark = pytest.mark.once
 
 ARENAS = """
-import ctypes, threading
-from hashrange.cli import allocation
+import ctypes, os, threading
+from hashrange.server import allocation
 
 if {shared}:
-    allocation.share_one_arena()
+    allocation.share_one_arena(os.environ)
 began, end = threading.Barrier(4), threading.Event()
 
 def take():

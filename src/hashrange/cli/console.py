@@ -1,0 +1,18 @@
+"""`hashrange console`: a new link to the web console of a running server."""
+
+from __future__ import annotations
+
+import click
+
+from hashrange.cli.remote.asking import Plane, ask, plane_options
+
+
+@click.command("console")
+@plane_options
+def command(plane: Plane) -> None:
+    """Print a link to the web console of a running server.
+
+    The link works once: the browser that opens it may use the console until the server stops.
+    """
+    made = ask(plane, "/console-link", "link", "hashrange serve", {})
+    click.echo(f"{plane.url}{made['link']}")

@@ -1,0 +1,67 @@
+"""What `hashrange serve` says when it has started: to the log, and to the user who started it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import Any, Final
+
+import click
+
+from hashrange import compiled, form
+from hashrange.server.access import is_loopback
+
+_log = logging.getLogger("hashrange.cli.serve")
+
+_OPEN: Final = "everybody who can reach the port can read and change all data"
+_ATTENTION: Final = """
+    !! Everybody who can reach this port can read and change all data, with any credentials: there is no
+    !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
+"""
+
+
+def announce(
+    fields: dict[str, Any], region: str, log_format: str, console_link: str | None, *, open_on: str | None
+) -> None:
+    """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
+    is for the user's eyes and not for the log."""
+    _log.info("started", extra={"fields": fields})
+    if open_on is not None:
+        _log.warning(_OPEN, extra={"fields": {"host": open_on}})
+    if log_format == "text":
+        click.echo(welcome(fields, region, console_link, warns=open_on is not None))
+
+
+def is_open(host: str, port: int) -> bool:
+    """Whether other machines can reach a server that listens on `host`."""
+    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return not all(is_loopback(str(info[4][0])) for info in addresses)
+
+
+def welcome(
+    fields: dict[str, Any], region: str, console_link: str | None = None, *, warns: bool
+) -> str:
+    """The text for the user who starts a server: where it listens, where the data is, how programs reach
+    it."""
+    endpoint = fields["endpoint"]
+    durable = fields["engine"] != "memory"
+    data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
+    admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
+    speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
+    return f"""
+Hashrange {fields["version"]}
+
+    endpoint   {endpoint}
+    data       {data}
+    admin      {admin}
+    console    {console_link or "none"}
+    hot path   {speed}
+{_ATTENTION if warns else ""}
+Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
+
+    export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
+    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
+    aws dynamodb list-tables
+
+Ctrl-C stops it.
+"""

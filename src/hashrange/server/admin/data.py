@@ -1,0 +1,112 @@
+"""The data on the admin plane: DynamoDB's operations, for the console and for tools of operators.
+
+    POST /data/{operation}?scope=…   a request in DynamoDB's JSON, answered in DynamoDB's JSON
+    POST /console-link               a new link to the console, which can be used once
+
+An error is answered as DynamoDB answers it: its status, `__type` and `message`. `scope` is the part before
+the name in the full name of a table (`/tables`), where accounts or regions are separate. Requests run as on
+the data plane: in turns on the event loop, and on a thread if they take long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hashrange import limits, protocol
+from hashrange.database import Caller
+from hashrange.errors import AnswerLost, SerializationException
+from hashrange.operations import REGISTRY
+from hashrange.pace import TurnOver
+from hashrange.server.admin.application import Endpoint, json, read_body, subject_of
+from hashrange.server.admin.port import Subject
+
+READ_ONLY: Final = "the server was started with --console-read-only, so nothing can be changed here"
+
+
+def writes(operation: str, sent: dict[str, Any]) -> bool:
+    """Whether a request may change something. An unknown operation does not."""
+    entry = REGISTRY.get(operation)
+    if entry is None:
+        return False
+    try:
+        return entry.is_write(sent)
+    except (AttributeError, KeyError, TypeError):
+        # Statements are missing or no text, so the database will refuse the request.
+        return entry.writes
+
+
+def caller_of(scope: str) -> Caller:
+    """A caller whose tables are those of `scope`; "*" in it stands for all, as in the names of tables."""
+    account, _, region = scope.replace("*", "").partition("/")
+    usual = Caller()
+    return Caller(region or usual.region, account or usual.account_id)
+
+
+async def ask(subject: Subject, operation: str, sent: bytes, scope: str = "") -> bytes:
+    """The answer to a request of DynamoDB's API. Raises what `Database.execute` raises."""
+    database = subject.database
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[bytes] = loop.create_future()
+    caller = caller_of(scope)
+
+    def done(body: Any, error: Exception | None) -> None:
+        if outcome.done():
+            return
+        if error is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(body)
+
+    try:
+        database.submit(operation, _request(sent), caller, done, protocol.encode_result)
+    except TurnOver:
+        # The request may have been normalised in part, so it is read again.
+        request = _request(sent)
+        encode = protocol.encode_result
+        database.start_aside(lambda: database.run_aside(operation, request, caller, done, encode))
+    return await outcome
+
+
+def _request(sent: bytes) -> dict[str, Any]:
+    try:
+        request = orjson.loads(sent)
+    except orjson.JSONDecodeError:
+        raise SerializationException from None
+    if not isinstance(request, dict):
+        raise SerializationException
+    return request
+
+
+async def _answer(request: Request) -> Response:
+    operation = request.path_params["operation"]
+    sent = await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
+    subject = subject_of(request)
+    try:
+        if request.app.state.door.read_only and writes(operation, _request(sent)):
+            raise HTTPException(403, READ_ONLY)
+        answer = await ask(subject, operation, sent, request.query_params.get("scope", ""))
+    except HTTPException:
+        raise
+    except AnswerLost:
+        raise HTTPException(502, "a fault rule dropped the answer, as if the connection had broken") from None
+    except Exception as error:
+        failure = protocol.encode_error(error, operation=operation)
+        return Response(failure.body, failure.status, media_type="application/json")
+    return Response(answer or b"{}", media_type="application/json")
+
+
+async def _link(request: Request) -> Response:
+    await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
+    return json({"link": f"/console?token={request.app.state.door.entry.link()}"})
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", "/data/{operation}", "A request of DynamoDB's API, in its JSON.", _answer),
+    Endpoint("POST", "/console-link", "A new link to the console, which can be used once.", _link),
+)

@@ -1,0 +1,202 @@
+"""Who may open the console and change something: links, cookies, other sites, read-only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from click.testing import CliRunner
+
+from consoles import (
+    CHANGES,
+    EVERY_TYPE,
+    KEY,
+    PAGES,
+    TOKEN,
+    Browser,
+    opened,
+    parsed,
+    stored,
+)  # fmt: skip
+from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.console import routes
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange.server.admin.entry import KEPT_MAX, Entry
+
+
+def test_every_page_has_the_headers_and_no_code_inside_it(orders: Database, browser: Browser) -> None:
+    for path in PAGES:
+        status, text = browser.ask(path)
+        assert status == 200, (path, text)
+        policy = browser.last.getheader("Content-Security-Policy") or ""
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert browser.last.getheader("X-Content-Type-Options") == "nosniff"
+        assert browser.last.getheader("Referrer-Policy") == "no-referrer"
+        assert browser.last.getheader("Cache-Control") == "no-store"
+        assert parsed(text).inline == []
+        assert not re.search(r'(?:src|href|action)="(?:https?:)?//', text)
+
+
+def test_static_files_are_kept_by_browsers_under_names_with_hashes(browser: Browser) -> None:
+    _, page = browser.ask("/console")
+    names = re.findall(r'"(/console/static/[^"]+)"', page)
+    assert len(names) == 2
+    for name in names:
+        assert re.search(r"-[0-9a-f]{12}\.(css|js)$", name)
+        assert Browser(browser.url).ask(name)[0] == 200
+        browser.ask(name)
+        assert "immutable" in (browser.last.getheader("Cache-Control") or "")
+    assert browser.ask("/console/static/console.css")[0] == 404
+    assert browser.ask("/console/static/..%2Fcode.py")[0] == 404
+
+
+def test_a_link_opens_the_console_once(database: Database) -> None:
+    admin = bind_admin(0)
+    with running(database, admin=admin):
+        link = admin.console_link().removeprefix(admin.url)
+        first, second = Browser(admin.url), Browser(admin.url)
+        assert first.ask(link)[0] == 303
+        kept = first.last.getheader("Set-Cookie") or ""
+        assert "HttpOnly" in kept
+        assert "SameSite=strict" in kept
+        assert "Path=/console" in kept
+        assert TOKEN not in link
+        assert first.last.getheader("Location") == "/console"
+        assert first.ask("/console")[0] == 200
+        assert first.ask(link)[0] == 303  # (the same browser opens its old link again)
+        status, text = second.ask(link)
+        assert (status, "has been used" in text, second.cookie) == (401, True, "")
+
+
+def test_without_a_session_every_page_and_every_change_is_refused(orders: Database, browser: Browser) -> None:
+    for cookie in ("", f"{browser.cookie}x", browser.cookie.partition("=")[0] + "="):
+        stranger = Browser(browser.url, cookie)
+        for path in PAGES:
+            status, text = stranger.ask(path)
+            assert status == 401
+            assert "hashrange console" in text
+            assert "orders" not in text
+        for path, body in CHANGES.items():
+            assert stranger.post(path, body)[0] == 401
+    assert stored(orders) == EVERY_TYPE
+
+
+def test_pages_and_changes_here_are_all_that_there_are() -> None:
+    paths = {"/console/t/{table}": "/console/t/orders", "/console/t/{table}/item": "/console/t/orders/item"}
+    paths["/console/t/{table}/new"] = "/console/t/orders/new"
+    for endpoint in routes.ENDPOINTS:
+        if endpoint.method == "POST":
+            assert endpoint.path in CHANGES
+        elif not endpoint.path.startswith("/console/static/"):
+            path = paths.get(endpoint.path, endpoint.path)
+            assert any(page.split("?")[0] == path for page in PAGES), endpoint.path
+
+
+def test_the_cookie_of_an_earlier_server_is_refused(browser: Browser) -> None:
+    with Database.in_memory() as other:
+        admin = bind_admin(0)
+        with running(other, admin=admin):
+            assert Browser(admin.url, browser.cookie).ask("/console")[0] == 401
+
+
+def test_other_sites_may_change_nothing(orders: Database, browser: Browser) -> None:
+    origin = browser.url
+    foreign: list[dict[str, str]] = [
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Origin": origin},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+    ]
+    paths: dict[str, Any] = {**CHANGES, "/clock": {}, "/data/DeleteTable": {"TableName": "orders"}}
+    for headers in foreign:
+        for path, body in {**paths, "/console-link": {}}.items():
+            assert browser.ask(path, body, **headers)[0] == 403, (path, headers)
+        assert browser.ask("/faults", method="DELETE", **headers)[0] == 403
+    assert stored(orders) == EVERY_TYPE
+    own: list[dict[str, str]] = [{"Sec_Fetch_Site": "same-origin"}, {"Origin": origin}, {}]
+    for headers in own:
+        preview = {**CHANGES["/console/save"], "preview": True}
+        assert browser.ask("/console/save", preview, **headers)[0] == 200
+
+
+def test_a_change_needs_json(orders: Database, browser: Browser) -> None:
+    for path, body in CHANGES.items():
+        assert browser.ask(path, body, Content_Type="text/plain")[0] == 415
+    assert browser.ask("/data/Scan", {"TableName": "orders"}, Content_Type="text/plain")[0] == 415
+
+
+def test_a_read_only_console_refuses_every_change(orders: Database) -> None:
+    admin = bind_admin(0, read_only=True)
+    with running(orders, admin=admin):
+        browser = opened(admin)
+        for path, body in CHANGES.items():
+            status, answer = browser.post(path, body)
+            assert (status, "--console-read-only" in answer["error"]) == (403, True)
+        for path in PAGES:
+            status, text = browser.ask(path)
+            assert status == (400 if path.endswith("&view=edit") else 200)
+            assert "read-only" in text, path
+            assert not re.search(r"<button[^>]*data-(?:undo|save|delete|run-change)", text)
+        delete = {"TableName": "orders", "Key": KEY}
+        for operation, sent in {
+            "DeleteItem": delete,
+            "DeleteTable": {"TableName": "orders"},
+            "ExecuteStatement": {"Statement": "DELETE FROM orders WHERE pk='a'"},
+            "BatchExecuteStatement": {},
+        }.items():
+            assert browser.post(f"/data/{operation}", sent)[0] == 403, operation
+        assert browser.post("/data/Scan", {"TableName": "orders"})[0] == 200
+        assert browser.post("/data/ExecuteStatement", {"Statement": "SELECT * FROM orders"})[0] == 200
+        own = {"Sec_Fetch_Site": "same-origin"}
+        for path, body in {"/clock": {}, "/past/undo": {"table": "orders", "to": "now", "all": True}}.items():
+            assert browser.ask(path, body, **own)[0] == 403
+        # A command that uses the plane goes on as before.
+        assert browser.post("/past/undo", {"table": "orders", "to": "now", "all": True})[0] == 200
+    assert stored(orders) == EVERY_TYPE
+
+
+def test_a_guarded_plane_opens_its_console_to_sessions_and_to_its_token(database: Database) -> None:
+    admin = bind_admin(0, token=TOKEN)
+    with running(database, admin=admin):
+        assert Browser(admin.url).ask("/console")[0] == 401
+        assert Browser(admin.url).ask("/consoles")[0] == 401
+        assert Browser(admin.url).ask("/console-link", {})[0] == 401
+        assert Browser(admin.url).ask("/data/ListTables", {})[0] == 401
+        for _ in range(2):
+            other = Browser(admin.url)
+            assert other.ask(f"/console?token={TOKEN}")[0] == 303
+            assert other.ask("/console")[0] == 200
+        browser = opened(admin)
+        assert browser.ask("/console")[0] == 200
+        assert browser.ask("/health")[0] == 401
+        link = {"Authorization": f"Bearer {TOKEN}"}
+        assert Browser(admin.url).ask("/console-link", {}, **link)[0] == 200
+
+
+def test_entries_are_forgotten_when_there_are_too_many() -> None:
+    entry = Entry()
+    first = entry.link()
+    session = entry.redeem(entry.link())
+    assert session is not None
+    for _ in range(KEPT_MAX):
+        entry.redeem(entry.link())
+        entry.link()
+    assert entry.redeem(first) is None
+    assert not entry.knows(session)
+    for wrong in ("", "\udcff", "é"):
+        assert entry.redeem(wrong) is None
+        assert not entry.knows(wrong)
+
+
+def test_a_command_prints_a_new_link(database: Database) -> None:
+    admin = bind_admin(0)
+    with running(database, admin=admin) as endpoint:
+        result = CliRunner().invoke(main, ["console", "--endpoint-url", endpoint])
+        assert result.exit_code == 0
+        link = result.stdout.strip()
+        assert link.startswith(f"{admin.url}/console?token=")
+        assert Browser(admin.url).ask(link.removeprefix(admin.url))[0] == 303
