@@ -37,8 +37,12 @@ HEADERS: Final = {
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
     """The page that a template makes of some values."""
-    made = await asyncio.to_thread(environment)
-    text = await asyncio.to_thread(made.get_template(template).render, **values)
+
+    def render() -> str:
+        # The first page imports Jinja, and the first use of a template reads and compiles it.
+        return environment().get_template(template).render(**values)
+
+    text = await asyncio.to_thread(render)
     headers = {**HEADERS, "Cache-Control": "no-store"}
     return Response(text, status, headers, "text/html; charset=utf-8")
 

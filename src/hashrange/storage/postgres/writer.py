@@ -29,7 +29,7 @@ from hashrange.storage.loops import Loop, LoopWatch
 from hashrange.storage.postgres.cache import Catalog, Key
 from hashrange.storage.postgres.direct import DirectTransaction
 from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
-from hashrange.storage.postgres.groups import GROUP_BITS, Group, State, version_of
+from hashrange.storage.postgres.groups import Group, State, version_of
 from hashrange.storage.postgres.wire.connections import (
     Connection,
     Fenced,
@@ -389,8 +389,3 @@ class Writer:
         if self._connection is not None:
             close(self._connection)
         self._connection = self._line = None
-
-
-def server_of(version: int) -> int:
-    """The engine whose group wrote a record of this version."""
-    return version >> GROUP_BITS
