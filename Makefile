@@ -119,6 +119,10 @@ pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and di
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
+.PHONY: pictures
+pictures: $(VENV)/.develop  ## Take the pictures of the console in docs/console.md anew (PICTURES="tables items")
+	PYTHONPATH=tests $(BIN)/python -m console_pictures $(PICTURES)
+
 bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)
 

@@ -139,7 +139,8 @@ def memory_bytes(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _load(started: Running, store: Store, item_bytes: int, note: Callable[[str], None]) -> None:
+def fill(started: Running, store: Store, item_bytes: int, note: Callable[[str], None]) -> None:
+    """Make the table and fill it with the items of `store`."""
     schema = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
     types = [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}]
     create = {"TableName": TABLE, "KeySchema": schema, "AttributeDefinitions": types}
@@ -257,7 +258,7 @@ def measure_stores(
                 note(f"{items:,} items of {options.item_bytes} bytes")
                 shutil.rmtree(directory / "data", ignore_errors=True)
                 with running(server, directory) as started:
-                    _load(started, store, options.item_bytes, note)
+                    fill(started, store, options.item_bytes, note)
                 note(f"  loaded at {store.load_items_per_second:,.0f} items/s")
                 complete.touch()
             store.disk_bytes = directory_bytes(directory / "data")

@@ -88,6 +88,35 @@ class Browser:
         return status, orjson.loads(text)
 
 
+class EventStream:
+    """An open stream of server-sent events: the names and the texts of its events."""
+
+    def __init__(self, browser: Browser, path: str) -> None:
+        self._connection = HTTPConnection(urlsplit(browser.url).netloc, timeout=30)
+        self._connection.request("GET", path, headers={"Cookie": browser.cookie})
+        self.answer = self._connection.getresponse()
+
+    def __enter__(self) -> EventStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.answer.close()
+        self._connection.close()
+
+    def next(self, wanted: str, containing: str = "") -> str:
+        """The text of the next event with this name and this in its text."""
+        while True:
+            name, lines = "", []
+            while line := self.answer.readline().decode().rstrip("\n"):
+                if line.startswith("event: "):
+                    name = line[7:]
+                elif line.startswith("data: "):
+                    lines.append(line[6:])
+            if name == wanted and containing in "\n".join(lines):
+                return "\n".join(lines)
+            assert name or not self.answer.isclosed(), f"the stream ended without {wanted}"
+
+
 def opened(admin: Admin) -> Browser:
     """A browser that has opened a link to the console."""
     browser = Browser(admin.url)
@@ -131,7 +160,9 @@ class Fields(HTMLParser):
         self.inline += [name for name in given if name.startswith("on")]
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "textarea":
+        if tag == "textarea" and self._name is not None:
+            # (as browsers do)
+            self.fields[self._name] = self.fields[self._name].removeprefix("\n")
             self._name = None
 
     def handle_data(self, data: str) -> None:
@@ -149,12 +180,60 @@ def parsed(page: str) -> Fields:
 PAGES = (
     "/console", "/console?q=ord", "/console/t/orders", "/console/t/orders?index=by-kind&pk=x", ITEM,
     ITEM + "&view=json", ITEM + "&view=dynamodb", ITEM + "&view=edit", ITEM + "&view=history",
-    "/console/t/orders/new", "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
+    ITEM + "&view=edit&as=json", ITEM + "&view=edit&as=dynamodb&on=empty", ITEM + "&saved=now",
+    "/console/t/orders/new", "/console/t/orders/new?as=json", "/console/t/orders/import",
+    "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
     "/console/t/orders?at=now", "/console/ask?statement=DELETE%20FROM%20orders",
+    "/console/ask?tab=partiql", "/console/ask?table=orders&attr=pk&op=%3D&type=S&value=a&value2=&run=1",
+    "/console/t/orders/entities", "/console/t/orders/entities?view=graph",
+    "/console/t/orders/entities?view=access", "/console/t/orders/entities?view=items",
+    "/console/find?text=nothing-like-it", "/console/find?text=%7B%22pk%22%3A%201%7D",
+    "/console/requests", "/console/requests?failed=1&slow=20&table=orders&operation=Query&show=1",
+    "/console/streams", "/console/t/orders/stream", "/console/t/orders/stream?from=start", "/console/heat",
+    "/console/faults", "/console/clock", "/console/t/orders/past?at=now",
+    "/console/t/orders/past?at=now&until=now&show=items",
+    "/console/t/orders/about", "/console/new-table",
 )  # fmt: skip
+EVENTS = ("/console/requests/events", "/console/t/orders/stream/events", "/console/heat/events")
+"""Addresses of server-sent events."""
+DOWNLOADS = ("/console/t/orders/export?format=csv", "/console/t/orders/export?format=dynamodb&pk=a")
 CHANGES: dict[str, Any] = {
     "/console/save": {"table": "orders", "edited": '{"pk": {"S": "new"}, "sk": {"N": "1"}}'},
     "/console/delete": {"table": "orders", "shown": orjson.dumps(EVERY_TYPE).decode()},
     "/console/undo": {"table": "orders", "key": KEY, "to": "now"},
+    "/console/saved": {"name": "mine", "address": "/console/ask?table=orders"},
+    "/console/saved/delete": {"name": "other"},
+    "/console/entities": {"table": "orders", "rules": [{"name": "x", "partition": "*"}]},
+    "/console/undo-save": {"table": "orders", "key": KEY, "since": "now"},
+    "/console/import": {
+        "table": "orders", "name": "x.csv", "piece": base64.b64encode(b"pk,sk\nnew,1\n").decode(),
+        "is_first": True, "is_last": True, "layout": {},
+    },
+    "/console/bulk": {"table": "orders", "action": "delete"},
     "/console/run": {"statement": "INSERT INTO orders VALUE {'pk': 'new', 'sk': 1}"},
+    "/console/past/back": {"table": "orders", "keys": [KEY], "to": "now"},
+    "/console/faults/add": {"effect": "latency", "options": "seconds=0"},
+    "/console/faults/remove": {"number": "1"},
+    "/console/clock/change": {"advance": "1m"},
+    "/console/add-index": {"table": "orders", "name": "by-sk", "partition": "sk", "partition_type": "N"},
+    "/console/drop-index": {"table": "orders", "name": "by-kind"},
+    "/console/billing": {"table": "orders", "mode": "PROVISIONED", "read_units": "5", "write_units": "5"},
+    "/console/time-to-live": {"table": "orders", "attribute": "expires_at", "on": True},
+    "/console/stream": {"table": "orders", "view_type": "KEYS_ONLY"},
+    "/console/recovery": {"table": "orders", "on": False},
+    "/console/tag": {"table": "orders", "key": "team", "value": "shop"},
+    "/console/untag": {"table": "orders", "key": "team"},
+    "/console/protection": {"table": "orders", "on": True},
+    "/console/delete-table": {"table": "orders", "typed": "orders"},
+    "/console/create-table": {"name": "made", "partition": "pk"},
+    "/console/demo": {"demo": "shop"},
 }
+QUESTIONS: dict[str, Any] = {
+    "/console/find": {"text": "orders"},
+    "/console/past/try": {"table": "orders", "keys": [KEY], "to": "now"},
+    "/console/review": CHANGES["/console/save"],
+    "/console/convert": {**CHANGES["/console/save"], "to": "form"},
+    "/console/import/preview": CHANGES["/console/import"],
+    "/console/bulk/count": {"table": "orders"},
+}
+"""POSTs that change nothing."""

@@ -164,14 +164,14 @@ def get_projected(stage: Stage) -> Sequence[bytes]:
     return [stage.request("GetItem", {"TableName": LISTS, "Key": key, "ProjectionExpression": paths})]
 
 
-@shape("BatchGetItem of 16 MB: 40 items of 400 KB of tiny numbers")
+@shape("BatchGetItem of 16 MB: 40 items of 400 KB of tiny numbers", is_large=True)
 def batch_get_large(stage: Stage) -> Sequence[bytes]:
     stage.need(LISTS)
     keys = [{"pk": {"S": "l"}, "sk": {"N": str(n)}} for n in range(LIST_ITEMS)]
     return [stage.request("BatchGetItem", {"RequestItems": {LISTS: {"Keys": keys}}})]
 
 
-@shape("the same with a projection")
+@shape("the same with a projection", is_large=True)
 def batch_get_projected(stage: Stage) -> Sequence[bytes]:
     stage.need(LISTS)
     keys = [{"pk": {"S": "l"}, "sk": {"N": str(n)}} for n in range(LIST_ITEMS)]
@@ -216,7 +216,7 @@ def statement_in_product(stage: Stage) -> Sequence[bytes]:
     return [stage.request("ExecuteStatement", {"Statement": statement})]
 
 
-@shape("BatchExecuteStatement: 25 SELECTs of 400 KB each")
+@shape("BatchExecuteStatement: 25 SELECTs of 400 KB each", is_large=True)
 def batch_statement(stage: Stage) -> Sequence[bytes]:
     stage.need(LISTS)
     statements = [{"Statement": f"SELECT * FROM {LISTS} WHERE pk = 'l' AND sk = {n}"} for n in range(25)]

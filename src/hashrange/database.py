@@ -270,7 +270,8 @@ class Database:
             prepared = self._ask(operation, request, caller, done, encode, aside=False)
             if prepared is None:
                 return None
-            turn.begin(self.turn_seconds)
+            is_busy = self._workers.waiting > 0
+            turn.begin(min(pace.BUSY_TURN_SECONDS, self.turn_seconds) if is_busy else self.turn_seconds)
             return self._run_or_stop(prepared)
         finally:
             turn.end()
@@ -445,6 +446,10 @@ class Database:
         At most `tables_max` of the tables whose names come after `after`, in the order of the names.
         """
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
+
+    def overview_of(self, full_name: str) -> dict[str, Any] | None:
+        """What `overview` says of one table; None if there is none with this full name."""
+        return self.engine.read(lambda reader: overview.table(reader, full_name))
 
     def tend(self) -> None:
         """Call `sweep` if it is due, for programs without a server. The in-process client calls this before

@@ -26,6 +26,7 @@
     ├── ContinuousBackupsUnavailableException  PointInTimeRecoveryUnavailableException
     ├── InvalidExportTimeException           InvalidRestoreTimeException
     ├── BackupNotFoundException              BackupInUseException
+    ├── GlobalTableNotFoundException         PolicyNotFoundException
     ├── InternalServerError                       500
     ├── ServiceUnavailable                        503
     └── AnswerLost                                no answer: a fault closed the connection
@@ -181,6 +182,14 @@ class IdempotentParameterMismatchException(ServiceError):
 
 
 class ResourceNotFoundException(ServiceError):
+    pass
+
+
+class GlobalTableNotFoundException(ServiceError):
+    pass
+
+
+class PolicyNotFoundException(ServiceError):
     pass
 
 

@@ -34,7 +34,7 @@ import orjson
 from hashrange import errors
 from hashrange.database import Caller
 from hashrange.operations.context import NOTHING
-from hashrange.pace import requests
+from hashrange.pace import texts
 from hashrange.storage.failures import CommitError
 from hashrange.watching.interest import Interest
 
@@ -136,6 +136,11 @@ class Wire:
         self._callers: dict[bytes, Caller] = {}
         self._targets: dict[bytes, str] = {}  # a cache, for operations that exist
 
+    @property
+    def anyone(self) -> Caller:
+        """The caller whose credentials name no region and no account."""
+        return Caller(self._region, self._account_id)
+
     def read(
         self,
         method: bytes,
@@ -166,7 +171,7 @@ class Wire:
                 # recordings: if he asks for an operation that exists.
                 self._operation(target_header)
                 self._caller(target, headers)
-            request = requests.loads(body)
+            request = texts.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
             operation = self._targets.get(target_header) or self._operation(target_header)

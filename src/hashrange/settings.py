@@ -38,13 +38,14 @@ class Settings:
     recovery_lag_seconds: how long after a write its table can be restored to that moment; on AWS five
         minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
+    policy_changes_limited: refuse a second change of a policy within 15 s; AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store for these buckets instead of folders: `aws`, or the URL of a store that speaks
         S3's protocol. boto3 finds the credentials.
     backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
         copied into it from elsewhere can be restored.
-    older_words: answer wrong requests with the messages that the service used everywhere before June 2026,
-        and in few regions since; programs that compare texts may need one or the other.
+    older_words: answer wrong requests with the messages that the service used before June 2026; it still does
+        in few regions, and programs that compare texts may need one or the other.
     """
 
     create_seconds: float = 0.0
@@ -60,6 +61,7 @@ class Settings:
     separate_accounts: bool = False
     separate_regions: bool = False
     ttl_changes_limited: bool = False
+    policy_changes_limited: bool = False
     s3_dir: str = ""
     s3_endpoint: str = ""
     backup_dir: str = ""

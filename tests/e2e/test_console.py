@@ -16,10 +16,14 @@ from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
+from hashrange.errors import ServiceError
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+BROWSERS = {
+    "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
+    "firefox": shutil.which("firefox-esr") or shutil.which("firefox"),
+}
 DIGITS = "12345678901234567890123456789012345678"
 KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"N": DIGITS}}
 ITEM: dict[str, Any] = {
@@ -36,8 +40,21 @@ PLACE = "/console/t/orders/item?key=" + quote(orjson.dumps(KEY))
 PAGES = (
     "/console", "/console/t/orders", "/console/t/orders?pk=a&op=between&sk=1&sk2=2", "/console/t/empty",
     PLACE, PLACE + "&view=json", PLACE + "&view=edit", PLACE + "&view=history", "/console/t/orders/new",
+    PLACE + "&view=edit&as=json", PLACE + "&view=edit&as=dynamodb", PLACE + "&saved=2026-01-01T00:00:00.000Z",
+    "/console/t/orders/new?as=dynamodb", "/console/t/orders/import",
+    "/console/t/orders?pk=a&col=text&col=sets",
     "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
-    "/console/ask?statement=DELETE%20FROM%20orders", "/console/t/orders?at=1970",
+    "/console/ask?statement=DELETE%20FROM%20orders", "/console/t/orders?at=1970", "/console/ask?tab=partiql",
+    "/console/ask?table=orders&attr=pk&op=between&type=S&value=a&value2=b", "/console/ask?table=nothing",
+    "/console/ask?table=orders&attr=pk&op=%3D&type=S&value=b&value2=&run=1", "/console/find?text=%7B%7D",
+    "/console/find?text=" + quote('{"pk": "b", "sk": 900}'), "/console/find?text=nothing-like-it",
+    "/console/t/orders/entities", "/console/t/orders/entities?view=graph", "/console/t/empty/entities",
+    "/console/t/orders/entities?view=access", "/console/t/orders/entities?view=items",
+    "/console/t/many/entities", "/console/t/many/entities?view=graph", "/console/t/many/entities?view=items",
+    "/console/requests?show=1", "/console/requests", "/console/streams", "/console/t/orders/stream",
+    "/console/t/empty/stream", "/console/heat", "/console/faults", "/console/clock", "/console/t/orders/past",
+    "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
+    "/console/t/orders/about", "/console/new-table",
 )  # fmt: skip
 
 
@@ -49,7 +66,7 @@ def _fill(endpoint: str) -> Any:
         aws_access_key_id="a",
         aws_secret_access_key="b",
     )
-    for name in ("orders", "empty"):
+    for name in ("orders", "empty", "many"):
         client.create_table(
             TableName=name,
             KeySchema=[
@@ -68,10 +85,14 @@ def _fill(endpoint: str) -> Any:
     return client
 
 
+@pytest.fixture(params=BROWSERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of browser."""
+    return str(request.param)
+
+
 @contextmanager
 def console() -> Iterator[tuple[Database, Admin]]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium (Debian: apt-get install chromium)")
     with Database.in_memory() as database:
         admin = bind_admin(0)
         with running(database, admin=admin) as endpoint:
@@ -80,6 +101,10 @@ def console() -> Iterator[tuple[Database, Admin]]:
             for number in range(60):
                 item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
                 database.execute("PutItem", {"TableName": "orders", "Item": item})
+            # (an entity of each colour, and one that has the first again)
+            for number in range(9):
+                item = {"pk": {"S": f"{'ABCDEFGHI'[number] * 2}#1"}, "sk": {"N": "1"}}
+                database.execute("PutItem", {"TableName": "many", "Item": item})
             yield database, admin
 
 
@@ -104,9 +129,16 @@ class Watch:
 
 
 @contextmanager
-def context_of(admin: Admin, **options: Any) -> Iterator[Page]:
+def context_of(admin: Admin, kind: str = "chromium", **options: Any) -> Iterator[Page]:
+    path = BROWSERS[kind]
+    if path is None:
+        pytest.skip(f"there is no {kind} (Debian: apt-get install chromium firefox-esr)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = (
+            playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            if kind == "chromium"
+            else playwright.firefox.launch(channel="moz-firefox", executable_path=path)
+        )
         context = browser.new_context(**options)
         watch = Watch(context, admin.url)
         page = context.new_page()
@@ -118,8 +150,8 @@ def context_of(admin: Admin, **options: Any) -> Iterator[Page]:
         browser.close()
 
 
-def test_a_table_is_opened_and_an_attribute_changed_by_keyboard() -> None:
-    with console() as (database, admin), context_of(admin) as page:
+def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
         page.keyboard.press("/")
         page.keyboard.type("ord")
         assert page.locator("#tables tbody tr:visible").count() == 1
@@ -131,27 +163,34 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard() -> None:
         page.keyboard.press("Enter")
         page.wait_for_url("**pk=a**")
         assert page.locator(".plan .badge").inner_text() == "Query"
-        page.get_by_role("region", name="Items").get_by_role("link").press("Enter")
-        page.get_by_role("link", name="Edit").press("Enter")
-        field = page.get_by_label("The item in DynamoDB’s JSON")
-        before = field.input_value()
-        assert orjson.loads(before) == ITEM
-        field.fill(before.replace('"empty": {"S": ""}', '"empty": {"S": "filled"}'))
-        field.press("Control+Enter")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
         page.wait_for_url("**/item?key=**")
+        page.keyboard.type("by")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**on=empty**")
+        page.keyboard.type("filled")
+        page.locator(".changes ins", has_text="filled").wait_for()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url("**saved=**")
         page.get_by_text("filled", exact=True).wait_for()
         assert stored(database) == ITEM | {"empty": {"S": "filled"}}
+        page.get_by_role("button", name="Undo").press("Enter")
+        page.get_by_text("filled", exact=True).wait_for(state="detached")
+        assert stored(database) == ITEM
 
 
-def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted() -> None:
-    with console() as (database, admin), context_of(admin) as page:
-        page.goto(admin.url + PLACE + "&view=edit")
+def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + PLACE + "&view=edit&as=dynamodb")
         theirs = {**ITEM, "empty": {"S": "theirs"}}
         database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(theirs))})
-        field = page.get_by_label("The item in DynamoDB’s JSON")
+        field = page.get_by_label("The item", exact=True)
         field.fill(field.input_value().replace('"empty": {"S": ""}', '"empty": {"S": "ours"}'))
-        page.get_by_role("button", name="Show as code").click()
-        page.get_by_text("client.update_item(").wait_for()
+        changes = page.get_by_role("region", name="Changes")
+        changes.get_by_text("As code").click()
+        changes.get_by_text("client.update_item(").wait_for()
         page.get_by_role("button", name="Save").click()
         page.get_by_role("alert").get_by_text("Somebody changed").wait_for()
         assert stored(database) == theirs
@@ -163,22 +202,39 @@ def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted() -
         page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
         page.wait_for_url("**/console/t/orders")
         assert stored(database) is None
+        page.get_by_role("button", name="Undo").click()
+        page.wait_for_url("**saved=**")
+        assert stored(database) == theirs
+        database.execute("DeleteItem", {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))})
         page.goto(admin.url + PLACE + "&view=history")
         with page.expect_navigation():
             page.get_by_role("button", name="Bring back").first.click()
         assert stored(database) == theirs
 
 
-def test_a_new_item_and_a_statement() -> None:
-    with console() as (database, admin), context_of(admin) as page:
+def test_a_new_item_and_a_statement(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
         page.goto(admin.url + "/console/t/empty/new")
-        field = page.get_by_label("The item in DynamoDB’s JSON")
+        page.keyboard.type("x")
+        page.get_by_role("button", name="DynamoDB JSON").click()
+        page.get_by_role("alert").get_by_text("sk:").wait_for()
+        page.get_by_label("Value of sk").fill("1")
+        page.get_by_role("button", name="DynamoDB JSON").click()
+        field = page.get_by_label("The item", exact=True)
+        field.wait_for()
+        assert orjson.loads(field.input_value()) == {"pk": {"S": "x"}, "sk": {"N": "1"}}
         field.fill("{")
-        page.get_by_role("button", name="Save").click()
-        page.get_by_role("alert").get_by_text("not JSON").wait_for()
+        page.get_by_role("status").get_by_text("This is not JSON").wait_for()
         field.fill('{"pk": {"S": "x"}, "sk": {"N": "1"}}')
+        page.get_by_text("What will be saved").wait_for()
         page.get_by_role("button", name="Save").click()
         page.wait_for_url("**/item?key=**")
+        assert database.execute("Scan", {"TableName": "empty"})["Count"] == 1
+        # The past of this table is not kept, so the browser brings back what it showed.
+        page.get_by_role("button", name="Undo").click()
+        page.wait_for_url("**/console/t/empty")
+        assert database.execute("Scan", {"TableName": "empty"})["Count"] == 0
+        database.execute("PutItem", {"TableName": "empty", "Item": {"pk": {"S": "x"}, "sk": {"N": "1"}}})
         page.goto(admin.url + "/console/ask")
         page.keyboard.press("/")
         page.keyboard.type("DELETE FROM \"empty\" WHERE pk = 'x' AND sk = 1")
@@ -188,8 +244,189 @@ def test_a_new_item_and_a_statement() -> None:
         assert database.execute("Scan", {"TableName": "empty"})["Count"] == 0
 
 
-def test_reading_needs_no_javascript() -> None:
-    with console() as (_, admin), context_of(admin, java_script_enabled=False) as page:
+def test_a_request_is_built_planned_run_and_saved(kind: str) -> None:
+    with console() as (_, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/ask")
+        page.get_by_label("Table", exact=True).fill("orders")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**table=orders**")
+        row = page.get_by_role("group", name="Condition 1")
+        row.get_by_label("Attribute").fill("pk")
+        row.get_by_label("Value").fill("b")
+        # (the plan follows what is written)
+        page.get_by_text("for all 60 items").wait_for()
+        page.get_by_role("button", name="Add a condition").click()
+        row = page.get_by_role("group", name="Condition 2")
+        row.get_by_label("Attribute").fill("sk")
+        row.get_by_label("Operator").select_option("between")
+        row.locator("[name=type]").select_option("N")
+        row.get_by_label("Value").fill("3")
+        row.get_by_label("and").fill("5")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.get_by_text("Query: 3 of 3 items read").wait_for()
+        page.get_by_placeholder("Name of this query").fill("three to five")
+        page.get_by_role("button", name="Save this query").click()
+        page.get_by_role("link", name="Run three to five").click()
+        page.get_by_text("Query: 3 of 3 items read").wait_for()
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Delete three to five").click()
+        page.get_by_text("There are none yet").wait_for()
+
+
+def test_long_items_are_found_and_entities_corrected(kind: str) -> None:
+    with console() as (_, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/ask")
+        page.get_by_label("An item, a key").fill(orjson.dumps(ITEM).decode())
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/orders/item?key=**")
+        page.goto(admin.url + "/console/t/many/entities")
+        entity = page.get_by_role("group").first
+        entity.get_by_label("Name").fill("First letter")
+        page.get_by_role("button", name="Keep these").click()
+        page.get_by_text("Somebody corrected them").wait_for()
+        assert page.get_by_role("group").first.get_by_label("Name").input_value() == "First letter"
+
+
+def test_the_form_keeps_every_value_and_moves_members(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        item = {**ITEM, "odd": {"S": "cr\r nul\0 \n\n"}, "lines": {"S": "\n\tx\n"}, "na\nme": {"BOOL": False}}
+        database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(item))})
+        page.goto(admin.url + PLACE + "&view=edit")
+        page.get_by_role("button", name="DynamoDB JSON").click()
+        field = page.get_by_label("The item", exact=True)
+        field.wait_for()
+        assert orjson.loads(field.input_value()) == item
+        page.get_by_role("button", name="Form").click()
+        page.get_by_label("Value of lines").fill("\n\tx\ny")
+        page.get_by_role("button", name="Move a member of flags up").nth(1).click()
+        page.get_by_label("Type of a member of flags").nth(2).select_option("M")
+        page.get_by_role("button", name="Add attribute to", exact=False).last.wait_for()
+        page.locator("[data-rows] > .add").click()
+        page.keyboard.type("added")
+        page.get_by_label("Value of a new attribute").fill("12")
+        page.get_by_label("Type of a new attribute").select_option("N")
+        page.get_by_role("button", name="Remove empty").click()
+        page.locator(".changes li").nth(5).wait_for()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url("**saved=**")
+        expected = {**item, "lines": {"S": "\n\tx\ny"}, "added": {"N": "12"}}
+        expected["flags"] = {"L": [{"NULL": True}, {"BOOL": True}, {"M": {}}]}
+        del expected["empty"]
+        assert stored(database) == expected
+
+
+def test_many_items_by_keyboard(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/t/orders?pk=b")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Space")
+        page.keyboard.press("ArrowDown")
+        for _ in range(2):
+            page.keyboard.press("Shift+ArrowDown")
+        page.locator("summary", has_text="Change many items").press("Enter")
+        assert page.locator("select[name=which]").locator("option:checked").inner_text().endswith("(4)")
+        page.get_by_role("button", name="Go on").press("Enter")
+        page.get_by_role("dialog").get_by_role("button", name="Change").press("Enter")
+        page.get_by_text("Done: 4 deleted.").wait_for()
+        assert database.execute("Scan", {"TableName": "orders"})["Count"] == 57
+        page.locator("select[name=which]").select_option("found")
+        page.locator("select[name=action]").select_option("set")
+        page.locator("[data-bulk] input[name=name]").fill("big")
+        page.locator("select[name=kind]").select_option("N")
+        page.locator("[data-bulk] input[name=text]").fill(DIGITS)
+        page.get_by_role("button", name="Go on").press("Enter")
+        page.get_by_role("dialog").get_by_text("Set big of 56 items?").wait_for()
+        page.get_by_role("dialog").get_by_role("button", name="Change").press("Enter")
+        page.get_by_text("Done: 56 changed.").wait_for()
+        found = orjson.loads(orjson.dumps(database.execute("Scan", {"TableName": "orders"})))["Items"]
+        assert sum(item.get("big") == {"N": DIGITS} for item in found) == 56
+
+
+def test_a_file_is_imported_and_downloaded(kind: str) -> None:
+    with console() as (_, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/t/empty/import")
+        lines = [f'{{"pk": "p", "sk": {number}, "text": "{"x" * 200}"}}' for number in range(3_000)]
+        lines[1_999] = '{"pk": "p"}'
+        file = {"name": "items.jsonl", "mimeType": "", "buffer": "\n".join(lines).encode()}
+        page.get_by_label("A file").set_input_files(file)  # type: ignore[arg-type]
+        page.get_by_role("region", name="The first rows").wait_for()
+        page.get_by_role("button", name="Import").click()
+        page.get_by_text("Done: 2,999 written, 1 with errors.").wait_for()
+        page.get_by_text("Line 2000").wait_for()
+        page.goto(admin.url + "/console/t/empty")
+        page.locator("summary", has_text="Download").click()
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name="DynamoDB JSON lines").click()
+        assert len(downloading.value.path().read_bytes().splitlines()) == 2_999
+        page.locator("tbody input[type=checkbox]").first.click()
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name="CSV").click()
+        assert len(downloading.value.path().read_bytes().splitlines()) == 2
+
+
+def test_a_demo_table_an_index_and_the_deletion_of_the_table(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.goto(admin.url + "/console/new-table")
+        page.get_by_role("button", name="Create shop").press("Enter")
+        page.get_by_text("222 items are there").wait_for()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/console/t/shop")
+        page.get_by_role("link", name="Definition").click()
+        page.get_by_text("Add an index").click()
+        form = page.locator("form[data-post='/console/add-index']")
+        form.get_by_label("Name").fill("GSI1")
+        form.get_by_label("Partition key", exact=True).fill("state")
+        form.get_by_role("button", name="Show as code").click()
+        form.get_by_text("client.update_table(").wait_for()
+        form.get_by_role("button", name="Add the index").click()
+        form.get_by_role("alert").get_by_text("already exists").wait_for()
+        form.get_by_label("Name").fill("by-state")
+        form.get_by_label("Name").press("Enter")
+        page.get_by_text("The index by-state is being built.").wait_for()
+        indexes = page.get_by_role("region", name="Indexes")
+        indexes.get_by_role("row", name="by-state").get_by_text("60").wait_for()
+        page.locator("[data-busy]").wait_for(state="detached")
+        page.get_by_role("button", name="Delete the index by-state").click()
+        page.get_by_text("by-state is being deleted").wait_for()
+        page.get_by_text("Delete the table").first.click()
+        page.get_by_role("button", name="Delete the table").click()
+        page.get_by_role("alert").get_by_text("Type the name of the table").wait_for()
+        page.get_by_label("To delete it, type its name").fill("shop")
+        page.keyboard.press("Enter")
+        page.get_by_text("deletion of the table shop has begun").wait_for()
+        assert database.execute("ListTables", {})["TableNames"] == ["empty", "many", "orders"]
+
+
+def test_a_form_for_a_new_table_with_indexes(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/new-table")
+        page.keyboard.press("/")
+        page.keyboard.type("made")
+        page.get_by_label("Partition key", exact=True).fill("customer")
+        for name in ("by-state", "by-size", "not-this-one"):
+            page.get_by_role("button", name="Add an index").click()
+            page.keyboard.type(name)
+        page.get_by_role("button", name="Remove").last.click()
+        first, second = page.locator("fieldset").all()
+        first.get_by_label("Partition key", exact=True).fill("state")
+        second.get_by_label("Kind").select_option("local")
+        second.get_by_label("Sort key", exact=True).fill("size")
+        page.get_by_label("Mode").select_option("provisioned")
+        page.get_by_label("Read units").fill("7")
+        page.get_by_role("button", name="Create the table").click()
+        page.get_by_role("alert").get_by_text("does not have a range key").wait_for()
+        page.get_by_label("Sort key", exact=True).first.fill("placed")
+        page.get_by_role("button", name="Create the table").click()
+        page.wait_for_url("**/console/t/made/about")
+        page.get_by_text("7 read units and 5 write units").wait_for()
+        made = database.execute("DescribeTable", {"TableName": "made"})["Table"]
+        assert [index["IndexName"] for index in made["LocalSecondaryIndexes"]] == ["by-size"]
+        assert [index["IndexName"] for index in made["GlobalSecondaryIndexes"]] == ["by-state"]
+
+
+def test_reading_needs_no_javascript(kind: str) -> None:
+    with console() as (_, admin), context_of(admin, kind, java_script_enabled=False) as page:
         page.get_by_role("link", name="orders").click()
         page.get_by_role("link", name="Next").click()
         assert page.get_by_role("region", name="Items").get_by_role("row").count() == 12
@@ -202,12 +439,96 @@ def test_reading_needs_no_javascript() -> None:
 def test_every_page_is_accessible_and_fits_a_phone(scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    options = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
     with console() as (_, admin), context_of(admin, **options) as page:
         for path in PAGES:
             page.goto(admin.url + path)
             page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
             assert not page.evaluate("window.broken"), path
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            page.evaluate(source)
+            found = page.evaluate("axe.run()")["violations"]
+            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], path
+
+
+def _enable_stream(database: Database) -> None:
+    specification = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    database.execute("UpdateTable", {"TableName": "orders", "StreamSpecification": specification})
+
+
+def _put(database: Database, number: int, **more: Any) -> None:
+    item = {"pk": {"S": "live"}, "sk": {"N": str(number)}, **more}
+    database.execute("PutItem", {"TableName": "orders", "Item": item})
+
+
+def test_a_write_appears_in_the_stream_page_without_reloading(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        _enable_stream(database)
+        page.goto(admin.url + "/console/t/orders/stream")
+        page.evaluate("window.same = true")
+        _put(database, 1, city={"S": "Bern"})
+        page.get_by_role("link", name="live · 1").wait_for()
+        _put(database, 1, city={"S": "Basel"})
+        row = page.get_by_role("row").nth(1)
+        row.get_by_text("Basel").wait_for()
+        assert row.get_by_text("Bern").count() == 1
+        page.get_by_role("button", name="Pause").click()
+        _put(database, 2)
+        page.get_by_role("button", name="Go on (1 new)").click()
+        page.get_by_role("link", name="live · 2").wait_for()
+        assert page.evaluate("window.same")
+        assert page.get_by_role("row").count() == 4
+
+
+def test_requests_and_heat_appear_as_they_come(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/requests")
+        database.execute("Scan", {"TableName": "orders"})
+        page.get_by_role("cell", name="Scan").wait_for()
+        with page.expect_navigation():
+            page.get_by_role("region", name="Requests").get_by_role("link").first.click()
+        page.get_by_role("heading", name="Scan").wait_for()
+        page.goto(admin.url + "/console/heat")
+        _put(database, 1)
+        page.get_by_role("link", name="live", exact=True).wait_for()
+
+
+def test_items_are_brought_back_from_the_past_by_keyboard(kind: str) -> None:
+    with console() as (database, admin), context_of(admin, kind) as page:
+        page.goto(admin.url + "/console/t/orders/past?at=now")
+        page.get_by_text("No item differs").wait_for()
+        database.execute("DeleteItem", {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))})
+        slider = page.get_by_role("slider")
+        slider.focus()
+        slider.press("ArrowLeft")
+        box = page.get_by_role("checkbox", name=f"Choose a {DIGITS}")
+        box.wait_for()
+        page.get_by_role("button", name="Choose all").press("Enter")
+        page.get_by_role("button", name="Bring back…").press("Enter")
+        page.get_by_text("1 would be written back, 0 deleted").wait_for()
+        assert stored(database) is None
+        with page.expect_navigation():
+            page.get_by_role("dialog").get_by_role("button", name="Bring back").press("Enter")
+        assert stored(database) == ITEM
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_live_rows_are_accessible_and_fit_a_phone(scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
+    with console() as (database, admin), context_of(admin, **options) as page:
+        _enable_stream(database)
+        database.faults.add("Scan throttle")
+        for path in ("/console/requests", "/console/t/orders/stream", "/console/heat", "/console/faults",
+                     "/console/t/orders/past"):  # fmt: skip
+            page.goto(admin.url + path)
+            _put(database, 1, one={"S": "x" * 200})
+            _put(database, 1, one={"S": path}, two={"N": DIGITS})
+            with pytest.raises(ServiceError):
+                database.execute("Scan", {"TableName": "orders"})
+            page.get_by_role("row").nth(1).wait_for(timeout=5_000)
+            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             page.evaluate(source)
             found = page.evaluate("axe.run()")["violations"]

@@ -16,6 +16,10 @@ Json = dict[str, Any]
 Ask = Callable[[str, Json], Json]
 
 MAIN = "hostile_main"
+POLICY = (
+    '{"Version":"2012-10-17","Statement":{"Effect":"Deny","Principal":{"AWS":"123456789012"},'
+    '"Action":"dynamodb:Get*","Resource":"*"}}'
+)
 PLAIN = "hostile_plain"
 OTHER = "hostile_other"
 BACKUP_REGION = "eu-west-1"
@@ -504,6 +508,21 @@ REQUESTS: dict[str, list[Json]] = {
         {"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}", "TagKeys": ["a", "x"]}
     ],
     "ListTagsOfResource": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
+    "PutResourcePolicy": [
+        {"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}", "Policy": POLICY},
+    ],
+    "GetResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
+    "DeleteResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
+    "CreateGlobalTable": [{"GlobalTableName": MAIN, "ReplicationGroup": [{"RegionName": "eu-west-1"}]}],
+    "DescribeGlobalTable": [{"GlobalTableName": MAIN}],
+    "DescribeGlobalTableSettings": [{"GlobalTableName": MAIN}],
+    "ListGlobalTables": [{"Limit": 10}],
+    "UpdateGlobalTable": [
+        {"GlobalTableName": MAIN, "ReplicaUpdates": [{"Delete": {"RegionName": "eu-west-1"}}]},
+    ],
+    "UpdateGlobalTableSettings": [
+        {"GlobalTableName": MAIN, "GlobalTableProvisionedWriteCapacityUnits": 5},
+    ],
     "DescribeEndpoints": [{}],
     "DescribeLimits": [{}],
     "ListStreams": [{"TableName": MAIN, "Limit": 2}],

@@ -142,6 +142,9 @@ ELSEWHERE |= {
 }  # fmt: skip
 ELSEWHERE |= {"ExportTableToPointInTime", "DescribeExport", "ListExports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
+ELSEWHERE |= {"PutResourcePolicy", "GetResourcePolicy", "DeleteResourcePolicy"}
+ELSEWHERE |= {"CreateGlobalTable", "DescribeGlobalTable", "DescribeGlobalTableSettings"}
+ELSEWHERE |= {"ListGlobalTables", "UpdateGlobalTable", "UpdateGlobalTableSettings"}
 
 
 def test_every_operation_is_looked_at() -> None:

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.once
 class Server:
     """A database with a server and its admin plane."""
 
-    def __init__(self, stack: ExitStack, **given: Any) -> None:
+    def __init__(self, stack: ExitStack, account_id: str = "000000000000", **given: Any) -> None:
         given = {"sweep_seconds": 0.05, **given}
         self.database = stack.enter_context(Database.in_memory(settings=Settings(**given)))
         admin = bind_admin(0)
         self.url = f"http://127.0.0.1:{admin.socket.getsockname()[1]}"
-        stack.enter_context(running(self.database, admin=admin))
+        stack.enter_context(running(self.database, admin=admin, account_id=account_id))
 
     def run(self, *arguments: object) -> Result:
         return CliRunner().invoke(main, [*map(str, arguments), "--admin-url", self.url])
@@ -124,6 +124,20 @@ def test_tables_of_an_account(stack: ExitStack, tmp_path: Path) -> None:
     assert shown.startswith("123456789012/*/songs  ")
     server.done("restore", id_in(shown), "--to", "again")
     assert server.scan("again", caller) == server.scan("songs", caller)
+
+
+def test_a_backup_belongs_to_the_account_of_the_server(stack: ExitStack, tmp_path: Path) -> None:
+    account = "123456789012"
+    server = Server(stack, account, backup_dir=str(tmp_path))
+    caller = Caller(account_id=account)
+    server.fill("pages", caller=caller)
+    server.done("backup", "pages")
+    [backup] = server.database.execute("ListBackups", {}, caller)["BackupSummaries"]
+    assert backup["BackupArn"].split(":")[4] == account
+    described = server.database.execute("DescribeBackup", {"BackupArn": backup["BackupArn"]}, caller)
+    assert described["BackupDescription"]["BackupDetails"]["BackupStatus"] == "AVAILABLE"
+    server.done("restore", backup["BackupArn"].rpartition("/")[2], "--to", "again")
+    assert len(server.scan("again", caller)) == 20
 
 
 def test_without_waiting(server: Server) -> None:

@@ -141,8 +141,8 @@ def test_where_the_admin_port_is(
 ) -> None:
     asked: list[int] = []
 
-    def bind(port: int, host: str, token: str, *, read_only: bool) -> Admin:
-        assert (host, token, read_only) == ("127.0.0.1", "", False)
+    def bind(port: int, host: str, token: str, **console: Any) -> Admin:
+        assert (host, token, console) == ("127.0.0.1", "", {"read_only": False, "banner": ""})
         asked.append(port)
         return bind_admin(0)
 

@@ -35,6 +35,41 @@ def test_a_worker_sleeps_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(sleeps) > 0
 
 
+@pytest.mark.skipif(not turns.__file__.endswith(".py"), reason="compiled code calls no other clock")
+def test_workers_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop waits for the interpreter's lock behind one worker, however many there are."""
+    now = 1_000.0
+    ident = 1
+    ran: list[int] = []
+
+    def pass_time(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(turns, "sleep", pass_time)
+    monkeypatch.setattr(turns, "perf_counter", lambda: now)
+    monkeypatch.setattr(turns, "get_ident", lambda: ident)
+    tasks = {number: pace.Turn() for number in (1, 2)}
+    for turn in tasks.values():
+        turn.task = pace.Task()
+    monkeypatch.setattr(turns, "_turns", tasks)
+    turns._watch.slice_until = 0.0
+    try:
+        for _ in range(100):
+            for ident in tasks:
+                turns._watch.due = 0.0
+                began = now
+                pace.point()
+                waited = now - began
+                assert waited <= 0.005  # a slice, and a moment for the event loop
+                if waited > 0.001:
+                    ran.append(ident)
+    finally:
+        turns._watch.due = turns._watch.slice_until = 0.0
+    assert ran.count(1) >= 40
+    assert ran.count(2) >= 40
+
+
 def test_the_event_loop_gives_way_to_a_commit_that_takes_long() -> None:
     """Otherwise the thread that commits hardly gets the interpreter's lock while the loop is never idle."""
     pace.end_commit()

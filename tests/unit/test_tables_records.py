@@ -62,3 +62,21 @@ def test_what_is_shown_of_an_item_outlives_it() -> None:
     assert shown == {"l": MANY["l"]}
     first = on_a_worker(lambda: records.shown(record, lambda item: {"l": {"L": item["l"]["L"][:1]}}))
     assert first == {"l": {"L": [{"N": "0"}]}}
+
+
+@pytest.mark.parametrize("count", [1, 30_000, 130_000])
+def test_an_item_of_many_values_is_not_decoded_on_the_event_loop(count: int) -> None:
+    """No `pace.point` can divide its decoding, which would keep the loop for 25 ms."""
+    item: Item = {"pk": {"S": "x" * 70_000}, "l": {"L": [{"N": str(n)} for n in range(count)]}}
+    record = records.pack(item, 1)
+    turn = pace.turn()
+    turn.begin(3600.0)
+    try:
+        if count == 1:
+            assert records.item_of(record) == item
+        else:
+            with pytest.raises(pace.TurnOver):
+                records.item_of(record)
+    finally:
+        turn.end()
+    assert records.item_of(record) == item

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from hashrange.server.admin.application import AdminServer
 
 
-def bind_admin(at: int, host: str = HOST, token: str = "", *, read_only: bool = False) -> Admin:
-    """The admin plane, listening on a port of `host` (0: any free port).
+def bind_admin(
+    at: int, host: str = HOST, token: str = "", *, read_only: bool = False, banner: str = ""
+) -> Admin:
+    """The admin plane, listening on a port of `host` (0: any free port). `read_only` and `banner` are for
+    the console.
 
     Raises OSError, and ValueError if other machines could reach it without a token.
     """
-    listening, door = port.bind(at, host, token, read_only=read_only)
+    listening, door = port.bind(at, host, token, read_only=read_only, banner=banner)
     return Admin(listening, load, door)
 
 

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -334,8 +335,14 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
 @_option(
     "--console-read-only",
     is_flag=True,
-    help="Refuse every change in the web console, and writes to the admin plane's /data. Programs and "
-    "commands that use other endpoints of the admin plane go on as before.",
+    help="Refuse every change in the web console, and writes to the admin plane's /data. Other endpoints of "
+    "the admin plane go on as before.",
+)
+@_option(
+    "--console-banner",
+    default="",
+    metavar="TEXT",
+    help="A text on every page of the console, such as `production`.  [default: none]",
 )
 @_option(
     "--virtual-clock",
@@ -366,6 +373,7 @@ def command(
     admin_host: str,
     admin_token: str,
     console_read_only: bool,
+    console_banner: str,
     data_dir: Path | None,
     memory: bool,
     postgres: str | None,
@@ -397,7 +405,8 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        admin = _bind_admin(port, admin_port, admin_host, admin_token, console_read_only)
+        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
+        admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
             stack.callback(admin.close)
 
@@ -471,9 +480,10 @@ def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
 
 
 def _bind_admin(
-    port: int, admin_port: int | None, host: str, token: str, read_only: bool
+    bind: Callable[[int, str, str], Admin], port: int, admin_port: int | None, host: str, token: str
 ) -> Admin | None:
-    """The admin plane, on the requested port; without one, on the default port or any free port."""
+    """The admin plane, on the requested port; without one, on the default port or any free port. `bind` is
+    `bind_admin`."""
     if admin_port == 0:
         return None
     requested = admin_port
@@ -481,13 +491,13 @@ def _bind_admin(
         usual = port + ADMIN_PORT_DISTANCE
         requested = usual if port and usual <= _PORT_MAX else 0
     try:
-        return bind_admin(requested, host, token, read_only=read_only)
+        return bind(requested, host, token)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and requested:
-            return bind_admin(0, host, token, read_only=read_only)
+            return bind(0, host, token)
         why = _why_not_listening(host, requested, error, "--admin-port", "--admin-host")
         raise click.ClickException(why) from error
 

@@ -1,18 +1,24 @@
-"""The console: web pages on the admin plane for looking into the data, and for changing items.
+"""The console: web pages on the admin plane for looking into the data, and for changing it.
 
-    routes    the addresses of the pages, and who may open them
-    tables    the list of tables
-    table     a grid of a table's items
-    requests  the requests that a grid's form asks for
-    item      one item: its attributes, its versions, and their differences
-    changes   saving, deleting and bringing back an item
-    ask       PartiQL statements
-    shown     values of attributes, as the pages show them
-    code      requests as code for boto3, the AWS CLI and the JavaScript SDK
-    reach     how pages reach the data
-    looks     templates, style sheets and the headers of pages
+    tables       the list of tables
+    items        a grid of a table's items, one item, its versions, its changes
+    ask          the query bar, the builder, PartiQL statements, saved queries
+    entities     the single-table view: a table's entities, their graph, their access patterns
+    live         what happens now: requests, streams, heat; fault rules and the clock
+    past         a table as of a moment, and what has changed since
 
-Pages are rendered here and work without JavaScript, except for changes. They reach the data only as the admin
-plane's JSON API does, through `server.admin.data` and time travel. `cli.admin` mounts the console; Jinja is
+    routes       the addresses of the pages, and who may open them
+    pages        what the packages of pages declare
+    reach        how pages reach the data
+    kept         what the server keeps for the users of the console
+    looks        templates, static files and the headers of pages
+    values       values of attributes, as the pages show them
+    code         requests as code for boto3, the AWS CLI, the JavaScript SDK and the Go SDK
+    golang       requests as code in Go
+    differences  the differences between two states of an item
+
+A package of pages has its pages, templates/NAME and static/NAME.js and .css where it needs them. Pages are
+rendered here; reading works without JavaScript. They reach the data only as the admin plane's JSON API does,
+through `server.admin.data` and the functions of its other endpoints. `cli.admin` mounts the console; Jinja is
 imported for the first page. docs/decisions/0020-console.md says why.
 """

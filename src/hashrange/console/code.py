@@ -1,4 +1,4 @@
-"""Requests as code that makes them: boto3, the AWS CLI, the AWS SDK for JavaScript."""
+"""Requests as code that makes them: boto3, the AWS CLI, the AWS SDKs for JavaScript and Go."""
 
 from __future__ import annotations
 
@@ -6,50 +6,94 @@ import base64
 import re
 import shlex
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from hashrange.console.shown import Raw, literal
+from hashrange.console.golang import go
+from hashrange.console.values import Raw, literal
+from hashrange.shapes.streams import OPERATIONS as STREAM_OPERATIONS
+
+_ANY_SECRET: Final = "any"
+"""A secret key: the server checks none."""
 
 
-def snippets(operation: str, request: dict[str, Any], endpoint: str) -> list[tuple[str, str]]:
-    """The languages' names and the code of a request."""
+def snippets(
+    operation: str, request: dict[str, Any], endpoint: str, scope: str = ""
+) -> list[tuple[str, str]]:
+    """The languages' names and the code of a request. `scope` is that of its table: the account is the access
+    key then, and the region is given."""
     return [
-        ("boto3 (Python)", boto3(operation, request, endpoint)),
-        ("AWS CLI", aws_cli(operation, request, endpoint)),
-        ("AWS SDK for JavaScript v3", javascript(operation, request, endpoint)),
+        ("boto3 (Python)", boto3(operation, request, endpoint, scope)),
+        ("AWS CLI", aws_cli(operation, request, endpoint, scope)),
+        ("AWS SDK for JavaScript v3", javascript(operation, request, endpoint, scope)),
+        ("AWS SDK for Go v2", go(operation, request, endpoint, *_parted(scope))),
     ]
 
 
-def boto3(operation: str, request: dict[str, Any], endpoint: str) -> str:
+def _service(operation: str) -> str:
+    """The name of the service of an operation, in Python and on the command line."""
+    return "dynamodbstreams" if operation in STREAM_OPERATIONS else "dynamodb"
+
+
+def boto3(operation: str, request: dict[str, Any], endpoint: str, scope: str = "") -> str:
     """Python code of a request, for the client of boto3."""
     words = ("True", "False", "None")
     sent = _with_binary(request, lambda text: Raw(repr(base64.b64decode(text))))
     rows = [f"    {name}={literal(value, words=words, indent=4)},\n" for name, value in sent.items()]
+    account, region = _parted(scope)
+    given = {"endpoint_url": endpoint}
+    if region:
+        given["region_name"] = region
+    if account:
+        given |= {"aws_access_key_id": account, "aws_secret_access_key": _ANY_SECRET}
+    arguments = ", ".join(f"{name}={literal(value, words=words)}" for name, value in given.items())
     return (
         "import boto3\n\n"
-        f"client = boto3.client(\"dynamodb\", endpoint_url={literal(endpoint, words=words)})\n"
+        f'client = boto3.client("{_service(operation)}", {arguments})\n'
         f"answer = client.{_snake(operation)}(\n{''.join(rows)})"
     )
 
 
-def aws_cli(operation: str, request: dict[str, Any], endpoint: str) -> str:
+def aws_cli(operation: str, request: dict[str, Any], endpoint: str, scope: str = "") -> str:
     """A command line of a request."""
     name = _snake(operation).replace("_", "-")
     sent = shlex.quote(orjson.dumps(request).decode())
-    return f"aws dynamodb {name} \\\n  --endpoint-url {shlex.quote(endpoint)} \\\n  --cli-input-json {sent}"
+    account, region = _parted(scope)
+    secrets = f"AWS_ACCESS_KEY_ID={shlex.quote(account)} AWS_SECRET_ACCESS_KEY={_ANY_SECRET} \\\n"
+    place = f" --region {shlex.quote(region)}" if region else ""
+    return (
+        f"{secrets if account else ''}aws {_service(operation)} {name} \\\n"
+        f"  --endpoint-url {shlex.quote(endpoint)}{place} \\\n  --cli-input-json {sent}"
+    )
 
 
-def javascript(operation: str, request: dict[str, Any], endpoint: str) -> str:
+def javascript(operation: str, request: dict[str, Any], endpoint: str, scope: str = "") -> str:
     """JavaScript code of a request."""
     words = ("true", "false", "null")
     sent = _with_binary(request, lambda text: Raw(f'Buffer.from("{text}", "base64")'))
+    account, region = _parted(scope)
+    client, package = "DynamoDBClient", "dynamodb"
+    if operation in STREAM_OPERATIONS:
+        client, package = "DynamoDBStreamsClient", "dynamodb-streams"
+    given = [f"endpoint: {literal(endpoint, words=words)}"]
+    if region:
+        given.append(f"region: {literal(region, words=words)}")
+    if account:
+        secret = literal(_ANY_SECRET, words=words)
+        key = literal(account, words=words)
+        given.append(f"credentials: {{ accessKeyId: {key}, secretAccessKey: {secret} }}")
     return (
-        f'import {{ DynamoDBClient, {operation}Command }} from "@aws-sdk/client-dynamodb";\n\n'
-        f"const client = new DynamoDBClient({{ endpoint: {literal(endpoint, words=words)} }});\n"
+        f'import {{ {client}, {operation}Command }} from "@aws-sdk/client-{package}";\n\n'
+        f"const client = new {client}({{ {', '.join(given)} }});\n"
         f"const answer = await client.send(new {operation}Command({literal(sent, words=words)}));"
     )
+
+
+def _parted(scope: str) -> tuple[str, str]:
+    """The account and the region of a scope, "" for what all share."""
+    account, _, region = scope.replace("*", "").partition("/")
+    return account, region
 
 
 def _snake(operation: str) -> str:

@@ -1,4 +1,4 @@
-"""How pages are made: Jinja templates, static files with their hashes in their names, security headers.
+"""How pages are made: Jinja templates, static files with a hash in their addresses, security headers.
 
 Every value in a template is escaped, and no page has a script or a style inside it, so text from a table
 cannot become code. Refuses to know what the pages show.
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from starlette.responses import Response
+
+from hashrange.clock import parse_moment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,28 +35,46 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """The headers of every answer of the console."""
+NAVIGATION: Final = (
+    ("tables", "Tables", "/console"),
+    ("ask", "Ask", "/console/ask"),
+    ("live", "Live", "/console/requests"),
+)
+"""What every page links to: the value of `here` on the pages, the title, the address."""
+LIVE_TABS: Final = (
+    ("requests", "Requests", "/console/requests"),
+    ("stream", "Streams", "/console/streams"),
+    ("heat", "Heat", "/console/heat"),
+    ("faults", "Faults", "/console/faults"),
+    ("clock", "Clock", "/console/clock"),
+)
+"""What the pages of `live` link to, with the value of `tab` on them."""
 
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
     """The page that a template makes of some values."""
+    text = await part(template, **values)
+    headers = {**HEADERS, "Cache-Control": "no-store"}
+    return Response(text, status, headers, "text/html; charset=utf-8")
+
+
+async def part(template: str, **values: Any) -> str:
+    """The text that a template makes of some values: a page, or a part of one."""
 
     def render() -> str:
         # The first page imports Jinja, and the first use of a template reads and compiles it.
         return environment().get_template(template).render(**values)
 
-    text = await asyncio.to_thread(render)
-    headers = {**HEADERS, "Cache-Control": "no-store"}
-    return Response(text, status, headers, "text/html; charset=utf-8")
+    return await asyncio.to_thread(render)
 
 
-def static(name: str) -> Response | None:
-    """A static file by its name with the hash; None if there is none."""
-    found = _by_name().get(name)
-    if found is None:
+def static(stamp: str, name: str) -> Response | None:
+    """A static file; None if there is none, or if the stamp is not that of this server's files."""
+    body = _files().get(name)
+    if body is None or stamp != _stamp():
         return None
-    body, kind = found
     headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(body, 200, headers, kind)
+    return Response(body, 200, headers, _TYPES[Path(name).suffix])
 
 
 def href(path: str, **parameters: Any) -> str:
@@ -76,32 +96,34 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(asset=_asset, href=href)
-    made.filters.update(amount=amount, size=size, units=units)
+    made.globals.update(asset=asset, href=href, navigation=NAVIGATION, live_tabs=LIVE_TABS)
+    made.filters.update(amount=amount, epoch=epoch, size=size, span=span, units=units)
     return made
 
 
 @cache
-def _named() -> dict[str, str]:
-    """The names of the static files with their hashes, by their own names."""
-    names = {}
-    for path in sorted((_FOLDER / "static").iterdir()):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-        names[path.name] = f"{path.stem}-{digest}{path.suffix}"
-    return names
+def _files() -> dict[str, bytes]:
+    """The static files by their paths."""
+    folder = _FOLDER / "static"
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 @cache
-def _by_name() -> dict[str, tuple[bytes, str]]:
-    folder = _FOLDER / "static"
-    return {
-        hashed: ((folder / name).read_bytes(), _TYPES[Path(name).suffix])
-        for name, hashed in _named().items()
-    }
+def _stamp() -> str:
+    """A hash of all static files. It is a folder in their addresses, so that scripts find one another beside
+    themselves."""
+    digest = hashlib.sha256()
+    for name, body in _files().items():
+        digest.update(b"%b\0%d\0%b" % (name.encode(), len(body), body))
+    return digest.hexdigest()[:12]
 
 
-def _asset(name: str) -> str:
-    return STATIC + _named()[name]
+def asset(name: str) -> str:
+    """The address of a static file."""
+    if name not in _files():
+        raise LookupError(f"there is no static file {name}")
+    return f"{STATIC}{_stamp()}/{name}"
 
 
 def amount(number: int) -> str:
@@ -112,6 +134,24 @@ def amount(number: int) -> str:
 def units(number: float) -> str:
     """Capacity units: 0.5 capacity units."""
     return f"{number:,.1f}".removesuffix(".0") + (" capacity unit" if number == 1 else " capacity units")
+
+
+def epoch(moment: str) -> str:
+    """The epoch seconds of a moment, with milliseconds."""
+    return f"{parse_moment(moment):.3f}"
+
+
+def span(seconds: float) -> str:
+    """A time span in its two largest units: 2 d 3 h."""
+    left = round(seconds)
+    texts: list[str] = []
+    for name, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, length)
+        if number or texts:
+            texts.append(f"{number:,} {name}")
+        if len(texts) == 2:
+            break
+    return " ".join(text for text in texts if not text.startswith("0 ")) or "0 s"
 
 
 def size(number: float) -> str:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from hashrange.clock import parse_moment, show_moment
+from hashrange.console.code import snippets
 from hashrange.errors import AnswerLost, ServiceError
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
@@ -22,7 +23,19 @@ from hashrange.server.admin.aside import aside
 
 T = TypeVar("T")
 
+COOKIE: Final = "hashrange-console"
 DROPPED: Final = "A fault rule dropped the answer, as if the connection had broken."
+
+
+def cookie_of(request: Request) -> str:
+    """The name of the cookie. Browsers keep the cookies of all ports together, so it has the port."""
+    server = request.scope.get("server")
+    return f"{COOKIE}-{server[1] if server else 0}"
+
+
+def session_of(request: Request) -> str:
+    """The session that a browser claims to have."""
+    return request.cookies.get(cookie_of(request), "")
 
 
 class Refused(Exception):
@@ -50,9 +63,27 @@ class View:
         return bool(self.request.app.state.door.read_only)
 
     @property
+    def banner(self) -> str:
+        """The text that every page shows on a red strip, "" for none."""
+        return str(self.request.app.state.door.banner)
+
+    @property
     def endpoint(self) -> str:
         """The URL of the data plane."""
         return subject_of(self.request).plane.endpoint_url
+
+    @property
+    def full_scope(self) -> str:
+        """The scope of the page's tables, that of the server's own account and region if the address names
+        none; "" where all callers share them. Raises `Refused`."""
+        try:
+            return data.full_scope(subject_of(self.request), self.scope)
+        except ServiceError as error:
+            refuse(error)
+
+    def code(self, operation: str, sent: dict[str, Any]) -> list[tuple[str, str]]:
+        """A request as code in some languages, for the scope of the page."""
+        return snippets(operation, sent, self.endpoint, self.full_scope)
 
     def given(self, name: str) -> str:
         """A parameter of the page's address, "" if it is missing."""
@@ -60,7 +91,7 @@ class View:
 
     def full_name(self, table: str) -> str:
         """The name of a table for time travel."""
-        return f"{self.scope}/{table}" if self.scope else table
+        return f"{self.full_scope}/{table}" if self.full_scope else table
 
     async def read(self, operation: str, sent: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request that only reads. Raises `Refused`."""

@@ -14,25 +14,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hashrange.console import ask, changes, item, looks, table, tables
-from hashrange.console.reach import Refused, View
+from hashrange.console import ask, entities, items, live, looks, past, tables
+from hashrange.console.pages import Answer, Change, Page, Part
+from hashrange.console.reach import Refused, View, cookie_of, session_of
+from hashrange.console.tables import listing
 from hashrange.server.admin.application import Endpoint, json
 from hashrange.server.admin.data import READ_ONLY
-
-COOKIE: Final = "hashrange-console"
-Answer = Callable[[View], Awaitable[Response]]
-
-
-def cookie_of(request: Request) -> str:
-    """The name of the cookie. Browsers keep the cookies of all ports together, so it has the port."""
-    server = request.scope.get("server")
-    return f"{COOKIE}-{server[1] if server else 0}"
 
 
 def opened(request: Request) -> bool:
     """Whether the browser has a session of this server."""
-    session = request.cookies.get(cookie_of(request), "")
-    return bool(request.app.state.door.entry.knows(session))
+    return bool(request.app.state.door.entry.knows(session_of(request)))
 
 
 async def closed(*, used: bool) -> Response:
@@ -56,14 +48,15 @@ def shown(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-def changing(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint of a change, for browsers with a session, while the console is not read-only."""
+def asked(answer: Answer, *, changes: bool) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of a question or a change, for browsers with a session. `changes`: it is refused while the
+    console is read-only."""
 
     async def endpoint(request: Request) -> Response:
         if not opened(request):
             raise HTTPException(401, "open the link that the server printed, or run `hashrange console`")
         view = View.of(request)
-        if view.read_only:
+        if changes and view.read_only:
             raise HTTPException(403, READ_ONLY)
         try:
             return await answer(view)
@@ -76,7 +69,7 @@ def changing(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
 async def _start(request: Request) -> Response:
     token = request.query_params.get("token")
     if token is None:
-        return await shown(tables.page)(request)
+        return await shown(listing.page)(request)
     session = request.app.state.door.entry.redeem(token)
     if session is None and not opened(request):
         return await closed(used=True)
@@ -87,21 +80,21 @@ async def _start(request: Request) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    found = looks.static(request.path_params["name"])
+    found = looks.static(request.path_params["stamp"], request.path_params["name"])
     if found is None:
         raise HTTPException(404, "Not Found")
     return found
 
 
+def _endpoint(part: Part) -> Endpoint:
+    if isinstance(part, Page):
+        return Endpoint("GET", part.path, part.about, shown(part.answer))
+    answer = asked(part.answer, changes=isinstance(part, Change))
+    return Endpoint("POST", part.path, part.about, answer, takes=part.takes)
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/console", "The console: the list of tables.", _start),
-    Endpoint("GET", "/console/t/{table}", "The items of a table.", shown(table.page)),
-    Endpoint("GET", "/console/t/{table}/item", "An item and its versions.", shown(item.page)),
-    Endpoint("GET", "/console/t/{table}/new", "A form for a new item.", shown(item.new)),
-    Endpoint("GET", "/console/ask", "A PartiQL statement and its answer.", shown(ask.page)),
-    Endpoint("GET", "/console/static/{name}", "Style sheets and scripts of the console.", _static),
-    Endpoint("POST", "/console/save", "Save an item.", changing(changes.save), takes=changes.Save),
-    Endpoint("POST", "/console/delete", "Delete an item.", changing(changes.delete), takes=changes.Delete),
-    Endpoint("POST", "/console/undo", "Bring an item back.", changing(changes.undo), takes=changes.Undo),
-    Endpoint("POST", "/console/run", "Run a statement.", changing(ask.run), takes=ask.Run),
+    Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static),
+    *map(_endpoint, (*tables.PARTS, *items.PARTS, *ask.PARTS, *entities.PARTS, *live.PARTS, *past.PARTS)),
 )

@@ -378,8 +378,8 @@ class Trim:
 
 
 EFFECTS: Final[dict[str, type[Effect]]] = {
-    one.word: one
-    for one in (
+    effect.word: effect
+    for effect in (
         Throttle, InternalError, Conflict, Cancel, InProgress, Latency, LoseAnswer, Unprocessed,
         ExpireIterator, Trim,
     )

@@ -9,6 +9,7 @@
     imports           tables from the objects of a bucket
     bulk              the objects of a bucket into a table that exists
     backups           the past of tables: recovery, backups, restores
+    policies          documents that say who may use a table or a stream
     streams           read the changes of a table
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
@@ -100,15 +101,19 @@ REGISTRY: Final[dict[str, Operation]] = {
     "BatchWriteItem": _operation("writes.batch_write_item", writes=True, consumes=True),
     "CancelBulkOperation": _operation("bulk.cancel_bulk_operation", writes=True),
     "CreateBackup": _operation("backups.create_backup", writes=True),
+    "CreateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_create"),
     "CreateTable": _operation("tables.create_table", writes=True),
     "DeleteBackup": _operation("backups.delete_backup", writes=True),
     "DeleteItem": _operation("writes.delete_item", writes=True, consumes=True),
+    "DeleteResourcePolicy": _operation("policies.resource_policies", "prepare_delete", writes=True),
     "DeleteTable": _operation("tables.delete_table", writes=True),
     "DescribeBackup": _operation("backups.describe_backup"),
     "DescribeBulkOperation": _operation("bulk.describe_bulk_operation"),
     "DescribeContinuousBackups": _operation("backups.continuous_backups", "prepare_describe"),
     "DescribeEndpoints": _operation("describe_service", "prepare_endpoints"),
     "DescribeExport": _operation("exports.describe_export"),
+    "DescribeGlobalTable": _operation("replicas.legacy_global_tables", "prepare_describe"),
+    "DescribeGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "DescribeImport": _operation("imports.describe_import"),
     "DescribeLimits": _operation("describe_service", "prepare_limits"),
     "DescribeStream": _operation("streams.describe_stream"),
@@ -129,16 +134,19 @@ REGISTRY: Final[dict[str, Operation]] = {
     "ExportTableToPointInTime": _operation("exports.export_table", writes=True),
     "GetItem": _operation("reads.get_item", consumes=True),
     "GetRecords": _operation("streams.get_records", consumes=True),
+    "GetResourcePolicy": _operation("policies.resource_policies", "prepare_get"),
     "GetShardIterator": _operation("streams.get_shard_iterator"),
     "ImportTable": _operation("imports.import_table", writes=True),
     "ListExports": _operation("exports.list_exports"),
     "ListBackups": _operation("backups.list_backups"),
     "ListBulkOperations": _operation("bulk.list_bulk_operations"),
+    "ListGlobalTables": _operation("replicas.legacy_global_tables", "prepare_list"),
     "ListImports": _operation("imports.list_imports"),
     "ListStreams": _operation("streams.list_streams"),
     "ListTables": _operation("tables.list_tables"),
     "ListTagsOfResource": _operation("tables.tags", "prepare_list"),
     "PutItem": _operation("writes.put_item", writes=True, consumes=True),
+    "PutResourcePolicy": _operation("policies.resource_policies", "prepare_put", writes=True),
     "Query": _operation("reads.query", consumes=True),
     "RestoreTableFromBackup": _operation("backups.restore_from_backup", writes=True),
     "RestoreTableToPointInTime": _operation("backups.restore_to_point_in_time", writes=True),
@@ -149,6 +157,8 @@ REGISTRY: Final[dict[str, Operation]] = {
     "TransactWriteItems": _operation("writes.transact_write_items", writes=True, consumes=True),
     "UntagResource": _operation("tables.tags", "prepare_untag", writes=True),
     "UpdateContinuousBackups": _operation("backups.continuous_backups", "prepare_update", writes=True),
+    "UpdateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_update"),
+    "UpdateGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "UpdateItem": _operation("writes.update_item", writes=True, consumes=True),
     "UpdateTable": _operation("tables.update_table", writes=True),
     "UpdateTimeToLive": _operation("tables.time_to_live", "prepare_update", writes=True),

@@ -58,16 +58,17 @@ def _targets(operation: str, request: Request) -> Iterator[Target]:
                 yield Target(name_in(given), None, key, member)
                 member += 1
     elif "TransactItems" in request:
-        for member, one in enumerate(request["TransactItems"]):
-            action = next(action for action in one.values() if action is not None)
+        for member, content in enumerate(request["TransactItems"]):
+            action = next(action for action in content.values() if action is not None)
             yield Target(name_in(action["TableName"]), None, action.get("Item", action.get("Key")), member)
     elif "Statement" in request:
         yield from _statement(request, 0)
     elif any(name in request for name in _STATEMENTS):
-        for member, one in enumerate(request.get("Statements") or request.get("TransactStatements") or ()):
+        statements = request.get("Statements") or request.get("TransactStatements") or ()
+        for member, content in enumerate(statements):
             # If a statement of a batch is wrong, the others are still executed.
             with suppress(ValidationException):
-                yield from _statement(one, member)
+                yield from _statement(content, member)
     elif "TableName" in request:
         yield Target(name_in(request["TableName"]), request.get("IndexName"), _attributes(operation, request))
     elif "TargetTableName" in request:

@@ -2,7 +2,7 @@
 
     turns      how long a body may keep the event loop, and where long work lets other threads run
     workers    threads for work that takes longer
-    requests   large requests, decoded piece by piece
+    texts      large JSON texts, decoded piece by piece
     answers    large answers, encoded piece by piece
     garbage    when the garbage collector looks for cycles
 
@@ -12,6 +12,7 @@ attributes). `bench.bystander` measures it. The names of `turns` are offered her
 """
 
 from hashrange.pace.turns import (
+    BUSY_TURN_SECONDS,
     TURN_SECONDS,
     WITHOUT_END,
     Abandoned,
@@ -19,6 +20,7 @@ from hashrange.pace.turns import (
     Turn,
     TurnOver,
     acquire,
+    before,
     begin_commit,
     end_commit,
     give_way,
@@ -29,6 +31,7 @@ from hashrange.pace.turns import (
 )
 
 __all__ = [
+    "BUSY_TURN_SECONDS",
     "TURN_SECONDS",
     "WITHOUT_END",
     "Abandoned",
@@ -36,6 +39,7 @@ __all__ = [
     "Turn",
     "TurnOver",
     "acquire",
+    "before",
     "begin_commit",
     "end_commit",
     "give_way",

@@ -23,16 +23,21 @@ from threading import get_ident
 from time import perf_counter, sleep, thread_time
 from typing import Any, Final
 
-TURN_SECONDS: Final = 0.006
-"""How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 a third."""
+TURN_SECONDS: Final = 0.004
+"""How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 half of it."""
 LOOK_SECONDS: Final = 0.001
 _HAND_OVER_SECONDS: Final = 0.00005
 """A sleep of this length is long enough for another thread to take the interpreter's lock."""
-_COMMIT_SECONDS: Final = 0.008
+_COMMIT_SECONDS: Final = 0.004
 """How long a commit may take before the event loop gives way to it; most take a tenth of this."""
-_WAY_PAUSE_SECONDS: Final = 0.002
+_WAY_PAUSE_SECONDS: Final = 0.001
+_SLICE_SECONDS: Final = 0.004
 LOCK_SECONDS_MAX: Final = 0.01
 STEPS: Final = 16
+STEPS_TOGETHER: Final = 20_000
+"""Work of so many steps that no `point` can divide is not begun on the event loop; it takes about 2 ms."""
+BUSY_TURN_SECONDS: Final = 0.002
+"""How long a body may keep the event loop while long work of others runs on threads."""
 WITHOUT_END: Final = float("inf")
 
 
@@ -92,18 +97,21 @@ class Turn:
 
 class _Watch:
     """The time at which `point` looks next, and how many times `step` returns before it calls `point` next;
-    since when a commit is under way (0: none is), and when the event loop gives way to it next.
+    since when a commit is under way (0: none is), and when the event loop gives way to it next; the worker
+    thread that goes on while the others wait, and until when.
 
     All threads share it, because only one of them runs at a time.
     """
 
-    __slots__ = ("commit_since", "due", "steps", "way_due")
+    __slots__ = ("commit_since", "due", "slice_until", "steps", "way_due", "worker")
 
     def __init__(self) -> None:
         self.due: float = 0.0
         self.steps: int = STEPS
         self.commit_since: float = 0.0
         self.way_due: float = 0.0
+        self.worker: int = 0
+        self.slice_until: float = 0.0
 
 
 _watch: Final = _Watch()
@@ -133,6 +141,18 @@ def step() -> None:
         point()
 
 
+def before(steps: int) -> None:
+    """Announce a piece of work of so many steps of about 0.1 us, in which no `point` can be.
+
+    Raises `TurnOver` before a long piece, if the calling thread has a turn; otherwise does what `point` does.
+    """
+    if steps >= STEPS_TOGETHER:
+        current = _turns.get(get_ident())
+        if current is not None and current.left != WITHOUT_END:
+            raise TurnOver
+    point()
+
+
 def _look() -> None:
     _watch.due = perf_counter() + LOOK_SECONDS
     current = _turns.get(get_ident())
@@ -147,7 +167,21 @@ def _look() -> None:
     if current.task is not None:
         if current.task.abandoned:
             raise Abandoned
-        sleep(_HAND_OVER_SECONDS)
+        _take_turns()
+
+
+def _take_turns() -> None:
+    """On a worker thread: let the event loop and the commit run, and wait while another worker has its slice
+    of time. So they wait for the interpreter's lock behind one worker and not behind all."""
+    own = get_ident()
+    sleep(_HAND_OVER_SECONDS)
+    now = perf_counter()
+    if _watch.worker != own:
+        if now < _watch.slice_until:
+            sleep(_watch.slice_until - now)
+            now = perf_counter()
+        _watch.worker = own
+        _watch.slice_until = now + _SLICE_SECONDS
 
 
 def begin_commit() -> None:

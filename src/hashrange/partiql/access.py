@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
@@ -95,6 +95,16 @@ class Spans(NamedTuple):
     keys: dict[bytes, AttributeValue]
     low: bytes
     high: bytes | None
+
+
+Way: TypeAlias = Literal["get", "query", "scan"]
+
+
+def way_of(access: Access, *, on_index: bool) -> Way:
+    """How a SELECT reads: one item by its key, partitions by queries, or everything."""
+    if access.key is not None and not on_index:
+        return "get"
+    return "query" if access.partition else "scan"
 
 
 def plan(prepared: Prepared, key: KeySchema) -> Access:

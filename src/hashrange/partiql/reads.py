@@ -166,10 +166,11 @@ def select(
     elif not walk.page.ended:
         start = walk.rest(source, walk.page.reached)
     page = walk.page
-    if access.key is not None and source.index is None:
+    way = accesses.way_of(access, on_index=source.index is not None)
+    if way == "get":
         key = accesses.key_of(access, source.key, bound.values)
         rows = _get(reader, source, key, walk) if start is None else iter(())
-    elif access.partition:
+    elif way == "query":
         rows = _query(reader, source, accesses.spans(source, access, bound.values), order, start, walk)
     else:
         rows = _scan(reader, source, start, walk)

@@ -29,7 +29,7 @@ from hashrange.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
 
-ROUND_SECONDS: Final = 0.01
+ROUND_SECONDS: Final = 0.005
 """When requests have kept the event loop for this long, the others wait for the next round of the loop."""
 PATIENCE: Final = 64
 
@@ -107,12 +107,13 @@ class Plane:
 
     The time of a connection's requests (`Share.cost`) is the shorter time of the last two, and at most twice
     its previous value: if something else delayed a request of 10 microseconds by 10 ms, its connection should
-    not wait for that. A new connection gets the usual time of recent requests.
+    not wait for that. A new connection gets the time that the first requests of recent connections took.
     """
 
     __slots__ = (
         "_call_soon",
         "_called",
+        "_first_seconds",
         "_goes_on",
         "_put_off",
         "_puts",
@@ -165,6 +166,7 @@ class Plane:
         self._worked_seconds = 0.0  # the time of all requests
         self._round_began = 0.0  # `_worked_seconds` when this round of the event loop began
         self._usual_seconds = 0.0  # the time of recent requests
+        self._first_seconds = 0.0  # the time of the first requests of recent connections
         self._put_off: list[tuple[float, int, Client]] = []
         self._puts = 0
         self._called: Client | None = None  # the connection whose turn it is
@@ -223,7 +225,7 @@ class Plane:
         is_in_time = self._worked_seconds - self._round_began < self.round_seconds
         if is_in_time and not put_off:
             return True
-        date = self._worked_seconds + PATIENCE * (share.cost or self._usual_seconds)
+        date = self._worked_seconds + PATIENCE * (share.cost or self._first_seconds)
         if is_in_time and date <= put_off[0][0]:
             return True
         share.put_off = True
@@ -237,6 +239,8 @@ class Plane:
     def count(self, share: Share, seconds: float) -> None:
         """Count the time of a request that has started, for the share of its connection."""
         usual = self._usual_seconds or seconds
+        if not share.cost:
+            self._first_seconds = (self._first_seconds + seconds) / 2
         cost = 2 * (share.cost or usual)
         if 0.0 < share.last < cost:
             cost = share.last

@@ -7,10 +7,10 @@ The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad ta
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
 ignored. Null means absent; `check` removes nulls, so that no other module has to handle them.
 
-The declarations, by family: `items`, `control` and its `replicas`, `backups`, `imports`, `exports`, `bulk`,
-`statements`, `streams`. `members` and `table_parts` hold their common parts, `vocabulary` the types that they
-are written with. Each shape belongs to an operation that exists: an unknown operation is refused before any
-shape is used.
+The declarations, by family: `items`, `control` and its `replicas`, `global_tables`, `backups`, `imports`,
+`exports`, `bulk`, `statements`, `streams`. `members` and `table_parts` hold their common parts,
+`vocabulary` the types that they are written with. Each shape belongs to an operation that exists: an
+unknown operation is refused before any shape is used.
 
 Good requests never reach the exact walk: `quick` accepts them in a microsecond or two, without checking
 attribute values. `values` checks these later; `check_types` then raises an error of types in place of its
@@ -30,6 +30,7 @@ from hashrange.shapes import (
     constraints,
     control,
     exports,
+    global_tables,
     imports,
     items,
     quick,
@@ -46,6 +47,7 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **items.OPERATIONS,
     **control.OPERATIONS,
     **exports.OPERATIONS,
+    **global_tables.OPERATIONS,
     **imports.OPERATIONS,
     **backups.OPERATIONS,
     **bulk.OPERATIONS,

@@ -33,7 +33,7 @@ from hashrange.shapes.table_parts import (
     VECTOR_INDEX_LIST,
     WARM_THROUGHPUT,
 )
-from hashrange.shapes.vocabulary import BOOLEAN, TEXT, List, Structure, enum, integer, required
+from hashrange.shapes.vocabulary import BOOLEAN, TEXT, List, String, Structure, enum, integer, required
 
 STREAM_VIEW_TYPE: Final = enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")
 STREAM_SPECIFICATION: Final = Structure(
@@ -209,6 +209,22 @@ LIST_TAGS_OF_RESOURCE: Final = Structure(
     },
 )
 
+_REVISION: Final = String(minimum=1, maximum=255)
+PUT_RESOURCE_POLICY: Final = Structure(
+    "PutResourcePolicyInput",
+    {
+        "ResourceArn": required(RESOURCE_ARN),
+        "Policy": required(TEXT),
+        "ExpectedRevisionId": _REVISION,
+        "ConfirmRemoveSelfResourceAccess": BOOLEAN,
+    },
+)
+GET_RESOURCE_POLICY: Final = Structure("GetResourcePolicyInput", {"ResourceArn": required(RESOURCE_ARN)})
+DELETE_RESOURCE_POLICY: Final = Structure(
+    "DeleteResourcePolicyInput",
+    {"ResourceArn": required(RESOURCE_ARN), "ExpectedRevisionId": _REVISION},
+)
+
 OPERATIONS: Final = {
     "CreateTable": CREATE_TABLE,
     "DescribeTable": DESCRIBE_TABLE,
@@ -222,4 +238,7 @@ OPERATIONS: Final = {
     "TagResource": TAG_RESOURCE,
     "UntagResource": UNTAG_RESOURCE,
     "ListTagsOfResource": LIST_TAGS_OF_RESOURCE,
+    "PutResourcePolicy": PUT_RESOURCE_POLICY,
+    "GetResourcePolicy": GET_RESOURCE_POLICY,
+    "DeleteResourcePolicy": DELETE_RESOURCE_POLICY,
 }

@@ -362,17 +362,17 @@ class _Moment(_Reader):
         wanted: int,
     ) -> list[tuple[tuple[bytes, bytes], bytes | None]]:
         with self._engine._lock:
-            found = _Reader._chunk(self, space, low, high, low_included, reverse, wanted)
+            records = _Reader._chunk(self, space, low, high, low_included, reverse, wanted)
             images = self._images.get(space)
             if images is None:
-                return found
+                return records
             # Take the images in the range of this chunk only; later images belong to the next chunk.
             start, end, inclusive = low, high, (low_included, False)
-            if len(found) >= wanted:
-                last = found[-1][0]
+            if len(records) >= wanted:
+                last = records[-1][0]
                 start, end = (last, high) if reverse else (low, last)
                 inclusive = (True, False) if reverse else (low_included, True)
-            merged = dict(found)
+            merged = dict(records)
             for key in images.irange(start, end, inclusive):
                 merged[key] = images[key]
             return sorted(merged.items(), reverse=reverse)

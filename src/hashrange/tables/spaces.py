@@ -16,6 +16,7 @@ EXPORT_SPACE: Final = 6
 BACKUP_SPACE: Final = 7
 BULK_SPACE: Final = 8
 SERVER_SPACE: Final = 9
+CONSOLE_SPACE: Final = 10
 FIRST_TABLE_SPACE: Final = 64
 
 IMPORT_JOBS: Final = b"import"

@@ -1,5 +1,6 @@
-"""Who watches the requests of a database: fault rules, and recorders of what requests cost.
+"""Who watches the requests of a database: fault rules, recorders of what requests cost, and onlookers.
 
 interest  the observers of a database, and whether it has any
 watch     a request's way past the observers
+sights    what an onlooker sees of a request
 """

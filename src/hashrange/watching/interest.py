@@ -1,4 +1,4 @@
-"""The observers of a database's requests: fault rules, and recorders of what requests cost.
+"""The observers of a database's requests: fault rules, recorders of what requests cost, and onlookers.
 
 A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
 loaded when it is first needed.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
+    from hashrange.watching.sights import Onlooker
     from hashrange.watching.watch import Watch
 
 _everywhere: list[Recorder] = []
@@ -32,10 +33,10 @@ def record_everywhere(recorder: Recorder, begins: bool) -> None:
 
 
 class Interest:
-    """The rules and the recorders of one database. Thread-safe.
+    """The rules, the recorders and the onlookers of one database. Thread-safe.
 
-    `watch` examines each request; it is None while there are no rules and no recorders. `costs`: whether
-    there are recorders; then all requests get bills, and the attempt number that the SDK sends is read.
+    `watch` examines each request; it is None while there are none of them. `costs`: whether there are
+    recorders or onlookers; then all requests get bills, and the attempt number that the SDK sends is read.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -46,6 +47,7 @@ class Interest:
         self._lock = threading.Lock()
         self._faults: Faults | None = None
         self._recorders: tuple[Recorder, ...] = tuple(_everywhere)
+        self._onlookers: tuple[Onlooker, ...] = ()
         if self._recorders:
             self._look()
 
@@ -70,13 +72,22 @@ class Interest:
             self._recorders = (*recorders, recorder) if begins else tuple(recorders)
         self._look()
 
+    def show(self, onlooker: Onlooker, begins: bool) -> None:
+        """Begin or end to show each request to `onlooker`, once it has ended."""
+        with self._lock:
+            others = [other for other in self._onlookers if other is not onlooker]
+            self._onlookers = (*others, onlooker) if begins else tuple(others)
+        self._look()
+
     def _look(self) -> None:
-        """Set `watch` if there are rules or recorders; otherwise to None."""
+        """Set `watch` if anybody observes; otherwise to None."""
         from hashrange.watching.watch import Watch
 
         with self._lock:
             recorders = self._recorders
             faults = self._faults if self._faults is not None and len(self._faults) > 0 else None
-            self.costs = len(recorders) > 0
+            onlookers = self._onlookers
+            self.costs = len(recorders) > 0 or len(onlookers) > 0
             is_watched = self.costs or faults is not None
-            self.watch = Watch(self._engine, self._settings, faults, recorders) if is_watched else None
+            watch = Watch(self._engine, self._settings, faults, recorders, onlookers)
+            self.watch = watch if is_watched else None

@@ -1,8 +1,8 @@
-"""Watching the requests of a database, while there are fault rules or somebody records costs.
+"""Watching the requests of a database, while there are fault rules, or somebody records costs or looks on.
 
 A `Watch` makes a `Passage` for each request. The database asks the passage what happens to the request
-(`faults`), and reports how the request ended, for the recorders (`costs`). Without rules and recorders, a
-database has no watch, and its requests only compare an attribute with None.
+(`faults`), and reports how the request ended, for the recorders (`costs`) and the onlookers (`sights`).
+Without any of them a database has no watch, and its requests only compare an attribute with None.
 
 Refuses to know rules, and how a request is executed.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from hashrange.costs import noting
@@ -22,6 +23,7 @@ from hashrange.operations.context import NONE_LEFT, Answer, Caller, Request, sco
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.tables.data.capacity import NO_BILL, Bill
+from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:
     from hashrange.faults import Faults
@@ -32,15 +34,21 @@ Later = Callable[[float, Callable[[], None]], object]
 
 
 class Watch:
-    """The watchers of a database: its rules, if there are any, and its recorders."""
+    """The watchers of a database: its rules, if there are any, its recorders and its onlookers."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, faults: Faults | None, recorders: tuple[Recorder, ...]
+        self,
+        engine: Engine,
+        settings: Settings,
+        faults: Faults | None,
+        recorders: tuple[Recorder, ...],
+        onlookers: tuple[Onlooker, ...],
     ) -> None:
         self.engine = engine
         self.settings = settings
         self.faults = faults
         self.recorders = recorders
+        self.onlookers = onlookers
 
     def begin(self, operation: str, request: Request, caller: Caller) -> Passage:
         """The passage of a request, which may be wrong in any way."""
@@ -49,9 +57,10 @@ class Watch:
 
 class Passage:
     """One watched request. `bill` is what it consumed, once that is known; `records`: whether there are
-    recorders."""
+    recorders; `counts`: whether there are recorders or onlookers."""
 
     __slots__ = (
+        "_began",
         "_caller",
         "_fate",
         "_operation",
@@ -60,6 +69,7 @@ class Passage:
         "_watch",
         "_where",
         "bill",
+        "counts",
         "records",
     )
 
@@ -71,6 +81,8 @@ class Passage:
         self._fate: Fate | None = None
         self.bill: Bill = NO_BILL
         self.records = bool(watch.recorders)
+        self.counts = self.records or bool(watch.onlookers)
+        self._began = perf_counter() if watch.onlookers else 0.0
         if self.records:
             # The request is emptied once it has been performed.
             self._where = noting.places(operation, request)
@@ -96,8 +108,9 @@ class Passage:
         """The error to tell, if any, and the seconds until then. `error` is that of the request itself,
         `answer` its answer."""
         counted, size = Items(), 0
-        if self.records and answer is not None:
-            counted, size = noting.items(self._operation, self._request, answer), noting.size_of(answer)
+        if self.counts and answer is not None:
+            counted = noting.items(self._operation, self._request, answer)
+            size = noting.size_of(answer) if self.records else 0
         return self._end(error, counted, size)
 
     def _end(
@@ -112,7 +125,26 @@ class Passage:
             seconds = fate.delay_seconds
         if self.records:
             self._note(error, counted, answer_bytes)
+        if self._watch.onlookers:
+            self._show(error, seconds, counted, answer_bytes)
         return error, seconds
+
+    def _show(
+        self, error: Exception | None, delay_seconds: float, counted: Items, answer_bytes: int
+    ) -> None:
+        sight = Sight(
+            self._operation,
+            self._request,
+            self._caller,
+            perf_counter() - self._began + delay_seconds,
+            error,
+            self.bill,
+            counted,
+            answer_bytes,
+            self._fate is not None,
+        )
+        for onlooker in self._watch.onlookers:
+            onlooker.see(sight)
 
     def _note(self, error: Exception | None, counted: Items, answer_bytes: int) -> None:
         watch = self._watch
@@ -132,8 +164,8 @@ class Passage:
             recorder.add(record)
 
     def encoding(self, encode: Encode) -> Encode:
-        """`encode`; for those who record, it also counts the items of the answer."""
-        if not self.records:
+        """`encode`; for those who record or look on, it also counts the items of the answer."""
+        if not self.counts:
             return encode
 
         def encoded(answer: Answer) -> tuple[Any, Items]:
@@ -147,7 +179,7 @@ class Passage:
 
         def ended(answer: Any, error: Exception | None) -> None:
             counted, size = Items(), 0
-            if self.records and error is None:
+            if self.counts and error is None:
                 answer, counted = answer
                 size = noting.size_of(answer)
             error, seconds = self._end(error, counted, size)

@@ -9,9 +9,12 @@ from click.testing import CliRunner
 
 from consoles import (
     CHANGES,
+    DOWNLOADS,
+    EVENTS,
     EVERY_TYPE,
     KEY,
     PAGES,
+    QUESTIONS,
     TOKEN,
     Browser,
     opened,
@@ -27,7 +30,7 @@ from hashrange.server.admin.entry import KEPT_MAX, Entry
 
 
 def test_every_page_has_the_headers_and_no_code_inside_it(orders: Database, browser: Browser) -> None:
-    for path in PAGES:
+    for path in (*PAGES, *DOWNLOADS):
         status, text = browser.ask(path)
         assert status == 200, (path, text)
         policy = browser.last.getheader("Content-Security-Policy") or ""
@@ -36,21 +39,24 @@ def test_every_page_has_the_headers_and_no_code_inside_it(orders: Database, brow
         assert browser.last.getheader("X-Content-Type-Options") == "nosniff"
         assert browser.last.getheader("Referrer-Policy") == "no-referrer"
         assert browser.last.getheader("Cache-Control") == "no-store"
+        if path in DOWNLOADS:
+            continue
         assert parsed(text).inline == []
         assert not re.search(r'(?:src|href|action)="(?:https?:)?//', text)
 
 
-def test_static_files_are_kept_by_browsers_under_names_with_hashes(browser: Browser) -> None:
+def test_static_files_are_kept_by_browsers_under_addresses_with_a_hash(browser: Browser) -> None:
     _, page = browser.ask("/console")
     names = re.findall(r'"(/console/static/[^"]+)"', page)
-    assert len(names) == 2
+    assert len(names) >= 2
     for name in names:
-        assert re.search(r"-[0-9a-f]{12}\.(css|js)$", name)
+        assert re.search(r"/[0-9a-f]{12}/[\w/-]+\.(css|js)$", name)
         assert Browser(browser.url).ask(name)[0] == 200
         browser.ask(name)
         assert "immutable" in (browser.last.getheader("Cache-Control") or "")
-    assert browser.ask("/console/static/console.css")[0] == 404
-    assert browser.ask("/console/static/..%2Fcode.py")[0] == 404
+    folder = names[0].rpartition("/")[0]
+    assert browser.ask("/console/static/0123456789ab/console.css")[0] == 404
+    assert browser.ask(f"{folder}/..%2Fcode.py")[0] == 404
 
 
 def test_a_link_opens_the_console_once(database: Database) -> None:
@@ -74,25 +80,28 @@ def test_a_link_opens_the_console_once(database: Database) -> None:
 def test_without_a_session_every_page_and_every_change_is_refused(orders: Database, browser: Browser) -> None:
     for cookie in ("", f"{browser.cookie}x", browser.cookie.partition("=")[0] + "="):
         stranger = Browser(browser.url, cookie)
-        for path in PAGES:
+        for path in (*PAGES, *EVENTS, *DOWNLOADS):
             status, text = stranger.ask(path)
             assert status == 401
             assert "hashrange console" in text
             assert "orders" not in text
-        for path, body in CHANGES.items():
+        for path, body in {**CHANGES, **QUESTIONS}.items():
             assert stranger.post(path, body)[0] == 401
     assert stored(orders) == EVERY_TYPE
 
 
 def test_pages_and_changes_here_are_all_that_there_are() -> None:
     paths = {"/console/t/{table}": "/console/t/orders", "/console/t/{table}/item": "/console/t/orders/item"}
-    paths["/console/t/{table}/new"] = "/console/t/orders/new"
+    names = ("new", "import", "export", "about", "entities", "stream", "stream/events", "past")
+    paths |= {f"/console/t/{{table}}/{name}": f"/console/t/orders/{name}" for name in names}
     for endpoint in routes.ENDPOINTS:
         if endpoint.method == "POST":
-            assert endpoint.path in CHANGES
+            assert endpoint.path in {**CHANGES, **QUESTIONS}
+        elif endpoint.path.endswith("/events"):
+            assert paths.get(endpoint.path, endpoint.path) in EVENTS
         elif not endpoint.path.startswith("/console/static/"):
             path = paths.get(endpoint.path, endpoint.path)
-            assert any(page.split("?")[0] == path for page in PAGES), endpoint.path
+            assert any(page.split("?")[0] == path for page in (*PAGES, *DOWNLOADS)), endpoint.path
 
 
 def test_the_cookie_of_an_earlier_server_is_refused(browser: Browser) -> None:
@@ -113,18 +122,18 @@ def test_other_sites_may_change_nothing(orders: Database, browser: Browser) -> N
     ]
     paths: dict[str, Any] = {**CHANGES, "/clock": {}, "/data/DeleteTable": {"TableName": "orders"}}
     for headers in foreign:
-        for path, body in {**paths, "/console-link": {}}.items():
+        for path, body in {**paths, **QUESTIONS, "/console-link": {}}.items():
             assert browser.ask(path, body, **headers)[0] == 403, (path, headers)
         assert browser.ask("/faults", method="DELETE", **headers)[0] == 403
     assert stored(orders) == EVERY_TYPE
     own: list[dict[str, str]] = [{"Sec_Fetch_Site": "same-origin"}, {"Origin": origin}, {}]
     for headers in own:
-        preview = {**CHANGES["/console/save"], "preview": True}
-        assert browser.ask("/console/save", preview, **headers)[0] == 200
+        for path, body in QUESTIONS.items():
+            assert browser.ask(path, body, **headers)[0] == 200
 
 
 def test_a_change_needs_json(orders: Database, browser: Browser) -> None:
-    for path, body in CHANGES.items():
+    for path, body in {**CHANGES, **QUESTIONS}.items():
         assert browser.ask(path, body, Content_Type="text/plain")[0] == 415
     assert browser.ask("/data/Scan", {"TableName": "orders"}, Content_Type="text/plain")[0] == 415
 
@@ -136,11 +145,14 @@ def test_a_read_only_console_refuses_every_change(orders: Database) -> None:
         for path, body in CHANGES.items():
             status, answer = browser.post(path, body)
             assert (status, "--console-read-only" in answer["error"]) == (403, True)
+        for path, body in QUESTIONS.items():
+            assert browser.post(path, body)[0] == 200
         for path in PAGES:
             status, text = browser.ask(path)
-            assert status == (400 if path.endswith("&view=edit") else 200)
+            assert status == (400 if "&view=edit" in path else 200)
             assert "read-only" in text, path
-            assert not re.search(r"<button[^>]*data-(?:undo|save|delete|run-change)", text)
+            assert not re.search(r"<button[^>]*data-(?:undo|save|delete|run-change|demo)", text)
+            assert not re.search(r"<form[^>]*data-post", text)
         delete = {"TableName": "orders", "Key": KEY}
         for operation, sent in {
             "DeleteItem": delete,
@@ -200,3 +212,13 @@ def test_a_command_prints_a_new_link(database: Database) -> None:
         link = result.stdout.strip()
         assert link.startswith(f"{admin.url}/console?token=")
         assert Browser(admin.url).ask(link.removeprefix(admin.url))[0] == 303
+
+
+def test_a_banner_is_on_every_page(orders: Database) -> None:
+    admin = bind_admin(0, banner="<production>")
+    with running(orders, admin=admin):
+        browser = opened(admin)
+        for path in PAGES:
+            _, text = browser.ask(path)
+            assert '<p class="banner"><bdi>&lt;production&gt;</bdi></p>' in text, path
+            assert "<title>&lt;production&gt; · " in text

@@ -18,12 +18,13 @@ from hashrange.operations.context import Context, Request
 _ACTIONS: Final = ("Create", "Update", "Delete", "Disassociate")
 _REGION: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*").fullmatch
 # In the order of the service, as far as it has been reported; the rest is [assumed].
-_REGIONS: Final = (
-    "ap-south-2 ap-south-1 eu-south-1 eu-south-2 me-central-1 il-central-1 ca-central-1 eu-central-1 "
-    "eu-central-2 us-west-1 us-west-2 af-south-1 eu-north-1 eu-west-3 eu-west-2 eu-west-1 ap-northeast-3 "
-    "ap-northeast-2 me-south-1 ap-northeast-1 sa-east-1 ap-east-1 ca-west-1 ap-southeast-1 ap-southeast-2 "
-    "ap-southeast-3 ap-southeast-4 us-east-1 us-east-2"
-).replace(" ", ", ")
+REGIONS: Final = (
+    "ap-south-2", "ap-south-1", "eu-south-1", "eu-south-2", "me-central-1", "il-central-1",
+    "ca-central-1", "eu-central-1", "eu-central-2", "us-west-1", "us-west-2", "af-south-1",
+    "eu-north-1", "eu-west-3", "eu-west-2", "eu-west-1", "ap-northeast-3", "ap-northeast-2",
+    "me-south-1", "ap-northeast-1", "sa-east-1", "ap-east-1", "ca-west-1", "ap-southeast-1",
+    "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "us-east-1", "us-east-2",
+)  # fmt: skip
 _STRONG_REGIONS: Final = (
     *("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-west-2", "eu-west-3", "eu-central-1"),
     *("ap-northeast-1", "ap-northeast-2", "ap-northeast-3"),
@@ -132,7 +133,7 @@ def _check(wanted: Wanted) -> None:
         if creates and not _REGION(region):
             raise ValidationException(
                 f"Region {region} is not supported. The latest version of global tables are only supported "
-                f"in the following regions: [{_REGIONS}]"
+                f"in the following regions: [{', '.join(REGIONS)}]"
             )
     if wanted.strong:
         _check_strong(wanted)

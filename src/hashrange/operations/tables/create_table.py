@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
-from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
+from hashrange.operations.context import Answer, Context, Request, WriteBody, table_arn, table_name
 from hashrange.operations.tables import definition, stream_changes, table_description, tags, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
+from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Policy, Table
 
 
 def prepare(request: Request, context: Context) -> WriteBody:
@@ -78,6 +78,7 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
     definition.check_class(request.get("TableClass"))
     definition.check_encryption(request.get("SSESpecification"))
     table_tags = tags.parse(request.get("Tags") or [])
+    policies = _policies(request, context)
     settings, now = context.settings, context.now
     table_id = context.new_id()
 
@@ -101,11 +102,21 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
             sse=definition.encryption(request.get("SSESpecification"), context.caller),
             creating_until=now + settings.create_seconds if settings.create_seconds else 0.0,
             tags=table_tags,
-            policy=request.get("ResourcePolicy"),
+            policies=policies,
             scope=context.scope,
         )
 
     return build
+
+
+def _policies(request: Request, context: Context) -> dict[str, Policy]:
+    if (document := request.get("ResourcePolicy")) is None:
+        return {}
+    # Imported here because few tables have a policy.
+    from hashrange.operations.policies import resource_policies
+
+    arn = table_arn(context.caller, table_name(request["TableName"], context.scope))
+    return resource_policies.of_new_table(document, arn, context)
 
 
 def _indexes(request: Request, types: dict[str, KeyType], key: KeySchema, billing_mode: str) -> list[Index]:

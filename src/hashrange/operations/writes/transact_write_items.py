@@ -213,9 +213,9 @@ def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes
         try:
             addresses.append((table.space, *writes.address_of(table, write)))
         except ValidationException as error:
-            found = _reason(error)
+            key_reason = _reason(error)
             if len(addresses) == len(reasons):
-                reason = found
+                reason = key_reason
         reasons.append(reason)
     if len(addresses) < len(batch):
         raise TransactionCanceledException.of(reasons)

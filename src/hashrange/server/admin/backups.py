@@ -18,10 +18,10 @@ from starlette.responses import Response
 
 from hashrange.database import Caller, Database
 from hashrange.errors import BackupNotFoundException
-from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.aside import aside
-
-_SHARED: Final = ("", "*")
+from hashrange.server.admin.data import caller_of
+from hashrange.server.admin.port import Subject
 
 
 class Backup(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,9 +49,10 @@ async def _list(request: Request) -> Response:
 
 async def _back_up(request: Request) -> Response:
     sent = await read_json(request, Backup)
+    subject = subject_of(request)
 
     def work(database: Database) -> dict[str, Any]:
-        caller, table = _split(sent.table)
+        caller, table = _owned(subject, sent.table)
         parameters = {"TableName": table, "BackupName": sent.name}
         arn = database.execute("CreateBackup", parameters, caller)["BackupDetails"]["BackupArn"]
         return {"backup": arn.rpartition("/")[2]}
@@ -61,13 +62,14 @@ async def _back_up(request: Request) -> Response:
 
 async def _restore(request: Request) -> Response:
     sent = await read_json(request, Restore)
+    subject = subject_of(request)
 
     def work(database: Database) -> dict[str, Any]:
         backup = next((each for each in database.backups.overview() if each["id"] == sent.backup), None)
         if backup is None:
             raise BackupNotFoundException(f"There is no backup with the id {sent.backup}")
         full_name = str(backup["table"])
-        caller, table = _split(full_name)
+        caller, table = _owned(subject, full_name)
         arn = f"arn:aws:dynamodb:{caller.region}:{caller.account_id}:table/{table}/backup/{sent.backup}"
         target = sent.table or table
         parameters = {"TargetTableName": target, "BackupArn": arn}
@@ -77,15 +79,11 @@ async def _restore(request: Request) -> Response:
     return json(await aside(request, work))
 
 
-def _split(full_name: str) -> tuple[Caller, str]:
-    """A caller who owns a table, and the table's name for this caller."""
+def _owned(subject: Subject, full_name: str) -> tuple[Caller, str]:
+    """A caller who owns a table, and the table's name for this caller. Where the full name has no account or
+    region they are the server's own, as for requests of programs: a backup belongs to its maker's account."""
     scope, _, name = full_name.rpartition("/")
-    account_id, _, region = scope.partition("/")
-    anyone = Caller()
-    return Caller(
-        anyone.region if region in _SHARED else region,
-        anyone.account_id if account_id in _SHARED else account_id,
-    ), name
+    return caller_of(subject, scope), name
 
 
 ENDPOINTS: Final = (

@@ -43,15 +43,16 @@ class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
 
 async def _show(request: Request) -> Response:
-    return json(_clock(subject_of(request)))
+    return json(clock_of(subject_of(request)))
 
 
 async def _change(request: Request) -> Response:
-    await _change_clock(request)
+    await change_clock(subject_of(request), await read_json(request, ClockChange))
     return await _show(request)
 
 
-def _clock(subject: Subject) -> dict[str, Any]:
+def clock_of(subject: Subject) -> dict[str, Any]:
+    """The clock of a server, as `GET /clock` shows it."""
     clock = subject.database.clock
     virtual = clock if isinstance(clock, VirtualClock) else None
     now = clock.now()
@@ -76,10 +77,9 @@ def _source(subject: Subject) -> str:
             return "machine"
 
 
-async def _change_clock(request: Request) -> None:
-    subject = subject_of(request)
+async def change_clock(subject: Subject, change: ClockChange) -> None:
+    """Change a virtual clock, and do the work that is then due. Raises HTTPException."""
     clock = subject.database.clock
-    change = await read_json(request, ClockChange)
     if not isinstance(clock, VirtualClock):
         raise HTTPException(409, _NOT_VIRTUAL.format(REAL_CLOCKS[_source(subject)]))
     try:

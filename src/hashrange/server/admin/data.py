@@ -5,12 +5,13 @@
 
 An error is answered as DynamoDB answers it: its status, `__type` and `message`. `scope` is the part before
 the name in the full name of a table (`/tables`), where accounts or regions are separate. Requests run as on
-the data plane: in turns on the event loop, and on a thread if they take long.
+the data plane: in turns on the event loop, and on a thread if they take long. They are counted in /metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Final
 
 import orjson
@@ -20,13 +21,19 @@ from starlette.responses import Response
 
 from hashrange import limits, protocol
 from hashrange.database import Caller
-from hashrange.errors import AnswerLost, SerializationException
+from hashrange.errors import AnswerLost, SerializationException, ServiceError, ValidationException
 from hashrange.operations import REGISTRY
+from hashrange.operations.context import scope_of
 from hashrange.pace import TurnOver
 from hashrange.server.admin.application import Endpoint, json, read_body, subject_of
 from hashrange.server.admin.port import Subject
+from hashrange.server.metrics import now as latency_now
 
+CALLER: Final = "console"
+"""The access key of the requests that come this way, as the history of items shows it."""
 READ_ONLY: Final = "the server was started with --console-read-only, so nothing can be changed here"
+
+_SCOPE: Final = re.compile(r"[\w*-]*(/[\w*-]*)?", re.ASCII)
 
 
 def writes(operation: str, sent: dict[str, Any]) -> bool:
@@ -41,19 +48,51 @@ def writes(operation: str, sent: dict[str, Any]) -> bool:
         return entry.writes
 
 
-def caller_of(scope: str) -> Caller:
-    """A caller whose tables are those of `scope`; "*" in it stands for all, as in the names of tables."""
+def caller_of(subject: Subject, scope: str) -> Caller:
+    """A caller whose tables are those of `scope`; "*" in it stands for all, as in the names of tables. What
+    the scope does not name is the server's own: its --account-id and --region. Raises
+    `ValidationException` for what is no scope."""
+    if not _SCOPE.fullmatch(scope):
+        raise ValidationException(f"The scope {scope!r} is not ACCOUNT/REGION, as in 123456789012/eu-west-1.")
     account, _, region = scope.replace("*", "").partition("/")
-    usual = Caller()
-    return Caller(region or usual.region, account or usual.account_id)
+    anyone = subject.plane.wire.anyone
+    return Caller(region or anyone.region, account or anyone.account_id, CALLER)
+
+
+def full_scope(subject: Subject, scope: str) -> str:
+    """The scope that the full names of these tables have (`GET /tables`); "" where all callers share them.
+    Raises `ValidationException`."""
+    caller = caller_of(subject, scope)
+    return scope_of(caller.account_id, caller.region, subject.database.settings)
 
 
 async def ask(subject: Subject, operation: str, sent: bytes, scope: str = "") -> bytes:
-    """The answer to a request of DynamoDB's API. Raises what `Database.execute` raises."""
+    """The answer to a request of DynamoDB's API. Raises what `Database.execute` raises.
+
+    It is counted in /metrics: it takes the same turns and the same engine as requests of programs, so their
+    latencies could not be explained without it.
+    """
+    metrics = subject.plane.metrics
+    began = latency_now()
+    failure: Exception | None = None
+    try:
+        return await _answered(subject, operation, sent, scope)
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        # (the name of an operation that does not exist must not become a series of the metrics)
+        if operation in REGISTRY:
+            metrics.answered(operation, latency_now() - began, failure)
+        elif isinstance(failure, ServiceError):
+            metrics.responded(failure.status, failure.code)
+
+
+async def _answered(subject: Subject, operation: str, sent: bytes, scope: str) -> bytes:
     database = subject.database
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[bytes] = loop.create_future()
-    caller = caller_of(scope)
+    caller = caller_of(subject, scope)
 
     def done(body: Any, error: Exception | None) -> None:
         if outcome.done():

@@ -10,7 +10,7 @@ Each answers with the rules that are then in force.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from hashrange.faults import show
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+from hashrange.server.admin.port import Subject
 
 
 class NewFault(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,28 +28,41 @@ class NewFault(msgspec.Struct, forbid_unknown_fields=True):
     rule: str
 
 
-async def _list(request: Request) -> Response:
-    return json(
+def rules_of(subject: Subject) -> list[dict[str, Any]]:
+    """The rules in force on a server, as `GET /faults` shows them."""
+    return [
         {
-            "faults": [
-                {
-                    "number": armed.number,
-                    "rule": show(armed.rule),
-                    "matched": armed.matched,
-                    "fired": armed.fired,
-                }
-                for armed in subject_of(request).database.faults
-            ]
+            "number": armed.number,
+            "rule": show(armed.rule),
+            "matched": armed.matched,
+            "fired": armed.fired,
         }
-    )
+        for armed in subject.database.faults
+    ]
+
+
+def add(subject: Subject, rule: str) -> None:
+    """Put a rule in force. Raises HTTPException."""
+    try:
+        subject.database.faults.add(rule)
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from None
+
+
+def remove(subject: Subject, number: str) -> None:
+    """Remove a rule. Raises HTTPException."""
+    faults = subject.database.faults
+    if not (number.isascii() and number.isdigit() and faults.remove(int(number))):
+        numbers = ", ".join([str(armed.number) for armed in faults]) or "none"
+        raise HTTPException(404, f"there is no fault {number}; there are: {numbers}")
+
+
+async def _list(request: Request) -> Response:
+    return json({"faults": rules_of(subject_of(request))})
 
 
 async def _add(request: Request) -> Response:
-    sent = await read_json(request, NewFault)
-    try:
-        subject_of(request).database.faults.add(sent.rule)
-    except ValueError as error:
-        raise HTTPException(400, str(error)) from None
+    add(subject_of(request), (await read_json(request, NewFault)).rule)
     return await _list(request)
 
 
@@ -58,11 +72,7 @@ async def _clear(request: Request) -> Response:
 
 
 async def _remove(request: Request) -> Response:
-    number = request.path_params["number"]
-    faults = subject_of(request).database.faults
-    if not (number.isascii() and number.isdigit() and faults.remove(int(number))):
-        numbers = ", ".join([str(armed.number) for armed in faults]) or "none"
-        raise HTTPException(404, f"there is no fault {number}; there are: {numbers}")
+    remove(subject_of(request), request.path_params["number"])
     return await _list(request)
 
 

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 class Door:
     """Where the admin plane listens: the requested `host` and its `address`; and the token that every request
     has to send, "" for none. `entry` says which browsers may use the console; `read_only`: browsers and
-    `POST /data` may change nothing.
+    `POST /data` may change nothing; `banner`: a text on every page of the console.
 
     Raises ValueError for a token that is too easy to guess or not allowed in a header, and for an address
     that other machines could reach without a token.
@@ -53,6 +53,7 @@ class Door:
     address: str = HOST
     token: str = ""
     read_only: bool = False
+    banner: str = ""
     entry: Entry = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -128,13 +129,13 @@ class Admin:
 
 
 def bind(
-    port: int, host: str = HOST, token: str = "", *, read_only: bool = False
+    port: int, host: str = HOST, token: str = "", *, read_only: bool = False, banner: str = ""
 ) -> tuple[socket.socket, Door]:
     """A socket that listens on `port` of `host`, 0 for any free one, and its door. Raises OSError, and
     ValueError as `Door` does."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = addresses[0]
-    door = Door(host, str(address[0]), token, read_only)
+    door = Door(host, str(address[0]), token, read_only, banner)
     listening = socket.socket(family)
     try:
         if os.name == "posix":

@@ -20,7 +20,7 @@ from hashrange.storage.contract.steps import PATIENCE_SECONDS
 def check_what_was_read_of_a_log_never_changes(opener: Opener) -> None:
     """Whoever has seen a record of a log never sees a new one with a lower number, whichever commit ends
     first, and whether it fails."""
-    with opened(opener) as one, opened(opener) as other:
+    with opened(opener) as first, opened(opener) as other:
 
         def append(txn: Transaction, *values: bytes) -> None:
             for value in values:
@@ -48,11 +48,11 @@ def check_what_was_read_of_a_log_never_changes(opener: Opener) -> None:
             come()
             raise OSError(faults.CAUSE)
 
-        one.write(lambda txn: append(txn, b"first"))
+        first.write(lambda txn: append(txn, b"first"))
         for act in (come, fail, come):
             heard = Outcomes(1)
-            with faults.at(one, "after", act):
-                one.submit(lambda txn: append(txn, b"of the first", b"and more"), heard)
+            with faults.at(first, "after", act):
+                first.submit(lambda txn: append(txn, b"of the first", b"and more"), heard)
                 heard.wait()
             others[-1].wait()
             assert others[-1].errors == []
@@ -65,7 +65,7 @@ def check_what_was_read_of_a_log_never_changes(opener: Opener) -> None:
 
 def check_stamps_of_logs_under_way_never_decrease(opener: Opener) -> None:
     """The stamps of a log are in the order of its numbers, whichever commit ends first."""
-    with opened(opener) as one, opened(opener) as other:
+    with opened(opener) as first, opened(opener) as other:
         outcomes = Outcomes(3)
 
         def come() -> None:
@@ -73,19 +73,19 @@ def check_stamps_of_logs_under_way_never_decrease(opener: Opener) -> None:
             other.submit(lambda txn: txn.append(1, P, stamped(8), 1), outcomes)
             outcomes.wait_a_moment(PATIENCE_SECONDS)
 
-        one.write(lambda txn: txn.append(1, P, stamped(5), 1))
-        with faults.at(one, "after", come):
-            one.submit(lambda txn: txn.append(1, P, stamped(900), 1), outcomes)
+        first.write(lambda txn: txn.append(1, P, stamped(5), 1))
+        with faults.at(first, "after", come):
+            first.submit(lambda txn: txn.append(1, P, stamped(900), 1), outcomes)
             outcomes.wait()
         assert outcomes.errors == []
-        assert stamps_of(one, 1, P) == [5, 900, 900, 900]
-        one.write(lambda txn: txn.append(1, Q, stamped(6), 1))
-        assert stamps_of(one, 1, Q) == [6]
+        assert stamps_of(first, 1, P) == [5, 900, 900, 900]
+        first.write(lambda txn: txn.append(1, Q, stamped(6), 1))
+        assert stamps_of(first, 1, Q) == [6]
 
 
 def check_what_is_kept_up_to_a_stamp_never_changes(opener: Opener) -> None:
     """Whoever has asked for a stamp sees all that was kept under lower ones."""
-    with opened(opener) as one, opened(opener) as other:
+    with opened(opener) as first, opened(opener) as other:
         outcomes, asked = Outcomes(2), Outcomes(1)
 
         def come() -> None:
@@ -97,19 +97,19 @@ def check_what_is_kept_up_to_a_stamp_never_changes(opener: Opener) -> None:
 
         def look() -> None:
             for stamp in asked.results:
-                found = sorted(kept(other) + kept(other, 2))
-                seen.append([one for one in found if one[0] <= stamp])
+                records = sorted(kept(other) + kept(other, 2))
+                seen.append([first for first in records if first[0] <= stamp])
 
         seen: list[list[tuple[int, bytes]]] = []
-        with faults.at(one, "after", come):
-            one.submit(lambda txn: keep(txn, b"of the first", 1_000), outcomes)
+        with faults.at(first, "after", come):
+            first.submit(lambda txn: keep(txn, b"of the first", 1_000), outcomes)
             outcomes.wait()
         asked.wait()
         assert outcomes.errors == asked.errors == []
-        one.write(lambda txn: keep(txn, b"later", 1))
+        first.write(lambda txn: keep(txn, b"later", 1))
         look()
         assert all(before == seen[-1] for before in seen)
         assert [value for _, value in seen[-1]][:1] == [b"of the first"]
-        stamps = [stamp for stamp, _ in kept(one) + kept(one, 2)]
+        stamps = [stamp for stamp, _ in kept(first) + kept(first, 2)]
         assert len(set(stamps)) == 3
         assert max(stamps) < 2 ** (8 * STAMP_BYTES)

@@ -66,9 +66,9 @@ def nothing() -> None:
 def add(txn: Transaction, name: bytes, way: str, step: Act = nothing) -> int:
     """Add 1 to two records, the totals and a log; returns the new number."""
     if way == "scans":
-        found = dict(txn.scan(1, name))
+        records = dict(txn.scan(1, name))
         step()
-        first, second = found.get(b"a"), found.get(b"b")
+        first, second = records.get(b"a"), records.get(b"b")
     else:
         if way == "positions":
             txn.position(2)

@@ -68,19 +68,19 @@ class OnlyRecords(ABC):
         """End the body, because it reads more than records."""
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         missing: list[Key] = []
         for space, partition, sort in addresses:
-            if found:
+            if values:
                 pace.point()
             try:
-                found.append(self.get(space, partition, sort))
-            except Missing as one:
-                missing += one.keys
-                found.append(None)
+                values.append(self.get(space, partition, sort))
+            except Missing as error:
+                missing += error.keys
+                values.append(None)
         if missing:
             raise Missing(missing)
-        return found
+        return values
 
     def scan(
         self,

@@ -44,17 +44,17 @@ class Cache:
         self._old: dict[Key, Known] = {}
 
     def get(self, key: Key) -> Known | None:
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        known = self._young.get(key)
+        if known is None:
+            known = self._old.get(key)
+            if known is not None:
+                self.put(key, known)
+        return known
 
     def peek(self, key: Key) -> Known | None:
         """Like `get`, but does not count as a use of the record. Needs no lock."""
-        found = self._young.get(key)
-        return found if found is not None else self._old.get(key)
+        known = self._young.get(key)
+        return known if known is not None else self._old.get(key)
 
     def put(self, key: Key, known: Known) -> None:
         self._young[key] = known
@@ -70,15 +70,15 @@ class Cache:
     def learn(self, records: dict[Key, Known], known: dict[Key, Known]) -> None:
         """Add fetched records, except those that changed in the cache since the request; `known` are those
         that were in the cache at that time."""
-        for key, one in records.items():
+        for key, fetched in records.items():
             if key[0] == CATALOG_SPACE:
                 continue
             held = self.get(key)
-            if held is not None and held[1] == one[1]:
+            if held is not None and held[1] == fetched[1]:
                 continue
             before = known.get(key)
             if held is None or (before is not None and before[1] == held[1]):
-                self.put(key, one)
+                self.put(key, fetched)
 
     def forget(self, keys: Iterable[Key]) -> None:
         for key in keys:

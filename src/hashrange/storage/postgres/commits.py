@@ -204,19 +204,19 @@ class Commits:
             self.writer.send(group, None, None)
             self.writer.finish(group)
 
-    def _run_held(self, group: Group, found: Fetched | DirectTransaction | None) -> None:
+    def _run_held(self, group: Group, locked: Fetched | DirectTransaction | None) -> None:
         """Run the bodies of a group over what it has locked, also those that arrived meanwhile and need no
         other locks. From then on the group does not change."""
-        if isinstance(found, DirectTransaction):
+        if isinstance(locked, DirectTransaction):
             with self.turns.lock:
                 self.turns.waiting.got_store()
-            run_alone(group, found, group.to_run[0])
+            run_alone(group, locked, group.to_run[0])
             group.to_run.clear()  # not before: if a statement of the body fails, it has to run again
-        elif found is not None:
-            self._run_over(group, found)
+        elif locked is not None:
+            self._run_over(group, locked)
 
-    def _run_over(self, group: Group, found: Fetched) -> None:
-        records = LockedRecords(found.records, self.turns.cache)
+    def _run_over(self, group: Group, fetched: Fetched) -> None:
+        records = LockedRecords(fetched.records, self.turns.cache)
         with self.turns.lock:
             group.to_run += self.turns.waiting.take_covered(records.locked)
         ran: dict[Held, list[Member]] = {outcome: [] for outcome in Held}
@@ -224,7 +224,7 @@ class Commits:
             member = group.to_run[0]
             limited = member.done is not None and self._loop.is_limited
             with self.turns.lock:
-                txn = GroupTransaction(group, None, records, found.state, {}, records.locked)
+                txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
                 ran[run_under_locks(group, txn, member, limited)].append(member)
             del group.to_run[0]
         with self.turns.lock:
@@ -287,8 +287,8 @@ class Commits:
         """A group was committed. Needs the lock. An event loop that defers commits sends the next one later:
         the answers lead to new requests, which can join it."""
         self.turns.know(group)
-        told = any(member.done is not None for member in group.members)
-        self.turns.end(release=not (told and self._loop.is_limited))
+        is_submitted = any(member.done is not None for member in group.members)
+        self.turns.end(release=not (is_submitted and self._loop.is_limited))
 
     def _lose(self, group: Group, keys: Sequence[Key], *, store: bool = False) -> None:
         """Run the bodies of a group again, and those that ran over its writes. `keys` are out of date.

@@ -58,21 +58,21 @@ class DirectReader:
             if place in self._state.records:
                 return [self._state.records[place]]
         pace.point()
-        found: list[bytes | None] = [None] * len(wanted)
+        records: list[bytes | None] = [None] * len(wanted)
         arrays = arrays_to_fetch(wanted, {})
         for n, version, value in call(self._connection, self._statements.fetch, arrays):
             if n:
-                found[n - 1] = value
+                records[n - 1] = value
             else:
                 self._note(version, value)
         state = self._state
         assert state is not None
         for at, key in enumerate(wanted):
             if key[0] in state.cleared:
-                found[at] = None
+                records[at] = None
             elif key[0] == CATALOG_SPACE:
-                state.records[key[1:]] = found[at]
-        return found
+                state.records[key[1:]] = records[at]
+        return records
 
     def _note(self, version: int, cleared: bytes | None) -> CatalogState:
         """The state of the catalog, by the version that the first statement returns."""
@@ -113,12 +113,12 @@ class DirectReader:
             return
         rows = min(likely, CHUNK_ROWS_MAX) if likely is not None else CHUNK_ROWS_MAX
         while True:
-            found, ended = self._chunk(space, low, high, reverse, max(rows, 1))
-            yield from found
+            records, ended = self._chunk(space, low, high, reverse, max(rows, 1))
+            yield from records
             if ended:
                 return
             rows = max(rows, _FEW_ROWS)
-            last = found[-1][0]
+            last = records[-1][0]
             if reverse:
                 high = last
             else:
@@ -131,13 +131,13 @@ class DirectReader:
         pace.point()
         high_partition, high_sort = high if high is not None else (None, None)
         values = (space, *low, high_partition, high_sort, reverse, rows, CHUNK_BYTES_MAX, *self._marks)
-        first, *found = call(self._connection, self._statements.scan, values)
+        first, *rows_read = call(self._connection, self._statements.scan, values)
         if space in self._note(first[2], first[3]).cleared:
             return [], True
-        ended = found[-1][0] is None
+        ended = rows_read[-1][0] is None
         if ended:
-            found.pop()
-        return [((partition, sort), value) for partition, sort, _, value in found], ended
+            rows_read.pop()
+        return [((partition, sort), value) for partition, sort, _, value in rows_read], ended
 
     def totals(self, space: int) -> Totals:
         pace.point()
@@ -185,8 +185,8 @@ class DirectTransaction(DirectReader):
             for (where, partition, sort), value in self.own.items()
             if where == space and low <= (partition, sort) and (high is None or (partition, sort) < high)
         }
-        found = super()._walk(space, low, high, reverse, likely)
-        return merged(found, changes, reverse) if changes else found
+        stored = super()._walk(space, low, high, reverse, likely)
+        return merged(stored, changes, reverse) if changes else stored
 
     def totals(self, space: int) -> Totals:
         if space in self.deleted:

@@ -174,13 +174,13 @@ class PostgresEngine:
         return self._turns.commit_seconds()
 
     def problems(self) -> list[str]:
-        commits, found = self._commits, []
+        commits, problems = self._commits, []
         seconds = self._turns.commit_seconds()
         if seconds > self._slow_seconds:
-            found.append(f"a commit has been under way for {seconds:.0f} seconds{self._waits_for}")
+            problems.append(f"a commit has been under way for {seconds:.0f} seconds{self._waits_for}")
         if monotonic() - commits.refused_at < REFUSAL_SECONDS:
-            found.append(f"PostgreSQL has refused a write: {commits.refusal}")
-        return found
+            problems.append(f"PostgreSQL has refused a write: {commits.refusal}")
+        return problems
 
     # Reads.
 
@@ -207,17 +207,17 @@ class PostgresEngine:
             then = partial(self._fetched_for_read, attempt)
             self._fetching.later(attempt.wanted, then, attempt.verify)
 
-    def _fetched_for_read(self, attempt: Attempt, found: Fetched | StorageError) -> None:
+    def _fetched_for_read(self, attempt: Attempt, fetched: Fetched | StorageError) -> None:
         """Run a read body again, as a task of the loop."""
-        if isinstance(found, StorageError):
-            self._settled(attempt.done, None, found)
+        if isinstance(fetched, StorageError):
+            self._settled(attempt.done, None, fetched)
             return
-        outcome = self.loop.in_turn(partial(self._read_again, attempt, found), attempt.done)
+        outcome = self.loop.in_turn(partial(self._read_again, attempt, fetched), attempt.done)
         if outcome is not None:
             self._settled(*outcome)
 
-    def _read_again(self, attempt: Attempt, found: Fetched) -> Outcome | None:
-        if attempt.run(found):
+    def _read_again(self, attempt: Attempt, fetched: Fetched) -> Outcome | None:
+        if attempt.run(fetched):
             return attempt.done, attempt.result, attempt.raised
         self._go_on_reading(attempt)
         return None
@@ -302,11 +302,11 @@ class PostgresEngine:
         """The records to fetch for a body that was ended; called without any lock."""
         return Wanted(discover(member, missing.keys, self._turns.catalog.state, self._turns.cache))
 
-    def _fetched_for_write(self, member: Member, found: Fetched | StorageError) -> None:
+    def _fetched_for_write(self, member: Member, fetched: Fetched | StorageError) -> None:
         """Run a body again, as a task of the loop."""
         assert member.done is not None
-        if isinstance(found, StorageError):
-            self._settled(member.done, None, commit_failed(str(found)))
+        if isinstance(fetched, StorageError):
+            self._settled(member.done, None, commit_failed(str(fetched)))
             return
         self._run_member(member)
 

@@ -70,7 +70,7 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
     negative numbers. Raises StorageError."""
     records: dict[Key, Known] = dict.fromkeys(wanted.keys, _ABSENT)
     records.update(wanted.known)
-    found: list[Records] = [([], False) for _ in wanted.ranges]
+    ranges: list[Records] = [([], False) for _ in wanted.ranges]
     state: CatalogState | None = None
     for row in rows:
         n, version, value = row[0], row[1], row[2]
@@ -79,18 +79,18 @@ def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog
         elif n == 0:
             state = catalog.note(version, value)
         elif row[3] is not None:
-            found[-n - 1][0].append(((row[3], row[4]), value))
+            ranges[-n - 1][0].append(((row[3], row[4]), value))
         elif version is None:
-            found[-n - 1] = (found[-n - 1][0], True)
+            ranges[-n - 1] = (ranges[-n - 1][0], True)
     if state is None:
         raise StorageError("The schema of the store has no row in its table `store`; restore a backup.")
-    for wanted_range, one in zip(wanted.ranges, found, strict=True):
-        if one == UNMARKED:
+    for wanted_range, range_records in zip(wanted.ranges, ranges, strict=True):
+        if range_records == UNMARKED:
             catalog.logs.add(wanted_range[0])
     for key, (value, _) in records.items():
         if key[0] == CATALOG_SPACE:
             state.records[key[1:]] = value
-    return Fetched(records, state, dict(zip(wanted.ranges, found, strict=True)), wanted.known)
+    return Fetched(records, state, dict(zip(wanted.ranges, ranges, strict=True)), wanted.known)
 
 
 Then = Callable[["Fetched | StorageError"], None]
@@ -105,7 +105,7 @@ _Request = tuple[Wanted, Then, Verify | None]
 def all_of(requests: Sequence[_Request]) -> Wanted:
     """The records and ranges that several bodies wait for."""
     keys = dict.fromkeys([key for wanted, _, _ in requests for key in wanted.keys])
-    ranges = dict.fromkeys([one for wanted, _, _ in requests for one in wanted.ranges])
+    ranges = dict.fromkeys([wanted_range for wanted, _, _ in requests for wanted_range in wanted.ranges])
     known: dict[Key, Known] = {}
     for wanted, _, _ in requests:
         known.update(wanted.known)
@@ -220,10 +220,10 @@ class Fetching:
             line.unwatch()
             ended = self._end()
         if ended is not None:
-            found, sent = ended
-            self._learn(found)
+            fetched, sent = ended
+            self._learn(fetched)
             self._send()
-            self._loop.run(*self._told(found, sent))
+            self._loop.run(*self._outcomes_of(fetched, sent))
 
     def _end(self) -> tuple[Fetched, list[_Request]] | None:
         """The records fetched on the line, and the requests that wait for them. Needs the lock."""
@@ -231,23 +231,23 @@ class Fetching:
         assert line is not None
         assert sent is not None
         try:
-            found = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
+            fetched = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
         except (Trouble, Exception):
             self._take_back()  # the thread tries again, and tells what is wrong
             return None
         self._sent = None
-        return found, sent
+        return fetched, sent
 
-    def _told(self, found: Fetched, sent: list[_Request]) -> tuple[list[Outcome], list[Task]]:
+    def _outcomes_of(self, fetched: Fetched, sent: list[_Request]) -> tuple[list[Outcome], list[Task]]:
         """The outcomes to deliver and the tasks to run on the loop after this fetch."""
         outcomes: list[Outcome] = []
         tasks: list[Task] = []
         for _, then, verify in sent:
-            outcome = verify(found) if verify is not None else None
+            outcome = verify(fetched) if verify is not None else None
             if outcome is not None:
                 outcomes.append(outcome)
             else:
-                tasks.append(partial(then, found))
+                tasks.append(partial(then, fetched))
         if outcomes:
             self._settled(len(outcomes))
         return outcomes, tasks
@@ -263,9 +263,9 @@ class Fetching:
             self._stalled = False
             ended = self._end()
         if ended is not None:
-            found, sent = ended
-            self._learn(found)
-            outcomes, tasks = self._told(found, sent)
+            fetched, sent = ended
+            self._learn(fetched)
+            outcomes, tasks = self._outcomes_of(fetched, sent)
             self._loop.post(outcomes, [*tasks, self._send])
 
     def _take_back(self) -> None:
@@ -331,14 +331,14 @@ class Fetching:
 
     def _fetch(self, waiting: list[_Request]) -> None:
         try:
-            found = self.now(all_of(waiting))
+            fetched = self.now(all_of(waiting))
         except StorageError as error:
             self._fail(waiting, error)
         except Exception as error:  # the thread goes on: all that is fetched later needs it
             _log.exception("records could not be fetched")
             self._fail(waiting, StorageError(f"Records could not be fetched: {error!r}."))
         else:
-            self._loop.post(*self._told(found, waiting))
+            self._loop.post(*self._outcomes_of(fetched, waiting))
         self._make_line()
 
     def _fail(self, waiting: list[_Request], error: StorageError) -> None:

@@ -109,17 +109,17 @@ class KnownReader(OnlyRecords):
         # b"\0" appended makes the next partition in byte order, hence the end of this one.
         end = (partition, high) if high is not None else (partition + b"\0", b"")
         wanted = (space, partition, low, *end, reverse, rows)
-        found = self._ranges.get(wanted)
-        if found is None or found == UNMARKED:
+        records = self._ranges.get(wanted)
+        if records is None or records == UNMARKED:
             raise Missing([], [wanted])
-        return _walk(found)
+        return _walk(records)
 
     def _more(self) -> NoReturn:
         raise NeedsDirect
 
 
-def _walk(found: Records) -> Iterator[tuple[bytes, bytes]]:
-    records, whole = found
+def _walk(records_of_range: Records) -> Iterator[tuple[bytes, bytes]]:
+    records, whole = records_of_range
     for (_, sort), value in records:
         yield sort, value
     if not whole:

@@ -110,15 +110,15 @@ def check_readable(connection: Connection, schema: str) -> None:
     try:
         _check_name(connection, schema)
         _check_version(connection)
-        found = _format_of(connection, schema)
-        if found is None:
+        stored = _format_of(connection, schema)
+        if stored is None:
             raise UnknownFormat(f"The schema {schema} of this database holds no Hashrange store.")
-        _check_format(schema, *found)
+        _check_format(schema, *stored)
     except (Lost, Refused) as error:
         raise refused(error) from None
-    if found[1] < FORMAT:
+    if stored[1] < FORMAT:
         raise StorageError(
-            f"The schema {schema} is of format {found[1]}, of an older Hashrange. Start a server of this "
+            f"The schema {schema} is of format {stored[1]}, of an older Hashrange. Start a server of this "
             "version on it: the server brings it over."
         )
 
@@ -205,14 +205,14 @@ def _make_or_check(connection: Connection, schema: str) -> None:
             "another name with --postgres-schema."
         )
     _check_format(schema, *stored)
-    found = stored[1]
-    if found < FORMAT:
+    version = stored[1]
+    if version < FORMAT:
         functions = _script().partition(_FUNCTIONS)[2]
         run_script(connection, text_of(_DROP_FUNCTIONS + functions, schema))
-    while found < FORMAT:
-        run_script(connection, text_of(MIGRATIONS[found], schema))
-        found += 1
-        call(connection, f"UPDATE {schema}.store SET format = %s", (found,))
+    while version < FORMAT:
+        run_script(connection, text_of(MIGRATIONS[version], schema))
+        version += 1
+        call(connection, f"UPDATE {schema}.store SET format = %s", (version,))
 
 
 def _make(connection: Connection, schema: str) -> bool:
@@ -239,16 +239,16 @@ def _make_copy(connection: Connection, schema: str) -> None:
         )
 
 
-def _check_format(schema: str, program: str, found: int) -> None:
+def _check_format(schema: str, program: str, version: int) -> None:
     """Refuse a copy that is not finished, and a newer format."""
     if program == COPYING:
         raise UnfinishedCopy(
             f"The schema {schema} holds a copy that has not come to its end. Run `hashrange copy` again with "
             f"the same two stores: it begins anew. Or give it up: DROP SCHEMA {schema} CASCADE;"
         )
-    if found > FORMAT:
+    if version > FORMAT:
         raise UnknownFormat(
-            f"The schema {schema} is of format {found}, of a newer Hashrange; this one knows format "
+            f"The schema {schema} is of format {version}, of a newer Hashrange; this one knows format "
             f"{FORMAT}. Use that newer version."
         )
 

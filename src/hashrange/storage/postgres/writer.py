@@ -256,12 +256,12 @@ class Writer:
             outcome = (answer.get_value(0, 0) or b"").decode()
             self._judge((outcome, number(answer.get_value(0, 1))))
         else:
-            found = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
-            self._judge_verified(group, found, self._sent_keys)
+            row = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
+            self._judge_verified(group, row, self._sent_keys)
 
-    def _judge(self, told: tuple[Any, ...]) -> None:
+    def _judge(self, row: tuple[Any, ...]) -> None:
         """Raise Changed if `commit_group` reports another version of the catalog."""
-        outcome, catalog = told
+        outcome, catalog = row
         if outcome != "committed":
             self._forget_catalog(catalog)
             raise Changed([])
@@ -352,11 +352,11 @@ class Writer:
             raise NeedsExclusive("the group needs the store's lock")
         commit = (self._statements.commit, arguments)
         if fault is None:
-            [[told], _] = call_all(connection, [commit, _COMMIT])
-            self._judge(told)
+            [[row], _] = call_all(connection, [commit, _COMMIT])
+            self._judge(row)
             return None
-        [told] = call(connection, *commit)
-        self._judge(told)
+        [row] = call(connection, *commit)
+        self._judge(row)
         chosen: CommitUnknown | None = None
         try:
             self._meet(fault, "after")

@@ -96,8 +96,8 @@ def sweep_jobs(
     """Like `sweep`, for the units of `kinds`: the jobs that wait for something else, such as a bucket."""
 
     def tables() -> list[Table]:
-        found = definitions(engine, background.pause)
-        return [table for _, table in found if isinstance(table, Table)]
+        defined = definitions(engine, background.pause)
+        return [table for _, table in defined if isinstance(table, Table)]
 
     def listed() -> Iterator[Unit]:
         return chain.from_iterable(units_of(tables) for units_of in kinds)

@@ -169,10 +169,10 @@ class Runner:
             past = Past(reader, table, backup.stamp)
             return builds.look(past, table.space, low, limit, _record)
 
-        found = sweeps.look_in_parts(engine, bite, writing.place, look)
-        bite.damaged(found.damages)
-        writing.add(found.derived, found.high or b"")
-        if found.high is not None and not writing.is_full:
+        part = sweeps.look_in_parts(engine, bite, writing.place, look)
+        bite.damaged(part.damages)
+        writing.add(part.derived, part.high or b"")
+        if part.high is not None and not writing.is_full:
             return backup
         del self._writings[backup.id]
         try:
@@ -181,7 +181,7 @@ class Runner:
             writing.drop()
             raise
         return bite.write(engine, partial(_advance, before=backup, file=file, writing=writing,
-                                          is_read=found.high is None))
+                                          is_read=part.high is None))
 
     # -- restoring
 
@@ -215,22 +215,22 @@ class Runner:
             self._close(table_id)
             folder = self._directory() / backup.folder
             reading = self._readings[table_id] = Reading(folder, table, low, bite.pause)
-        found = reading.take(bite.limit)
+        part = reading.take(bite.limit)
 
         def body(txn: Transaction) -> None:
             current = _restored(txn, name, table_id)
             if current is None:
                 return
             table, restore, backup, _ = current
-            if restoring.write(txn, table, found) and found.high is None:
+            if restoring.write(txn, table, part) and part.high is None:
                 if backup.problem is not None:  # somebody repaired the files
                     backup_records.save(txn, msgspec.structs.replace(backup, problem=None))
                 catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
 
         bite.write(engine, body)
-        if found.high is None:
+        if part.high is None:
             self._close(table_id)
-        return found.high is not None
+        return part.high is not None
 
     # -- deleting and finding
 

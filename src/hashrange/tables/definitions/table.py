@@ -150,6 +150,14 @@ class Restore(msgspec.Struct, frozen=True):
     backup_arn: str | None = None
 
 
+class Policy(msgspec.Struct, frozen=True):
+    """A resource-based policy: its document, "" once it was deleted, and its revision, which is the time of
+    its last change in milliseconds since the epoch."""
+
+    document: str
+    revision: int
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
@@ -161,7 +169,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
     including that of the first region; it is empty if the table is not global. `left_regions` are the regions
     whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
-    exists while the table's past is needed, `restore` while the table is being restored.
+    exists while the table's past is needed, `restore` while the table is being restored. `policies` are those
+    of the table ("") and of its streams, by label.
     """
 
     name: str
@@ -189,7 +198,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream: Stream | None = None
     stream_label: str | None = None
     tags: dict[str, str] = {}
-    policy: str | None = None
+    policies: dict[str, Policy] = {}
     replicas: tuple[Replica, ...] = ()
     witness: Witness | None = None
     strongly_consistent: bool = False

@@ -31,6 +31,12 @@ def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> li
     return [_table(reader, table) for table in islice(catalog.definitions(reader, after), tables_max)]
 
 
+def table(reader: Reader, full_name: str) -> dict[str, Any] | None:
+    """The entry of one table; None if there is none."""
+    found = catalog.find_full(reader, full_name)
+    return _table(reader, found) if found is not None else None
+
+
 def _table(reader: Reader, table: Table) -> dict[str, Any]:
     totals = reader.totals(table.space)
     return {

@@ -17,6 +17,7 @@ from hashrange.tables.spaces import (
     BACKUP_SPACE,
     BULK_SPACE,
     CATALOG_SPACE,
+    CONSOLE_SPACE,
     EXPORT_SPACE,
     HOLD_SPACE,
     IMPORT_SPACE,
@@ -40,6 +41,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (BACKUP_SPACE, "the backups"),
         (BULK_SPACE, "the bulk operations"),
         (SERVER_SPACE, "the servers that share the background work"),
+        (CONSOLE_SPACE, "what the users of the console saved"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -344,8 +344,8 @@ class SkippingReader:
         likely: int | None = None,
     ) -> Iterator[_Record]:
         prefix = pack(space, partition, b"")
-        found = self._walk(space, prefix + low, after(prefix) if high is None else prefix + high)
-        records = [*found][::-1] if reverse else found
+        walked = self._walk(space, prefix + low, after(prefix) if high is None else prefix + high)
+        records = [*walked][::-1] if reverse else walked
         for key, value in records:
             yield key[len(prefix) :], value
 
@@ -396,11 +396,11 @@ def walk(db: Rdict, low: bytes, high: bytes, damaged: Callable[[BadRange], None]
         start = low if last is None else last + b"\x00"
         if start >= high:
             return  # a seek to the end fails if the block behind it is damaged
-        found, cause = _first(db, options, start)
-        if not cause and found is None:
+        key, cause = _first(db, options, start)
+        if not cause and key is None:
             return
-        if found is not None and found > low:
-            low = found  # the walk ended too early, but can go on now
+        if key is not None and key > low:
+            low = key  # the walk ended too early, but can go on now
             continue
         resume = _next_readable(db, options, start, high)
         damaged(_bad_range(start, resume, cause or "a record cannot be read"))
@@ -443,8 +443,8 @@ def _next_readable(db: Rdict, options: ReadOptions, low: bytes, high: bytes) -> 
             step = middle
         else:
             bad = middle
-    found = _first(db, options, (start + step).to_bytes(width, "big"))[0]
-    return high if found is None else found
+    found_key = _first(db, options, (start + step).to_bytes(width, "big"))[0]
+    return high if found_key is None else found_key
 
 
 def _in_rocks(error: str) -> str:

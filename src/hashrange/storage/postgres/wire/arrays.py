@@ -19,12 +19,12 @@ def pack_bytes(values: list[bytes | None]) -> bytes:
     if not values:
         return _EMPTY.pack(0, 0, BYTEA)
     parts: list[bytes] = [_HEAD.pack(1, 1, BYTEA, len(values), 1)]
-    for one in values:
-        if one is None:
+    for value in values:
+        if value is None:
             parts.append(_NULL)
         else:
-            parts.append(len(one).to_bytes(4, "big"))
-            parts.append(one)
+            parts.append(len(value).to_bytes(4, "big"))
+            parts.append(value)
     return b"".join(parts)
 
 
@@ -33,7 +33,7 @@ def pack_numbers(values: list[int]) -> bytes:
     if not values:
         return _EMPTY.pack(0, 0, BIGINT)
     parts: list[bytes] = [_HEAD.pack(1, 0, BIGINT, len(values), 1)]
-    for one in values:
+    for value in values:
         parts.append(_EIGHT)
-        parts.append(one.to_bytes(8, "big", signed=True))
+        parts.append(value.to_bytes(8, "big", signed=True))
     return b"".join(parts)

@@ -335,8 +335,8 @@ class Pool:
                 idle, self._idle = self._idle, []
             else:
                 idle = []
-        for one in (connection, *idle):
-            close(one)
+        for lost in (connection, *idle):
+            close(lost)
 
     def again(self, work: Callable[[Connection], Any]) -> Any:
         """Do `work`, which changes nothing, on a connection; once more if the connection was lost.

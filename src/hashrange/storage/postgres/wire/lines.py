@@ -150,14 +150,14 @@ class Line:
         parameters = [encode(value) for value in values]
         pgconn = self._connection.pgconn
         self._answer = self._failed = None
-        contents = [one[0] for one in parameters]
-        formats = [one[2] for one in parameters]
+        contents = [parameter[0] for parameter in parameters]
+        formats = [parameter[2] for parameter in parameters]
         name = self._names.get(statement)
         try:
             if name is not None:
                 pgconn.send_query_prepared(name, contents, formats, pq.Format.BINARY)
             else:
-                types = [one[1] for one in parameters]
+                types = [parameter[1] for parameter in parameters]
                 pgconn.send_query_params(statement, contents, types, formats, pq.Format.BINARY)
             self._begin()
             if pgconn.flush():

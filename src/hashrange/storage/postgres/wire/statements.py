@@ -123,8 +123,8 @@ def arrays_to_fetch(keys: Sequence[Key], known: Mapping[Key, Known]) -> list[Any
     """Addresses, and the known versions of their records, as `Statements.fetch` takes them."""
     versions = Numbers()
     for key in keys:
-        found = known.get(key)
-        versions.append(found[1] if found is not None else _UNKNOWN)
+        record = known.get(key)
+        versions.append(record[1] if record is not None else _UNKNOWN)
     return [*arrays_of(keys), versions]
 
 

@@ -1,0 +1,19 @@
+"""The single-table view.
+
+    overview  the page
+    sampling  the entities in a sample of a table's items
+    patterns  entities proposed from the patterns of keys
+    graph     how entities share partitions
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.console.entities import overview
+from hashrange.console.pages import Change, Page, Part
+
+PARTS: Final[tuple[Part, ...]] = (
+    Page("/console/t/{table}/entities", "The entities of a table.", overview.page),
+    Change("/console/entities", "Keep the entities of a table.", overview.keep, overview.Keep),
+)

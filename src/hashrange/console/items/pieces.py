@@ -1,0 +1,174 @@
+"""The rows of a piece of a file that is uploaded: items in CSV, in lines of JSON, or in a list in JSON.
+
+A browser sends a file in pieces and the place that was reached, so a file of any size takes little memory. A
+piece may end within a row, which is then read with the next piece.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hashrange.interchange import csv_files
+from hashrange.interchange.csv_files import Columns
+from hashrange.interchange.lines import lines
+from hashrange.interchange.plain_json import DECODER, NoItem, item_of, unwrapped
+from hashrange.interchange.rows import Bad
+from hashrange.values import Item
+
+FORMATS: Final = {"csv": "CSV", "lines": "lines of JSON", "values": "JSON"}
+_BOM: Final = b"\xef\xbb\xbf"
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+_BETWEEN: Final = re.compile(rb"[\s,]*")
+_ITEMS: Final = re.compile(rb'\s*\{[^{}\[\]]*?"Items"\s*:\s*\[')
+
+
+class Layout(msgspec.Struct, forbid_unknown_fields=True):
+    """How a file is read; "" is found out at its beginning. `is_over`: the rest of the file is no rows."""
+
+    format: str = ""
+    delimiter: str = ""
+    header: list[str] = []
+    is_over: bool = False
+
+
+class Row(NamedTuple):
+    """A row: its item or what is wrong with it, its line in the piece, counted from 0, and where it ends."""
+
+    outcome: Item | Bad
+    line: int
+    end: int
+
+
+def recognised(name: str, piece: bytes) -> tuple[Layout, int]:
+    """How the file of a name that begins with `piece` is read, and where its first row begins."""
+    start = len(_BOM) if piece.startswith(_BOM) else 0
+    text = piece[start:]
+    first = text.lstrip()[:1]
+    if first not in (b"{", b"[") or name.lower().endswith(".csv"):
+        line = text.partition(b"\n")[0].decode(errors="replace")
+        return Layout("csv", max(_DELIMITERS, key=line.count)), start
+    if first == b"[":
+        return Layout("values"), piece.index(b"[") + 1
+    line_bytes = text.lstrip().partition(b"\n")[0]
+    if _is_answer(line_bytes) or not _is_json(line_bytes):
+        opening = _ITEMS.match(piece, start)
+        return Layout("values"), opening.end() if opening else start
+    return Layout("lines"), start
+
+
+def rows(
+    layout: Layout, piece: bytes, is_last: bool, types: dict[str, str], keys: list[str]
+) -> Iterator[Row]:
+    """The rows that end within a piece, from `piece`'s beginning on. `is_last`: the file ends with it.
+
+    `types` are those of the key attributes of the table and its indexes; `keys` are the table's.
+    """
+    if layout.format == "values":
+        yield from _values(layout, piece, is_last)
+        return
+    if not is_last:
+        piece = piece[: piece.rfind(b"\n") + 1]
+    if layout.format == "csv":
+        columns = Columns(layout.delimiter, None, types, frozenset(types) - set(keys))
+        yield from _csv(layout, piece, is_last, columns)
+        return
+    for number, (line, end) in enumerate(lines(io.BytesIO(piece), 0)):
+        if line is None or line.strip():
+            yield Row(_item(line or b""), number, end)
+
+
+def _csv(layout: Layout, piece: bytes, is_last: bool, columns: Columns) -> Iterator[Row]:
+    """The rows of a CSV. The first one that is read fills in the header of the layout."""
+    start = number = 0
+    for row, end in csv_files.joined(lines(io.BytesIO(piece), 0)):
+        if row is not None and row.count(b'"') % 2 and not is_last:
+            return  # the quoted field goes on in the next piece
+        line, number = number, number + piece.count(b"\n", start, end)
+        start = end
+        if row is None:
+            yield Row(Bad("The row is too long"), line, end)
+        elif not row.strip():
+            continue
+        elif layout.header:
+            yield Row(csv_files.read(row, tuple(layout.header), columns), line, end)
+        else:
+            names = csv_files.header_of(row, layout.delimiter)
+            if isinstance(names, Bad):
+                yield Row(names, line, end)
+                return
+            layout.header = list(names)
+
+
+def _values(layout: Layout, piece: bytes, is_last: bool) -> Iterator[Row]:
+    """The objects of a list, up to its closing bracket."""
+    place = line = counted = 0
+    while True:
+        place = _between(piece, place)
+        line, counted = line + piece.count(b"\n", counted, place), place
+        if place >= len(piece):
+            return
+        if piece[place : place + 1] == b"]":
+            layout.is_over = True
+            return
+        if piece[place : place + 1] != b"{":
+            why = "An object was expected here; the rest cannot be read"
+            yield Row(Bad(why, is_end=True), line, len(piece))
+            return
+        end = _object_end(piece, place)
+        if end is None:
+            if is_last:
+                yield Row(Bad("The object has no end", is_end=True), line, len(piece))
+            return
+        yield Row(_item(piece[place:end]), line, end)
+        place = end
+
+
+def _between(piece: bytes, place: int) -> int:
+    """The place after spaces and commas."""
+    between = _BETWEEN.match(piece, place)
+    return between.end() if between else place
+
+
+def _object_end(piece: bytes, start: int) -> int | None:
+    """Where the object that begins at `start` ends; None if it does not end within the piece."""
+    depth = 0
+    for part in _PARTS.finditer(piece, start):
+        text = part[0]
+        if text in (b"{", b"["):
+            depth += 1
+        elif text in (b"}", b"]"):
+            depth -= 1
+            if not depth:
+                return part.end()
+        elif text == b'"':
+            return None
+    return None
+
+
+def _item(text: bytes) -> Item | Bad:
+    try:
+        return item_of(unwrapped(DECODER.decode(text)))
+    except NoItem as error:
+        return Bad(str(error))
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
+        return Bad(f"This is not JSON: {error}")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_answer(line: bytes) -> bool:
+    """Whether a line is an answer of Scan or Query, with a list of items."""
+    value: Any = DECODER.decode(line) if _is_json(line) else None
+    return isinstance(value, dict) and isinstance(value.get("Items"), list) and "Count" in value

@@ -1,0 +1,42 @@
+"""Pages about what happens now, which go on by server-sent events.
+
+    requests  the requests as they come
+    stream    the changes of a table, from its stream
+    busiest   the heat: the busiest tables, parts of tables, and keys
+    faults    the fault rules
+    clock     the virtual clock
+
+    feed      the requests that are kept for the pages
+    heat      the counts behind the heat
+    sketch    the most frequent of many keys
+    records   the records of a stream, as rows
+    triggers  the triggers of a table, and their lag
+    events    server-sent events
+    attention  whether somebody looks
+    state     what these share on one server
+
+Nothing is watched, and so nothing costs anything, while no page looks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.console.live import busiest, clock, faults, requests, stream
+from hashrange.console.pages import Change, Page, Part
+from hashrange.server.admin.clock import ClockChange
+
+PARTS: Final[tuple[Part, ...]] = (
+    Page("/console/requests", "The requests as they come.", requests.page),
+    Page("/console/requests/events", "The next requests, as server-sent events.", requests.events),
+    Page("/console/streams", "The tables that have a stream.", stream.tables),
+    Page("/console/t/{table}/stream", "The changes of a table.", stream.page),
+    Page("/console/t/{table}/stream/events", "The next changes, as server-sent events.", stream.events),
+    Page("/console/heat", "The busiest tables and keys.", busiest.page),
+    Page("/console/heat/events", "The counts as they grow, as server-sent events.", busiest.events),
+    Page("/console/faults", "The fault rules.", faults.page),
+    Change("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
+    Change("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),
+    Page("/console/clock", "The clock.", clock.page),
+    Change("/console/clock/change", "Change a virtual clock.", clock.change, ClockChange),
+)

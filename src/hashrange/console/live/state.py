@@ -1,0 +1,34 @@
+"""What the live pages of one server share. It is made when the first of them is opened."""
+
+from __future__ import annotations
+
+from hashrange.console.live.events import Source, Stream, Streams
+from hashrange.console.live.feed import Feed
+from hashrange.console.live.heat import Heat
+from hashrange.console.reach import View, session_of
+from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.port import Subject
+
+
+class Live:
+    """The streams, the feed of requests and the heat of one server."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.streams = Streams()
+        self.feed = Feed(subject)
+        self.heat = Heat(subject)
+
+
+def live_of(view: View) -> Live:
+    """What the live pages of the view's server share."""
+    state = view.request.app.state
+    if not hasattr(state, "live"):
+        state.live = Live(subject_of(view.request))
+    live: Live = state.live
+    return live
+
+
+def stream(view: View, source: Source) -> Stream:
+    """The stream of a source, for the view's browser."""
+    plane = subject_of(view.request).plane
+    return Stream(live_of(view).streams, session_of(view.request), source, lambda: plane.draining)

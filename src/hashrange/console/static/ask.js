@@ -1,0 +1,128 @@
+// Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
+
+import { revealCopy, send } from "./console.js";
+
+// An address has room for some 60,000 characters, so a longer text is posted.
+const ADDRESS_CHARACTERS_MAX = 10_000;
+
+for (const form of document.querySelectorAll("[data-find]")) {
+  const field = form.elements.text;
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  form.addEventListener("submit", async (event) => {
+    if (field.value.length <= ADDRESS_CHARACTERS_MAX) return;
+    event.preventDefault();
+    const found = await send("/console/find", { text: field.value });
+    if (found) location.assign(found.href);
+  });
+}
+
+// The plan and its code follow what the user writes: they are parts of the page that the form would open.
+const PAUSE_MILLISECONDS = 500;
+
+for (const form of document.querySelectorAll("[data-plans]")) {
+  let waiting = 0;
+  let asked = 0;
+  const plan = async () => {
+    const number = ++asked;
+    const parameters = new URLSearchParams(new FormData(form));
+    parameters.set("plan", "1");
+    let text;
+    try {
+      text = await (await fetch(`${form.action}?${parameters}`)).text();
+    } catch {
+      return;
+    }
+    if (number !== asked) return;
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const parts = page.querySelectorAll("[data-follows]");
+    if (!parts.length) return;
+    parts[0].prepend(page.getElementById("problem").textContent);
+    document.querySelectorAll("[data-follows]").forEach((part, place) => {
+      const open = part.querySelector("details.code")?.open ?? false;
+      part.replaceChildren(...parts[place].childNodes);
+      for (const code of part.querySelectorAll("details.code")) code.open = open;
+      for (const button of part.querySelectorAll("[data-copy]")) revealCopy(button);
+    });
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(plan, PAUSE_MILLISECONDS);
+  });
+}
+
+for (const form of document.querySelectorAll(".builder")) {
+  // The attributes and indexes are those of the table, so another one needs another page.
+  form.elements.table.addEventListener("change", () => form.requestSubmit());
+  const adapt = (row) => {
+    const operator = row.querySelector("[name=op]").value;
+    const bare = operator.startsWith("attribute_") && operator !== "attribute_type";
+    const kind = row.querySelector("[name=type]").value;
+    row.querySelector(".second").hidden = operator !== "between";
+    row.querySelector(".type").hidden = bare || operator === "attribute_type" || operator.startsWith("size ");
+    row.querySelector("[name=value]").closest("label").hidden = bare || kind === "NULL";
+  };
+  const rows = () => form.querySelectorAll(".condition");
+  form.addEventListener("change", () => rows().forEach(adapt));
+  rows().forEach(adapt);
+  const add = form.querySelector("[data-add]");
+  if (!add) continue;
+  add.hidden = false;
+  add.addEventListener("click", () => {
+    const last = [...rows()].at(-1);
+    const row = last.cloneNode(true);
+    for (const field of row.querySelectorAll("input")) field.value = "";
+    for (const field of row.querySelectorAll("select")) field.selectedIndex = 0;
+    row.querySelector("legend").textContent = `Condition ${rows().length + 1}`;
+    last.after(row);
+    adapt(row);
+    row.querySelector("input").focus();
+  });
+}
+
+for (const button of document.querySelectorAll("[data-run-change]")) {
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const statement = document.getElementById("statement").defaultValue;
+    const done = await send("/console/run", { statement });
+    if (done) {
+      const units = done.units === null ? "" : ` It cost ${done.units} capacity units.`;
+      document.querySelector("[data-done]").textContent = `Done.${units}`;
+    } else {
+      button.disabled = false;
+    }
+  });
+}
+
+for (const form of document.querySelectorAll("[data-keeps]")) {
+  form.hidden = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    // What was written since the page was opened counts as well.
+    const asked = new URLSearchParams(new FormData(document.querySelector("[data-plans]")));
+    const saved = { name: form.elements.name.value, address: `${form.dataset.keeps.split("?")[0]}?${asked}` };
+    if (await send("/console/saved", saved)) location.reload();
+  });
+}
+
+for (const row of document.querySelectorAll("[data-saved]")) {
+  const { saved: before, address } = row.dataset;
+  const on = (selector, act) => {
+    for (const button of row.querySelectorAll(selector)) {
+      button.hidden = false;
+      button.addEventListener("click", act);
+    }
+  };
+  on("[data-rename]", async () => {
+    const name = prompt("New name of this query", before);
+    if (name !== null && (await send("/console/saved", { name, address, before }))) location.reload();
+  });
+  on("[data-forget]", async () => {
+    if (!confirm(`Delete the saved query ${before}?`)) return;
+    if (await send("/console/saved/delete", { name: before })) location.reload();
+  });
+}

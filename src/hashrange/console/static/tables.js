@@ -1,0 +1,158 @@
+// Pages about tables: their forms, demo tables, and what changes by itself.
+
+import { send, snippet } from "./console.js";
+
+const problem = document.getElementById("problem");
+const KEPT = "hashrange-done";
+
+// What was done is said on the page that is loaded after it.
+const done = document.getElementById("done");
+if (done && sessionStorage.getItem(KEPT)) {
+  done.textContent = sessionStorage.getItem(KEPT);
+  done.hidden = false;
+  done.focus();
+}
+sessionStorage.removeItem(KEPT);
+
+function goOn(said, href) {
+  sessionStorage.setItem(KEPT, said);
+  if (href) location.assign(href);
+  else location.reload();
+}
+
+// What a form sends. A field with data-flag is true or false. The fields of each fieldset with data-list are an
+// object in the list of that name.
+function gathered(form) {
+  const body = {};
+  const places = new Map();
+  for (const list of form.querySelectorAll("fieldset[data-list]")) {
+    const place = {};
+    places.set(list, place);
+    (body[list.dataset.list] ??= []).push(place);
+  }
+  for (const field of form.elements) {
+    if (!field.name || field.disabled) continue;
+    const place = places.get(field.closest("fieldset[data-list]")) ?? body;
+    if (field.type === "checkbox") place[field.name] = field.checked;
+    else place[field.name] = "flag" in field.dataset ? field.value !== "" : field.value;
+  }
+  return body;
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-post]");
+  if (!form) return;
+  event.preventDefault();
+  const preview = event.submitter !== null && "preview" in event.submitter.dataset;
+  if (!preview && form.dataset.sure && !confirm(form.dataset.sure)) return;
+  const code = form.querySelector("[data-code]");
+  if (code) {
+    code.before(problem); // a problem is shown at the form that has it
+    code.replaceChildren();
+  }
+  const buttons = form.querySelectorAll("button");
+  for (const button of buttons) button.disabled = true;
+  const answer = await send(form.dataset.post, preview ? { ...gathered(form), preview } : gathered(form));
+  for (const button of buttons) button.disabled = false;
+  if (answer?.code) code.replaceChildren(...answer.code.map(snippet));
+  else if (answer) goOn(answer.said, answer.href);
+});
+
+// A field with data-for="name=value" is shown only if the field of that name beside it has that value.
+function adapt(form) {
+  for (const field of form.querySelectorAll("[data-for]")) {
+    const [name, value] = field.dataset.for.split("=");
+    const place = field.closest("fieldset[data-list]") ?? form;
+    const other = place.querySelector(`[name="${name}"]`) ?? form.querySelector(`[name="${name}"]`);
+    const fits = !other || other.value === value;
+    field.closest("label").hidden = !fits;
+    field.disabled = !fits;
+  }
+}
+document.addEventListener("input", (event) => event.target.form && adapt(event.target.form));
+for (const form of document.querySelectorAll("form[data-post]")) adapt(form);
+
+// More of the same fields, made from a template.
+for (const button of document.querySelectorAll("[data-more]")) {
+  button.addEventListener("click", () => {
+    const copy = document.getElementById(button.dataset.more).content.cloneNode(true);
+    const first = copy.querySelector("input, select");
+    button.parentElement.before(copy);
+    adapt(button.form);
+    first.focus();
+  });
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-less]");
+  if (!button) return;
+  const form = button.form;
+  button.closest("fieldset").remove();
+  form.querySelector("[data-more]").focus();
+});
+
+// A demo table: made, then filled step by step, so that its progress is seen.
+for (const button of document.querySelectorAll("[data-demo]")) {
+  button.addEventListener("click", async () => {
+    const state = button.closest("li").querySelector(".filling");
+    for (const other of document.querySelectorAll("[data-demo]")) other.disabled = true;
+    state.before(problem);
+    button.hidden = true;
+    state.hidden = false;
+    state.textContent = "Making the table …";
+    const demo = button.dataset.demo;
+    let step = await send("/console/demo", "started" in button.dataset ? { demo, next: 0 } : { demo });
+    while (step && !step.ready) {
+      const bar = document.createElement("progress");
+      Object.assign(bar, { max: step.count, value: step.next, ariaLabel: "Items written" });
+      state.replaceChildren(bar, ` ${step.next} of ${step.count} items`);
+      if (step.waits) await new Promise((resolve) => setTimeout(resolve, 500));
+      step = await send("/console/demo", { demo, next: step.next });
+    }
+    for (const other of document.querySelectorAll("[data-demo]")) other.disabled = false;
+    state.hidden = !step;
+    button.hidden = Boolean(step);
+    if (!step) return;
+    const link = document.createElement("a");
+    Object.assign(link, { href: step.href, textContent: "open the table" });
+    state.replaceChildren(`${step.count} items are there: `, link);
+    link.focus();
+  });
+}
+
+// What changes by itself is asked for again, ever more rarely, until nothing changes any more.
+const PAUSE_MAX = 10_000;
+const SAME_MAX = 30;
+
+async function follow() {
+  let same = 0;
+  for (let pause = 700; document.querySelector("[data-busy]") && same < SAME_MAX; pause *= 1.2) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pause, PAUSE_MAX)));
+    if (document.hidden) continue;
+    let answer;
+    try {
+      answer = await fetch(location.href);
+    } catch {
+      return;
+    }
+    if (answer.status === 404) location.assign("/console");
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const news = new Map([...page.querySelectorAll("[data-live]")].map((part) => [part.dataset.live, part]));
+    same += 1;
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = news.get(part.dataset.live);
+      if (!other) part.closest("tr")?.remove(); // a table that was deleted
+      else if (other.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+      else part.replaceChildren(...other.childNodes);
+      same = 0;
+    }
+    // The forms of a table that was made meanwhile, and the demos of an empty list, come with the whole page.
+    if (forms(page) !== forms(document) && !page.querySelector("[data-busy]")) location.reload();
+  }
+}
+
+function forms(page) {
+  return page.querySelectorAll("form[data-post], [data-demo]").length;
+}
+
+follow();

@@ -1,0 +1,158 @@
+"""The pictures of the console in the docs: every page, light and dark, of the demo tables.
+
+`make pictures` takes them anew, after a page has changed; look at the differences before you keep them. The
+tests only see that each page has its pictures.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import boto3
+import orjson
+
+from hashrange.cli.admin import bind_admin
+from hashrange.clock import VirtualClock
+from hashrange.console.tables.demo import DEMOS
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange.server.admin.port import Admin
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"
+SCHEMES: Final = ("light", "dark")
+_BEGAN: Final = 1_772_460_000.0
+_SIZE: Final = {"width": 1100, "height": 700}
+
+_ITEM: Final = "/console/t/shop/item?key=" + quote(
+    orjson.dumps({"PK": {"S": "CUSTOMER#ada"}, "SK": {"S": "CUSTOMER"}})
+)
+PAGES: Final = {
+    "tables": "/console",
+    "new-table": "/console/new-table",
+    "definition": "/console/t/shop/about",
+    "items": "/console/t/page-views?pk=/articles/tides&op=begins_with&sk=2026-03-02",
+    "item": _ITEM,
+    "edit": f"{_ITEM}&view=edit",
+    "history": f"{_ITEM}&view=history",
+    "import": "/console/t/shop/import",
+    "builder": "/console/ask?table=shop&attr=GSI1PK&op=%3D&type=S&value=STATE%23sent&value2=&run=1",
+    "statement": "/console/ask?statement=" + quote("SELECT * FROM \"shop\" WHERE PK = 'CUSTOMER#ada'"),
+    "entities": "/console/t/shop/entities",
+    "graph": "/console/t/shop/entities?view=graph",
+    "past": "/console/t/shop/past?at=2m",
+    "requests": "/console/requests",
+    "stream": "/console/t/device-events/stream?from=start",
+    "heat": "/console/heat",
+    "faults": "/console/faults",
+    "clock": "/console/clock",
+}
+"""The pages that have pictures, by the names of the pictures."""
+
+
+def pictures() -> Iterator[tuple[str, str, Path]]:
+    """The name, the scheme and the file of each picture."""
+    for name in PAGES:
+        for scheme in SCHEMES:
+            yield name, scheme, FOLDER / f"{name}-{scheme}.png"
+
+
+def fill(database: Database, clock: VirtualClock) -> None:
+    """Make the demo tables, and a past: two customers move, one leaves."""
+
+    def run(operation: str, **request: Any) -> None:
+        database.execute(operation, orjson.loads(orjson.dumps(request)))
+
+    for demo in DEMOS.values():
+        run("CreateTable", **demo.create)
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        run("UpdateContinuousBackups", TableName=demo.table, PointInTimeRecoverySpecification=recovery)
+        for item in demo.items():
+            run("PutItem", TableName=demo.table, Item=item)
+    clock.advance(3_600.0)
+    for name, city in (("ada", "Bergen"), ("ivo", "Porto")):
+        key = {"PK": {"S": f"CUSTOMER#{name}"}, "SK": {"S": "CUSTOMER"}}
+        run(
+            "UpdateItem",
+            TableName="shop",
+            Key=key,
+            UpdateExpression="SET city = :c, visits = :one",
+            ExpressionAttributeValues={":c": {"S": city}, ":one": {"N": "1"}},
+        )
+    run("DeleteItem", TableName="shop", Key={"PK": {"S": "CUSTOMER#tove"}, "SK": {"S": "CUSTOMER"}})
+    clock.advance(60.0)
+    database.settle()
+
+
+def use(endpoint: str) -> None:
+    """Some requests of a program."""
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="shop-front",
+        aws_secret_access_key="any",
+    )
+    for number in range(40):
+        name = ("ada", "ivo", "ada", "greta")[number % 4]
+        values: Any = {":k": {"S": f"CUSTOMER#{name}"}}
+        client.query(TableName="shop", KeyConditionExpression="PK = :k", ExpressionAttributeValues=values)
+        if number % 3 == 0:
+            item: Any = {"PK": {"S": f"CUSTOMER#{name}"}, "SK": {"S": "BASKET"}, "count": {"N": str(number)}}
+            client.put_item(TableName="shop", Item=item)
+        if number % 10 == 4:
+            with suppress(client.exceptions.ConditionalCheckFailedException):
+                client.put_item(TableName="shop", Item=item, ConditionExpression="attribute_not_exists(PK)")
+
+
+@contextmanager
+def opened() -> Iterator[tuple[Admin, str, Any]]:
+    """A server with the demo tables, and a browser."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    clock = VirtualClock(_BEGAN)
+    with Database.in_memory(clock=clock) as database:
+        fill(database, clock)
+        admin = bind_admin(0)
+        with running(database, admin=admin) as endpoint, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            yield admin, endpoint, browser
+            browser.close()
+
+
+def take(page: Page, admin: Admin, endpoint: str, name: str, file: Path) -> None:
+    """Take the picture of a page."""
+    page.goto(admin.url + PAGES[name])
+    if name in ("requests", "heat"):
+        use(endpoint)
+        page.locator("tbody tr").nth(3).wait_for()
+    # The ports differ from run to run.
+    page.evaluate("document.querySelector('.endpoint').textContent = 'http://127.0.0.1:8000'")
+    page.screenshot(path=file)
+
+
+def main() -> None:
+    """Take all pictures, or those whose pages are named."""
+    wanted = sys.argv[1:] or [*PAGES]
+    FOLDER.mkdir(exist_ok=True)
+    with opened() as (admin, endpoint, browser):
+        for scheme in SCHEMES:
+            page = browser.new_context(color_scheme=scheme, viewport=_SIZE).new_page()
+            page.goto(admin.console_link())
+            for name, of, file in pictures():
+                if name in wanted and of == scheme:
+                    take(page, admin, endpoint, name, file)
+                    print(file.relative_to(FOLDER.parent))
+
+
+if __name__ == "__main__":
+    main()
