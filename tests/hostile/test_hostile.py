@@ -71,6 +71,13 @@ def test_broken_http_may_be_answered_by_others_than_the_api() -> None:
     assert find_fault("framing", 100, 503, b"", b"") == "status 503"
 
 
+def test_only_one_operation_may_fail_inside_the_service() -> None:
+    message = {"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "Internal server error"}
+    answer = _answer(500, message)
+    assert find_fault("values", 100, *answer, "ListGlobalTables") is None
+    assert find_fault("values", 100, *answer, "ListTables") == "status 500"
+
+
 def test_only_operations_without_an_answer_may_say_nothing() -> None:
     answer = (200, b"HTTP/1.1 200 X\r\nx-amz-crc32: 0\r\n", b"")
     assert find_fault("values", 100, *answer, "TagResource") is None
