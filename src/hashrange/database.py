@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
+    from hashrange.lab import Lab
     from hashrange.operations.travel import Travel
     from hashrange.watching.watch import Passage, Watch
 
@@ -118,6 +119,8 @@ class Database:
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
+        if settings.is_lab_on:
+            self.lab.begin()
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
@@ -165,6 +168,11 @@ class Database:
     def faults(self) -> Faults:
         """The fault rules of this database (`hashrange.faults`)."""
         return self.interest.faults(lambda: self.clock)
+
+    @property
+    def lab(self) -> Lab:
+        """What this database imitates of AWS (`hashrange.lab`)."""
+        return self.interest.lab(lambda: self.clock)
 
     @property
     def travel(self) -> Travel:
@@ -249,7 +257,8 @@ class Database:
     ) -> Callable[[Any], Any]:
         """The body of a prepared, watched request. Raises the error of a fault rule that precedes it."""
         left = passage.decide()
-        return self._prepare(entry, operation, request, caller, left) if left else body
+        body = self._prepare(entry, operation, request, caller, left) if left else body
+        return passage.body(body, entry)
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode

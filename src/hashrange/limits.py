@@ -77,3 +77,12 @@ IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 TAGS_MAX: Final = 50
 POLICY_BYTES_MAX: Final = 20 * 1024
 TTL_PAST_SECONDS_MAX: Final = 5 * 365 * 24 * 3600
+
+# Of one partition of a table or an index, in units per second: reads and writes are counted apart.
+PARTITION_READ_UNITS: Final = 3_000
+PARTITION_WRITE_UNITS: Final = 1_000
+PARTITION_BYTES_MAX: Final = 10 * 1024**3
+# Of one table or index on demand, unless it has a maximum of its own; an account can have it raised.
+ACCOUNT_UNITS: Final = 40_000
+BURST_SECONDS: Final = 300
+PEAK_SECONDS: Final = 1_800

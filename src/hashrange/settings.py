@@ -44,6 +44,9 @@ class Settings:
         S3's protocol. boto3 finds the credentials.
     backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
         copied into it from elsewhere can be restored.
+    throttle: refuse requests that exceed the throughput of a table, an index or one of their partitions, as
+        AWS does; a table's own setting is made on the admin plane.
+    throttle_split_seconds: how long a partition must be too hot before it is split; AWS does not publish it.
     older_words: answer wrong requests with the messages that the service used before June 2026; it still does
         in few regions, and programs that compare texts may need one or the other.
     """
@@ -65,7 +68,14 @@ class Settings:
     s3_dir: str = ""
     s3_endpoint: str = ""
     backup_dir: str = ""
+    throttle: bool = False
+    throttle_split_seconds: float = 300.0
     older_words: bool = False
+
+    @property
+    def is_lab_on(self) -> bool:
+        """Whether requests are throttled."""
+        return self.throttle
 
     def with_data_dir(self, path: str) -> Settings:
         """The settings of a database in the directory `path`: by default its buckets are in `s3` there, and

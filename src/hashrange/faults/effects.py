@@ -4,8 +4,8 @@ Each effect is a frozen dataclass. Its fields are its options, under the names t
 rule; `word` is its own name there. `fits` says which operations it can affect, and `meet` makes the `Fate` of
 a request.
 
-Sources of the messages: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer
-Guide, "Diagnosing throttling" and "Error handling with DynamoDB".
+`operations.throttling` has the texts of throttled requests. Source of the other messages: API reference,
+"TransactionCanceledException".
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from hashrange.errors import (
     ExpiredIteratorException,
     InternalServerError,
     LimitExceededException,
-    ProvisionedThroughputExceededException,
     RequestLimitExceeded,
-    ServiceError,
     ThrottlingException,
     TransactionCanceledException,
     TransactionConflictException,
@@ -31,11 +29,12 @@ from hashrange.errors import (
     TrimmedDataAccessException,
 )
 from hashrange.faults.fates import Fate
-from hashrange.operations import REGISTRY
-from hashrange.operations.context import Caller, Request, table_arn
+from hashrange.operations import REGISTRY, throttling
+from hashrange.operations.context import Caller, Request
 from hashrange.operations.streams import iterators
 from hashrange.operations.streams.stream_requests import TRIMMED
 from hashrange.operations.targets import Target
+from hashrange.operations.throttling import EXCEPTIONS, LIMITS, Reason
 from hashrange.tables.data.holds import CONFLICT
 from hashrange.tables.data.tokens import IN_PROGRESS
 
@@ -46,56 +45,14 @@ _CONFLICTING: Final = TRANSACTIONS | {
     "BatchWriteItem", "DeleteItem", "ExecuteStatement", "PutItem", "UpdateItem",
 }  # fmt: skip
 
-_PROVISIONED: Final = "ProvisionedThroughputExceeded"
-_KEY_RANGE: Final = "KeyRangeThroughputExceeded"
-_ACCOUNT: Final = "AccountLimitExceeded"
-_ON_DEMAND: Final = "MaxOnDemandThroughputExceeded"
-
-EXCEPTIONS: Final[dict[str, type[ServiceError]]] = {
-    error.__name__: error
-    for error in (ProvisionedThroughputExceededException, ThrottlingException, RequestLimitExceeded)
-}
-LIMITS: Final[dict[str, type[ServiceError]]] = {
-    _PROVISIONED: ProvisionedThroughputExceededException,
-    # The service also gives a ThrottlingException, for a table on demand.
-    _KEY_RANGE: ProvisionedThroughputExceededException,
-    # [assumed], from the description of RequestLimitExceeded.
-    _ACCOUNT: RequestLimitExceeded,
-    _ON_DEMAND: ThrottlingException,
-}
-"""The end of each throttling reason, and the exception that comes with it."""
-
-_TABLE_EXCEEDED: Final = (
-    "The level of configured provisioned throughput for the table was exceeded. "
-    "Consider increasing your provisioning level with the UpdateTable API."
-)
-_INDEX_EXCEEDED: Final = (
-    "The level of configured provisioned throughput for one or more global secondary indexes of the table "
-    "was exceeded. Consider increasing your provisioning level for the under-provisioned global secondary "
-    "indexes with the UpdateTable API"
-)
-_TABLE_SCALES: Final = (
-    "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your "
-    "table or index so please try again shortly. If exceptions persist, check if you have a hot key: "
-    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"
-)
-_INDEX_SCALES: Final = (
-    "Throughput exceeds the current capacity for one or more global secondary indexes. DynamoDB is "
-    "automatically scaling your index so please try again shortly."
-)
-_MAX_ON_DEMAND: Final = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
-_ACCOUNT_LIMIT: Final = (
-    "Throughput exceeds the current throughput limit for your account. Please contact AWS Support at "
-    "https://aws.amazon.com/support request a limit increase"
-)
 _CONTROL_RATE: Final = "Rate of requests exceeds the allowed throughput."
 _STREAM_RATE: Final = "Rate exceeded"  # [assumed]
 
 _CODES: Final = {
     "ConditionalCheckFailed": CONDITION_FAILED,
     "ItemCollectionSizeLimitExceeded": "Collection size exceeded.",
-    "ProvisionedThroughputExceeded": _TABLE_EXCEEDED,
-    "ThrottlingError": _TABLE_SCALES,
+    "ProvisionedThroughputExceeded": throttling.TABLE_EXCEEDED,
+    "ThrottlingError": throttling.TABLE_SCALES,
     "TransactionConflict": CONFLICT,
     "ValidationError": "One or more parameter values were invalid.",
 }
@@ -160,7 +117,7 @@ class Throttle:
     unprocessed, unless they are the whole batch.
     """
 
-    limit: str = _PROVISIONED
+    limit: str = throttling.PROVISIONED
     exception: str = ""
 
     word: ClassVar[str] = "throttle"
@@ -182,32 +139,14 @@ class Throttle:
             return Fate(left=incident.members())
         of_index = bool(incident.index or incident.matched[0].index)
         exception = EXCEPTIONS[self.exception] if self.exception else LIMITS[self.limit]
-        message = self._message(exception, of_index)
+        message = throttling.message_of(exception, self.limit, of_index=of_index)
         if incident.operation in TRANSACTIONS and exception is not RequestLimitExceeded:
-            code = "ThrottlingError" if exception is ThrottlingException else "ProvisionedThroughputExceeded"
-            return Fate(incident.canceled(code, message))
-        # The service's model spells this member in two ways.
-        member = "throttlingReasons" if exception is ThrottlingException else "ThrottlingReasons"
-        return Fate(exception(message, **{member: self._reasons(incident)}))
-
-    def _message(self, exception: type[ServiceError], of_index: bool) -> str:
-        if exception is RequestLimitExceeded:
-            return _ACCOUNT_LIMIT
-        if exception is ProvisionedThroughputExceededException:
-            return _INDEX_EXCEEDED if of_index else _TABLE_EXCEEDED
-        if self.limit == _ON_DEMAND:
-            return _MAX_ON_DEMAND
-        return _INDEX_SCALES if of_index else _TABLE_SCALES
-
-    def _reasons(self, incident: Met) -> list[dict[str, str]]:
-        """A reason for each table or index that refuses."""
-        reasons: dict[str, dict[str, str]] = {}
-        for target in incident.matched:
-            index = incident.index or target.index
-            reason = f"{'Index' if index else 'Table'}{'Write' if incident.writes else 'Read'}{self.limit}"
-            resource = table_arn(incident.caller, target.table) + (f"/index/{index}" if index else "")
-            reasons[resource] = {"reason": reason, "resource": resource}
-        return list(reasons.values())
+            return Fate(incident.canceled(throttling.cancellation_code(exception), message))
+        reasons = [
+            Reason(target.table, incident.index or target.index or "", incident.writes, self.limit)
+            for target in incident.matched
+        ]
+        return Fate(throttling.error_of(exception, message, reasons, incident.caller))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The observers of a database's requests: fault rules, recorders of what requests cost, and onlookers.
+"""The observers of a database's requests: fault rules, the lab, recorders of what requests cost, onlookers.
 
 A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
 loaded when it is first needed.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
+    from hashrange.lab import Lab
     from hashrange.watching.sights import Onlooker
     from hashrange.watching.watch import Watch
 
@@ -33,10 +34,11 @@ def record_everywhere(recorder: Recorder, begins: bool) -> None:
 
 
 class Interest:
-    """The rules, the recorders and the onlookers of one database. Thread-safe.
+    """The rules, the lab, the recorders and the onlookers of one database. Thread-safe.
 
     `watch` examines each request; it is None while there are none of them. `costs`: whether there are
-    recorders or onlookers; then all requests get bills, and the attempt number that the SDK sends is read.
+    recorders or onlookers, or requests are throttled; then all requests get bills, and the attempt number
+    that the SDK sends is read.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -46,6 +48,7 @@ class Interest:
         self._settings = settings
         self._lock = threading.Lock()
         self._faults: Faults | None = None
+        self._lab: Lab | None = None
         self._recorders: tuple[Recorder, ...] = tuple(_everywhere)
         self._onlookers: tuple[Onlooker, ...] = ()
         if self._recorders:
@@ -58,6 +61,14 @@ class Interest:
 
             self._faults = Faults(clock, self._look)
         return self._faults
+
+    def lab(self, clock: Callable[[], Clock]) -> Lab:
+        """What the database, whose clock `clock` returns, imitates of AWS."""
+        if self._lab is None:
+            from hashrange.lab import Lab
+
+            self._lab = Lab(self._engine, self._settings, clock, self._look)
+        return self._lab
 
     def record(self) -> Costs:
         """A recorder, which begins and ends with its block."""
@@ -87,7 +98,9 @@ class Interest:
             recorders = self._recorders
             faults = self._faults if self._faults is not None and len(self._faults) > 0 else None
             onlookers = self._onlookers
-            self.costs = len(recorders) > 0 or len(onlookers) > 0
-            is_watched = self.costs or faults is not None
-            watch = Watch(self._engine, self._settings, faults, recorders, onlookers)
+            lab = self._lab if self._lab is not None and self._lab.is_on else None
+            bills = lab is not None and lab.throttling.is_on
+            self.costs = len(recorders) > 0 or len(onlookers) > 0 or bills
+            is_watched = self.costs or faults is not None or lab is not None
+            watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers)
             self.watch = watch if is_watched else None

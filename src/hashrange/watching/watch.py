@@ -1,4 +1,5 @@
-"""Watching the requests of a database, while there are fault rules, or somebody records costs or looks on.
+"""Watching the requests of a database, while there are fault rules, the lab is on, or somebody records costs
+or looks on.
 
 A `Watch` makes a `Passage` for each request. The database asks the passage what happens to the request
 (`faults`), and reports how the request ended, for the recorders (`costs`) and the onlookers (`sights`).
@@ -19,7 +20,7 @@ from hashrange.costs.noting import Items
 from hashrange.costs.record import Recorder
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.faults.fates import Fate
-from hashrange.operations.context import NONE_LEFT, Answer, Caller, Request, scope_of
+from hashrange.operations.context import NONE_LEFT, Answer, Caller, Operation, Request, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.tables.data.capacity import NO_BILL, Bill
@@ -27,26 +28,30 @@ from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:
     from hashrange.faults import Faults
+    from hashrange.lab import Lab
 
 Done = Callable[[Any, Exception | None], None]
 Encode = Callable[[Answer], Any]
 Later = Callable[[float, Callable[[], None]], object]
+Body = Callable[[Any], Any]
 
 
 class Watch:
-    """The watchers of a database: its rules, if there are any, its recorders and its onlookers."""
+    """The watchers of a database: its rules and its lab, if there are any, its recorders and onlookers."""
 
     def __init__(
         self,
         engine: Engine,
         settings: Settings,
         faults: Faults | None,
+        lab: Lab | None,
         recorders: tuple[Recorder, ...],
         onlookers: tuple[Onlooker, ...],
     ) -> None:
         self.engine = engine
         self.settings = settings
         self.faults = faults
+        self.lab = lab
         self.recorders = recorders
         self.onlookers = onlookers
 
@@ -89,20 +94,29 @@ class Passage:
             self._statement = request.get("Statement")
 
     def decide(self) -> frozenset[int]:
-        """Let the rules decide what happens to the request, which is well-formed.
+        """Let the rules and the lab decide what happens to the request, which is well-formed.
 
         Returns the members of a batch that stay unprocessed. Raises the error of a fault that comes before
-        the request is performed.
+        the request is performed, and that of a batch for which there is no throughput.
         """
-        faults = self._watch.faults
-        if faults is None:
-            return NONE_LEFT
-        fate = self._fate = faults.decide(self._operation, self._request, self._caller)
-        if fate is None:
-            return NONE_LEFT
-        if fate.error is not None and not fate.performed:
-            raise fate.error
-        return fate.left
+        left = NONE_LEFT
+        watch = self._watch
+        if watch.faults is not None:
+            fate = self._fate = watch.faults.decide(self._operation, self._request, self._caller)
+            if fate is not None:
+                if fate.error is not None and not fate.performed:
+                    raise fate.error
+                left = fate.left
+        if watch.lab is not None:
+            left |= watch.lab.left(self._operation, self._request, self._caller)
+        return left
+
+    def body(self, body: Body, entry: Operation) -> Body:
+        """The body that the engine runs instead of the request's own `body`."""
+        lab = self._watch.lab
+        if lab is None:
+            return body
+        return lab.body(entry, self._operation, self._request, self._caller, body)
 
     def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
         """The error to tell, if any, and the seconds until then. `error` is that of the request itself,

@@ -11,9 +11,10 @@ from hypothesis import given
 
 from hashrange import faults
 from hashrange.faults import WrongRule, parse, parse_lines, show
-from hashrange.faults.effects import CODES, EFFECTS, EXCEPTIONS, LIMITS, Latency, Throttle
+from hashrange.faults.effects import CODES, EFFECTS, Latency, Throttle
 from hashrange.faults.rules import Rule
 from hashrange.operations import REGISTRY
+from hashrange.operations.throttling import EXCEPTIONS, LIMITS
 
 
 @pytest.mark.parametrize(
