@@ -47,6 +47,11 @@ class Settings:
     throttle: refuse requests that exceed the throughput of a table, an index or one of their partitions, as
         AWS does; a table's own setting is made on the admin plane.
     throttle_split_seconds: how long a partition must be too hot before it is split; AWS does not publish it.
+    eventual_reads_seconds: how far behind a read without ConsistentRead is, of tables and of indexes, so that
+        a program that reads its own writes in this way fails every time; with 0 reads show the present.
+    eventual_reads_seed: draw how far behind each read is, up to those seconds, from a generator that starts
+        with this text; without it every read is as far behind.
+    eventual_reads_monotonic: let no caller see an older state than it has seen before.
     older_words: answer wrong requests with the messages that the service used before June 2026; it still does
         in few regions, and programs that compare texts may need one or the other.
     """
@@ -70,12 +75,15 @@ class Settings:
     backup_dir: str = ""
     throttle: bool = False
     throttle_split_seconds: float = 300.0
+    eventual_reads_seconds: float = 0.0
+    eventual_reads_seed: str = ""
+    eventual_reads_monotonic: bool = False
     older_words: bool = False
 
     @property
     def is_lab_on(self) -> bool:
-        """Whether requests are throttled."""
-        return self.throttle
+        """Whether requests are throttled, or reads show the past."""
+        return self.throttle or self.eventual_reads_seconds > 0
 
     def with_data_dir(self, path: str) -> Settings:
         """The settings of a database in the directory `path`: by default its buckets are in `s3` there, and

@@ -68,12 +68,13 @@ is no access control yet. The admin port (health, metrics, tables, the clock) an
 machine, unless --admin-host says otherwise; GET / on it lists its endpoints."""
 
 # Shorter names for some options.
-_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
+_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay", "eventual_reads_seconds": "--eventual-reads"}
 
 # The descriptions of some defaults.
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
+    "eventual_reads_seed": "none",
     "backup_dir": "backups in the data directory; none without one",
 }
 

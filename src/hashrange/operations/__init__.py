@@ -14,6 +14,7 @@
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
     targets           the tables, indexes and items that a request names
+    throttling        the errors of throttled requests
     parameters        the parameters that reads and writes share
     travel            reads the past of tables, and restores old states of items
 

@@ -66,8 +66,8 @@ _ACCOUNT_LIMIT: Final = (
 
 
 class Reason(NamedTuple):
-    """A limit that a request exceeds: that of a table, or of its index `index_name` if that is not empty. `limit` is the
-    end of the throttling reason."""
+    """A limit that a request exceeds: that of a table, or of its index if `index_name` is not empty. `limit`
+    is the end of the throttling reason."""
 
     table: str
     index_name: str

@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain, starmap
 from typing import Any, Final
 
 from hashrange.database import Background
@@ -145,8 +145,9 @@ def exposition(
     tables: TableSamples,
     background: Background,
     engine: Engine,
+    further: Iterable[tuple[str, str, str, list[_Sample]]] = (),
 ) -> str:
-    """All metrics in Prometheus' text format."""
+    """All metrics in Prometheus' text format. `further` are metrics with their kinds and descriptions."""
     lines: list[str] = []
     tallies = sorted(metrics.tallies.items())
     lines += _family(
@@ -201,6 +202,7 @@ def exposition(
     lines += _family("hashrange_background_failing", "gauge", "Background work that fails.", failing)
     lines += [*_family("hashrange_table_items", "gauge", "Items of a table.", ()), *tables.items_lines]
     lines += [*_family("hashrange_table_bytes", "gauge", "Size of a table's items.", ()), *tables.bytes_lines]
+    lines += chain.from_iterable(starmap(_family, further))
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"

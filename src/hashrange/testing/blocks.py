@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -40,6 +41,7 @@ def local(
     /,
     *,
     settings: Settings = ...,
+    throttle: bool = ...,
     now: Moment | None = None,
     endpoint_url: str | None = None,
     region: str | None = None,
@@ -60,6 +62,7 @@ def local(given: Any = None, /, **options: Any) -> Any:
     settings: the settings of the empty database. By default each account, and each region, has its own
     tables,
         as on AWS; global tables need ``Settings(separate_accounts=True)``.
+    throttle: refuse requests that exceed the throughput of the empty database's tables (docs/lab.md).
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
     endpoint_url, region, account_id: answer only requests to this endpoint, region or account. Blocks with
@@ -97,6 +100,7 @@ class Block:
         database: LocalDatabase | Database | None = None,
         *,
         settings: Settings = SETTINGS,
+        throttle: bool = False,
         now: Moment | None = None,
         endpoint_url: str | None = None,
         region: str | None = None,
@@ -106,7 +110,7 @@ class Block:
         afterwards: Afterwards = "reach",
     ) -> None:
         self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
-        self._settings = settings
+        self._settings = replace(settings, throttle=True) if throttle else settings
         self._now = now
         self._limits = {"endpoint_url": endpoint_url, "region": region, "account_id": account_id}
         self._default_account_id = default_account_id

@@ -8,6 +8,7 @@
     status       GET /health, /tables and /metrics
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
+    lab          GET and POST /lab
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console

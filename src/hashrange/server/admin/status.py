@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import __version__, form, pace
+from hashrange.lab.metrics import families
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
@@ -107,6 +108,7 @@ async def _metrics(request: Request) -> Response:
         tables=tables,
         background=subject.database.background,
         engine=subject.database.engine,
+        further=families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max),
     )
     return Response(text, media_type=CONTENT_TYPE)
 
