@@ -121,7 +121,7 @@ def _grid(view: View, sample: Sample) -> dict[str, Any]:
     wanted = view.given("entity")
     items = sample.items
     if wanted:
-        items = [item for one in sample.entities if one.rule.name == wanted for item in one.items]
+        items = [item for entity in sample.entities if entity.rule.name == wanted for item in entity.items]
     shown = items[:_ITEMS_MAX]
     names, hidden = columns(shown, [name for name, _ in sample.table.keys], COLUMNS_MAX)
     return {

@@ -72,13 +72,13 @@ def proposed(source: Source, items: Sequence[Item]) -> list[Rule]:
     for item in items:
         key = tuple(pattern_of(item, name, words) for name, words in zip(names, kept, strict=True))
         groups[key].append(item)
-    found: list[tuple[int, Rule]] = []
+    counted: list[tuple[int, Rule]] = []
     for patterns, members in groups.items():
         partition, sort = [*patterns, ""][:2]
         whole = Rule(name=_name(partition, sort), partition=partition, sort=sort)
-        found += _split(whole, source, members) if set(patterns) == {"*"} else [(len(members), whole)]
-    found.sort(key=lambda pair: (-pair[0], pair[1].partition, pair[1].sort))
-    return _distinct([rule for _, rule in found])
+        counted += _split(whole, source, members) if set(patterns) == {"*"} else [(len(members), whole)]
+    counted.sort(key=lambda pair: (-pair[0], pair[1].partition, pair[1].sort))
+    return _distinct([rule for _, rule in counted])
 
 
 def pattern_of(item: Item, name: str, words: set[tuple[int, str]]) -> str:

@@ -140,10 +140,10 @@ def _uses(sources: list[Source], entity: Entity) -> list[Use]:
             uses.append(Use(source, entity.rule.partition, entity.rule.sort, there[0]))
             continue
         sort = source.sort[0][0] if source.sort else ""
-        found = {_partition(source, item): item for item in reversed(there)}
-        if len(found) > _PATTERNS_MAX:
-            found = {"*": there[0]}
-        for partition, item in sorted(found.items()):
+        examples = {_partition(source, item): item for item in reversed(there)}
+        if len(examples) > _PATTERNS_MAX:
+            examples = {"*": there[0]}
+        for partition, item in sorted(examples.items()):
             uses.append(Use(source, partition, _pattern(item, sort) if sort else "", item))
     return uses
 
@@ -167,11 +167,11 @@ def beginning(pattern: str) -> str:
 def conditions_of(use: Use, *, whole: bool = False) -> list[Condition]:
     """The conditions that ask for an entity where it is used: its partition, and the beginning of its sort
     key; `whole`: one item."""
-    found = [Condition((name,), "=", (use.example[name],)) for name, _ in use.source.partition]
+    conditions = [Condition((name,), "=", (use.example[name],)) for name, _ in use.source.partition]
     for name, kind in use.source.sort[:1]:
         prefix = beginning(use.sort)
         if whole:
-            found.append(Condition((name,), "=", (use.example[name],)))
+            conditions.append(Condition((name,), "=", (use.example[name],)))
         elif prefix and kind == "S":
-            found.append(Condition((name,), "begins_with", ({"S": prefix},)))
-    return found
+            conditions.append(Condition((name,), "begins_with", ({"S": prefix},)))
+    return conditions

@@ -115,7 +115,7 @@ def _row(
         "href": looks.href(f"/console/t/{table}/item", key=key, scope=view.scope, at=at),
         "key": key,
         "seen": digest(item) if seals else "",
-        "label": ", ".join(one.text for name, _, _ in own_keys if (one := cell(item.get(name)))),
+        "label": ", ".join(shown.text for name, _, _ in own_keys if (shown := cell(item.get(name)))),
         "cells": [(cell(item.get(name)), _whole(item.get(name))) for name in names],
     }
 

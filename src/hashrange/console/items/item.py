@@ -41,14 +41,14 @@ async def page(view: View) -> Response:
     if chosen not in offered:
         raise Refused(f"There is no view {chosen!r} of this item.")
     sent = {"TableName": table, "Key": key, "ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"}
-    found, at, units = await _found(view, table, sent)
+    item, at, units = await _found(view, table, sent)
     names = [name for name, _, _ in keys_of(described)]
     about: dict[str, Any] = {
         "table": table,
         "key": key,
         "key_text": text_of(key),
         "key_cells": [(name, cell(key.get(name))) for name in names],
-        "found": found,
+        "item": item,
         "at": at,
         "units": units,
         "chosen": chosen,
@@ -60,10 +60,10 @@ async def page(view: View) -> Response:
     if chosen == "history":
         about["history"] = await _history(view, table, key)
         about["code"] = []
-    elif found is not None:
+    elif item is not None:
         # (an item may be large, and other requests are not to wait for it)
-        about |= await asyncio.to_thread(_shown, view, chosen, found, names)
-    status = 200 if found is not None or chosen == "history" else 404
+        about |= await asyncio.to_thread(_shown, view, chosen, item, names)
+    status = 200 if item is not None or chosen == "history" else 404
     return await looks.page("items/item.html", status, view=view, **about)
 
 

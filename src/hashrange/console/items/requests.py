@@ -59,12 +59,12 @@ def _object(text: str, what: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        found = orjson.loads(text)
+        decoded = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise Refused(f"The {what} of the filter are not JSON: {error}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise Refused(f"The {what} of the filter are not a JSON object.")
-    return found
+    return decoded
 
 
 def _key_condition(

@@ -185,13 +185,13 @@ class Feed:
         """The rows that are kept, newest first."""
         with self._lock:
             kept = {row.number: row for row in (*self._latest, *self._notable)}
-        found: list[Row] = []
+        chosen: list[Row] = []
         for number in sorted(kept, reverse=True):
             if wanted.takes_row(kept[number]):
-                found.append(kept[number])
-                if len(found) == rows_max:
+                chosen.append(kept[number])
+                if len(chosen) == rows_max:
                     break
-        return found
+        return chosen
 
     def row(self, number: int) -> Row | None:
         """The row with a number, if it is still kept."""

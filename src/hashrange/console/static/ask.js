@@ -16,8 +16,8 @@ for (const form of document.querySelectorAll("[data-find]")) {
   form.addEventListener("submit", async (event) => {
     if (field.value.length <= ADDRESS_CHARACTERS_MAX) return;
     event.preventDefault();
-    const found = await send("/console/find", { text: field.value });
-    if (found) location.assign(found.href);
+    const answer = await send("/console/find", { text: field.value });
+    if (answer) location.assign(answer.href);
   });
 }
 
