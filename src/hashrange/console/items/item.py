@@ -17,7 +17,7 @@ from hashrange.console.items.forms import FORMS, written
 from hashrange.console.items.grid import recovery
 from hashrange.console.items.requests import consumed_units
 from hashrange.console.reach import Refused, View, key_of, text_of
-from hashrange.console.tables.listing import keys_of
+from hashrange.console.tables.listing import indexes_of, keys_of
 from hashrange.console.values import Item, cell, plain_json, tree, typed_json
 
 VIEWS: Final = {
@@ -56,6 +56,7 @@ async def page(view: View) -> Response:
         "code": view.code("GetItem", sent),
         "history": None,
         "saved": "" if at else view.given("saved"),
+        "index_keys": index_keys(described, item or {}),
     }
     if chosen == "history":
         about["history"] = await _history(view, table, key)
@@ -75,9 +76,17 @@ async def new(view: View) -> Response:
     form = chosen_form(view)
     empty = "0" if form == "json" else ""
     begin = {name: {kind: empty if kind == "N" else ""} for name, _, kind in keys}
-    about = {"table": table, "form": form, "forms": FORMS, "saved": ""}
+    about: dict[str, Any] = {"table": table, "form": form, "forms": FORMS, "saved": ""}
+    about["index_keys"] = index_keys(described, begin)
     edited = written(begin, form, [name for name, _, _ in keys])
     return await looks.page("items/new.html", view=view, edited=edited, **about)
+
+
+def index_keys(described: dict[str, Any], item: Item) -> list[tuple[str, str]]:
+    """The attributes of index keys that an item does not have, with their types. The item is in an index only
+    with all attributes of its key."""
+    keys = [key for index in indexes_of(described) for key in keys_of(described, index)]
+    return list(dict.fromkeys((name, kind) for name, _, kind in keys if name not in item))
 
 
 def chosen_form(view: View) -> str:

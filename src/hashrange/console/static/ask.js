@@ -57,7 +57,10 @@ for (const form of document.querySelectorAll("[data-plans]")) {
 
 for (const form of document.querySelectorAll(".builder")) {
   // The attributes and indexes are those of the table, so another one needs another page.
-  form.elements.table.addEventListener("change", () => form.requestSubmit());
+  // So are the conditions on a key, which a chosen index offers.
+  for (const field of [form.elements.table, form.elements.source]) {
+    field?.addEventListener("change", () => form.requestSubmit());
+  }
   const adapt = (row) => {
     const operator = row.querySelector("[name=op]").value;
     const bare = operator.startsWith("attribute_") && operator !== "attribute_type";

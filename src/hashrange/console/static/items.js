@@ -12,8 +12,8 @@ for (const field of document.querySelectorAll("select[data-submits]")) {
   });
 }
 
-for (const field of document.querySelectorAll("select[name=op]")) {
-  const second = field.form.querySelector(".second");
+for (const [place, field] of document.querySelectorAll("select[name=op]").entries()) {
+  const second = field.form.querySelectorAll(".second")[place];
   const adapt = () => (second.hidden = field.value !== "between");
   field.addEventListener("change", adapt);
   adapt();
