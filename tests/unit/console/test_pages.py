@@ -15,6 +15,7 @@ from consoles import (
     CREATE,
     EVERY_TYPE,
     KEY,
+    PAGES,
     Browser,
     opened,
     parsed,
@@ -196,3 +197,17 @@ def test_a_key_in_an_address_must_be_one() -> None:
     for text in ("", "[]", "{}", "x"):
         with pytest.raises(Refused, match="not a key"):
             key_of(text)
+
+
+def test_one_thing_is_not_counted_as_several(orders: Database, browser: Browser) -> None:
+    nouns = "items attributes entities requests units changes versions members rows indexes records".split()
+    several = re.compile(rf"(?<![\d.,])\b1 (?:(?:capacity|read|write|rarer|more) )?(?:{'|'.join(nouns)})\b")
+    for path in PAGES:
+        text = " ".join(parsed(browser.ask(path)[1]).text.split())
+        assert several.findall(text) == [], path
+
+
+def test_every_box_of_code_can_be_copied(orders: Database, browser: Browser) -> None:
+    for path in PAGES:
+        page = browser.ask(path)[1]
+        assert page.count("<pre") <= page.count("data-copy"), path

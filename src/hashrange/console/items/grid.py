@@ -47,6 +47,7 @@ async def page(view: View) -> Response:
         "columns_given": view.request.query_params.getlist("col"),
         "formats": FORMATS,
         "makes": MAKES,
+        "whole_max": WHOLE_MAX,
         "pks": [*view.request.query_params.getlist("pk"), "", "", "", ""],
         "sorts": sorts(view, sum(role == "RANGE" for _, role, _ in keys)),
         "form": {name: view.given(name) for name in _FIELDS},

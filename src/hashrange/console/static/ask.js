@@ -1,6 +1,6 @@
 // Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
 
-import { revealCopy, send } from "./console.js";
+import { counted, send } from "./console.js";
 
 // An address has room for some 60,000 characters, so a longer text is posted.
 const ADDRESS_CHARACTERS_MAX = 10_000;
@@ -46,7 +46,6 @@ for (const form of document.querySelectorAll("[data-plans]")) {
       const open = part.querySelector("details.code")?.open ?? false;
       part.replaceChildren(...parts[place].childNodes);
       for (const code of part.querySelectorAll("details.code")) code.open = open;
-      for (const button of part.querySelectorAll("[data-copy]")) revealCopy(button);
     });
   };
   form.addEventListener("input", () => {
@@ -93,7 +92,7 @@ for (const button of document.querySelectorAll("[data-run-change]")) {
     const statement = document.getElementById("statement").defaultValue;
     const done = await send("/console/run", { statement });
     if (done) {
-      const units = done.units === null ? "" : ` It cost ${done.units} capacity units.`;
+      const units = done.units === null ? "" : ` It cost ${counted(done.units, "capacity unit")}.`;
       document.querySelector("[data-done]").textContent = `Done.${units}`;
     } else {
       button.disabled = false;

@@ -57,17 +57,18 @@ for (const field of document.querySelectorAll("[data-filters]")) {
   });
 }
 
-for (const button of document.querySelectorAll("[data-copy]")) revealCopy(button);
+// A number of things: "1 item", "2 items".
+export const counted = (number, noun) => `${number} ${noun}${Number(number) === 1 ? "" : "s"}`;
 
-export function revealCopy(button) {
-  if (!navigator.clipboard) return;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.closest("section").querySelector("pre").textContent);
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  });
-}
+// Buttons that copy the text beside them are shown where the browser lets pages copy.
+if (navigator.clipboard) document.documentElement.classList.add("copies");
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.closest(".copied, section").querySelector("pre").textContent);
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+});
 
 for (const field of document.querySelectorAll("[data-submit-keys]")) {
   field.addEventListener("keydown", (event) => {
@@ -84,7 +85,8 @@ export function snippet([language, text]) {
   const title = document.createElement("h2");
   title.className = "language";
   const pre = document.createElement("pre");
-  title.textContent = language;
+  title.append(language, " ", Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Copy" }));
+  title.lastChild.dataset.copy = "";
   pre.textContent = text;
   pre.tabIndex = 0;
   section.append(title, pre);

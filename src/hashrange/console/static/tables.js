@@ -1,6 +1,6 @@
 // Pages about tables: their forms, demo tables, and what changes by itself.
 
-import { send, snippet } from "./console.js";
+import { counted, send, snippet } from "./console.js";
 
 const problem = document.getElementById("problem");
 const KEPT = "hashrange-done";
@@ -106,7 +106,7 @@ for (const button of document.querySelectorAll("[data-demo]")) {
     while (step && !step.ready) {
       const bar = document.createElement("progress");
       Object.assign(bar, { max: step.count, value: step.next, ariaLabel: "Items written" });
-      state.replaceChildren(bar, ` ${step.next} of ${step.count} items`);
+      state.replaceChildren(bar, ` ${step.next} of ${counted(step.count, "item")}`);
       if (step.waits) await new Promise((resolve) => setTimeout(resolve, 500));
       step = await send("/console/demo", { demo, next: step.next });
     }
