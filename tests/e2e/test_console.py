@@ -1,4 +1,8 @@
-"""The console in a real browser: by keyboard, light and dark, wide and narrow; judged by axe-core."""
+"""The console in a real browser: by keyboard, light and dark, wide and narrow; judged by axe-core.
+
+Chromium runs everything. Firefox, which takes three times as long, opens each page once and edits an item. A
+browser is started once for all tests of this module.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import boto3
 import orjson
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
@@ -58,53 +61,44 @@ PAGES = (
 )  # fmt: skip
 
 
-def _fill(endpoint: str) -> Any:
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="a",
-        aws_secret_access_key="b",
-    )
+def _fill(database: Database) -> None:
     for name in ("orders", "empty", "many"):
-        client.create_table(
-            TableName=name,
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "N"},
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
-    client.update_continuous_backups(
-        TableName="orders", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-    )
-    return client
+        create_table(database, name)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    request = {"TableName": "orders", "PointInTimeRecoverySpecification": recovery}
+    database.execute("UpdateContinuousBackups", request)
+    database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(ITEM))})
+    for number in range(60):
+        item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
+        database.execute("PutItem", {"TableName": "orders", "Item": item})
+    # (an entity of each colour, and one that has the first again)
+    for number in range(9):
+        item = {"pk": {"S": f"{'ABCDEFGHI'[number] * 2}#1"}, "sk": {"N": "1"}}
+        database.execute("PutItem", {"TableName": "many", "Item": item})
 
 
-@pytest.fixture(params=BROWSERS)
-def kind(request: pytest.FixtureRequest) -> str:
-    """A kind of browser."""
-    return str(request.param)
+def create_table(database: Database, name: str) -> None:
+    request = {
+        "TableName": name,
+        "KeySchema": [
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        "AttributeDefinitions": [
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "N"},
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    database.execute("CreateTable", request)
 
 
 @contextmanager
 def console() -> Iterator[tuple[Database, Admin]]:
     with Database.in_memory() as database:
         admin = bind_admin(0)
-        with running(database, admin=admin) as endpoint:
-            _fill(endpoint)
-            database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(ITEM))})
-            for number in range(60):
-                item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
-                database.execute("PutItem", {"TableName": "orders", "Item": item})
-            # (an entity of each colour, and one that has the first again)
-            for number in range(9):
-                item = {"pk": {"S": f"{'ABCDEFGHI'[number] * 2}#1"}, "sk": {"N": "1"}}
-                database.execute("PutItem", {"TableName": "many", "Item": item})
+        with running(database, admin=admin):
+            _fill(database)
             yield database, admin
 
 
@@ -128,30 +122,56 @@ class Watch:
             self.foreign.append(url)
 
 
-@contextmanager
-def context_of(admin: Admin, kind: str = "chromium", **options: Any) -> Iterator[Page]:
-    path = BROWSERS[kind]
-    if path is None:
-        pytest.skip(f"there is no {kind} (Debian: apt-get install chromium firefox-esr)")
+class Browsers:
+    """The browsers of this module, each started when it is first needed."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._started: dict[str, Browser] = {}
+
+    def _browser(self, kind: str) -> Browser:
+        if kind not in self._started:
+            path = BROWSERS[kind]
+            if path is None:
+                pytest.skip(f"there is no {kind} (Debian: apt-get install chromium firefox-esr)")
+            self._started[kind] = (
+                self._playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+                if kind == "chromium"
+                else self._playwright.firefox.launch(channel="moz-firefox", executable_path=path)
+            )
+        return self._started[kind]
+
+    @contextmanager
+    def page(self, admin: Admin, kind: str = "chromium", **options: Any) -> Iterator[Page]:
+        """A page that has opened the console, in a context of its own."""
+        context = self._browser(kind).new_context(**options)
+        try:
+            watch = Watch(context, admin.url)
+            page = context.new_page()
+            page.goto(admin.console_link())
+            yield page
+            assert watch.foreign == []
+            # (an answer that refuses something is an error of the browser's console, too)
+            assert [text for text in watch.errors if "status of 400" not in text] == []
+        finally:
+            context.close()
+
+    def close(self) -> None:
+        for browser in self._started.values():
+            browser.close()
+
+
+@pytest.fixture(scope="module")
+def browsers() -> Iterator[Browsers]:
     with sync_playwright() as playwright:
-        browser = (
-            playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-            if kind == "chromium"
-            else playwright.firefox.launch(channel="moz-firefox", executable_path=path)
-        )
-        context = browser.new_context(**options)
-        watch = Watch(context, admin.url)
-        page = context.new_page()
-        page.goto(admin.console_link())
-        yield page
-        assert watch.foreign == []
-        # (an answer that refuses something is an error of the browser's console, too)
-        assert [text for text in watch.errors if "status of 400" not in text] == []
-        browser.close()
+        browsers = Browsers(playwright)
+        yield browsers
+        browsers.close()
 
 
-def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(browsers: Browsers, kind: str) -> None:
+    with console() as (database, admin), browsers.page(admin, kind) as page:
         page.keyboard.press("/")
         page.keyboard.type("ord")
         assert page.locator("#tables tbody tr:visible").count() == 1
@@ -181,8 +201,73 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(kind: str) -> No
         assert stored(database) == ITEM
 
 
-def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+class Keys:
+    """A keyboard that counts its keys. A key with Ctrl counts as two."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.count = 0
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self._page.keyboard.press(key)
+            self.count += 1 + key.count("+")
+
+
+TABLES = (
+    "accounts", "audit-log", "carts", "customers", "device-events", "invoices", "inventory", "orders-archive",
+    "prod-orders", "prod-order-lines", "prod-payments", "prod-sessions", "staging-orders",
+    "staging-order-lines", "staging-payments", "staging-sessions", "user-profiles", "user-settings",
+)  # fmt: skip
+"""Names of tables as a company has them, beside those of the other tests."""
+
+
+def shortest(name: str, names: list[str]) -> tuple[str, int]:
+    """The shortest part of a table's name by which a search, and then the arrow keys, lead to it: the part,
+    and how many tables come before it."""
+    choices = []
+    for length in (1, 2, 3, 4):
+        for start in range(len(name) - length + 1):
+            part = name[start : start + length]
+            place = [other for other in sorted(names) if part in other].index(name)
+            choices.append((length + (place + 1 if place else 0), part, place))
+    _, part, place = min(choices)
+    return part, place
+
+
+def test_six_keys_open_any_table(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        for name in TABLES:
+            create_table(database, name)
+        names = [*TABLES, "orders", "empty", "many"]
+        for name in names:
+            page.goto(f"{admin.url}/console")
+            keys = Keys(page)
+            part, place = shortest(name, names)
+            # (from the search, the first arrow key goes to the first table that is left)
+            keys.press("/", *part, *["ArrowDown"] * (place + 1 if place else 0), "Enter")
+            page.wait_for_url(f"**/console/t/{name}")
+            assert keys.count <= 6, (name, part, place)
+
+
+def test_eight_keys_change_an_attribute_of_an_item_in_a_list(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        keys = Keys(page)
+        page.goto(f"{admin.url}/console/t/orders?pk=a")
+        keys.press("a", "Enter")
+        page.wait_for_url("**/item?key=**")
+        keys.press("f", "ArrowUp", "Enter")
+        page.wait_for_url("**on=empty**")
+        keys.press("x")
+        page.locator(".changes ins", has_text="x").wait_for()
+        keys.press("Control+Enter")
+        page.wait_for_url("**saved=**")
+        assert keys.count <= 8
+        assert stored(database) == ITEM | {"empty": {"S": "x"}}
+
+
+def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + PLACE + "&view=edit&as=dynamodb")
         theirs = {**ITEM, "empty": {"S": "theirs"}}
         database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(theirs))})
@@ -212,8 +297,8 @@ def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(kin
         assert stored(database) == theirs
 
 
-def test_a_new_item_and_a_statement(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_a_new_item_and_a_statement(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/empty/new")
         page.keyboard.type("x")
         page.get_by_role("button", name="DynamoDB JSON").click()
@@ -240,12 +325,12 @@ def test_a_new_item_and_a_statement(kind: str) -> None:
         page.keyboard.type("DELETE FROM \"empty\" WHERE pk = 'x' AND sk = 1")
         page.keyboard.press("Control+Enter")
         page.get_by_role("button", name="Run the change").click()
-        page.get_by_text("Done. It cost 1 capacity units.").wait_for()
+        page.get_by_text("Done. It cost 1 capacity unit.").wait_for()
         assert database.execute("Scan", {"TableName": "empty"})["Count"] == 0
 
 
-def test_a_request_is_built_planned_run_and_saved(kind: str) -> None:
-    with console() as (_, admin), context_of(admin, kind) as page:
+def test_a_request_is_built_planned_run_and_saved(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/ask")
         page.get_by_label("Table", exact=True).fill("orders")
         page.keyboard.press("Enter")
@@ -273,8 +358,8 @@ def test_a_request_is_built_planned_run_and_saved(kind: str) -> None:
         page.get_by_text("There are none yet").wait_for()
 
 
-def test_long_items_are_found_and_entities_corrected(kind: str) -> None:
-    with console() as (_, admin), context_of(admin, kind) as page:
+def test_long_items_are_found_and_entities_corrected(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/ask")
         page.get_by_label("An item, a key").fill(orjson.dumps(ITEM).decode())
         page.keyboard.press("Enter")
@@ -287,8 +372,8 @@ def test_long_items_are_found_and_entities_corrected(kind: str) -> None:
         assert page.get_by_role("group").first.get_by_label("Name").input_value() == "First letter"
 
 
-def test_the_form_keeps_every_value_and_moves_members(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_the_form_keeps_every_value_and_moves_members(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         item = {**ITEM, "odd": {"S": "cr\r nul\0 \n\n"}, "lines": {"S": "\n\tx\n"}, "na\nme": {"BOOL": False}}
         database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(item))})
         page.goto(admin.url + PLACE + "&view=edit")
@@ -315,8 +400,8 @@ def test_the_form_keeps_every_value_and_moves_members(kind: str) -> None:
         assert stored(database) == expected
 
 
-def test_many_items_by_keyboard(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_many_items_by_keyboard(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/orders?pk=b")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Space")
@@ -342,8 +427,8 @@ def test_many_items_by_keyboard(kind: str) -> None:
         assert sum(item.get("big") == {"N": DIGITS} for item in found) == 56
 
 
-def test_a_file_is_imported_and_downloaded(kind: str) -> None:
-    with console() as (_, admin), context_of(admin, kind) as page:
+def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/empty/import")
         lines = [f'{{"pk": "p", "sk": {number}, "text": "{"x" * 200}"}}' for number in range(3_000)]
         lines[1_999] = '{"pk": "p"}'
@@ -364,8 +449,8 @@ def test_a_file_is_imported_and_downloaded(kind: str) -> None:
         assert len(downloading.value.path().read_bytes().splitlines()) == 2
 
 
-def test_a_demo_table_an_index_and_the_deletion_of_the_table(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_a_demo_table_an_index_and_the_deletion_of_the_table(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.on("dialog", lambda dialog: dialog.accept())
         page.goto(admin.url + "/console/new-table")
         page.get_by_role("button", name="Create shop").press("Enter")
@@ -398,8 +483,8 @@ def test_a_demo_table_an_index_and_the_deletion_of_the_table(kind: str) -> None:
         assert database.execute("ListTables", {})["TableNames"] == ["empty", "many", "orders"]
 
 
-def test_a_form_for_a_new_table_with_indexes(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_a_form_for_a_new_table_with_indexes(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/new-table")
         page.keyboard.press("/")
         page.keyboard.type("made")
@@ -425,8 +510,8 @@ def test_a_form_for_a_new_table_with_indexes(kind: str) -> None:
         assert [index["IndexName"] for index in made["GlobalSecondaryIndexes"]] == ["by-state"]
 
 
-def test_reading_needs_no_javascript(kind: str) -> None:
-    with console() as (_, admin), context_of(admin, kind, java_script_enabled=False) as page:
+def test_reading_needs_no_javascript(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin, java_script_enabled=False) as page:
         page.get_by_role("link", name="orders").click()
         page.get_by_role("link", name="Next").click()
         assert page.get_by_role("region", name="Items").get_by_role("row").count() == 12
@@ -435,20 +520,37 @@ def test_reading_needs_no_javascript(kind: str) -> None:
         assert page.get_by_role("navigation", name="Views of this item").is_visible()
 
 
+def violations(page: Page, scheme: str) -> list[tuple[str, list[str]]]:
+    """What axe-core finds wrong on a page: by all rules on a light page, by those of colours on a dark
+    one."""
+    options: dict[str, Any] = {"resultTypes": ["violations"], "selectors": False}
+    if scheme == "dark":
+        options["runOnly"] = ["color-contrast", "link-in-text-block"]
+    found = page.evaluate("(options) => axe.run(options)", options)["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in found]
+
+
+def test_every_page_opens_in_firefox(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin, "firefox") as page:
+        for path in PAGES:
+            page.goto(admin.url + path)
+            assert page.get_by_role("heading", level=1).count() == 1, path
+            assert not page.evaluate("window.broken"), path
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_and_fits_a_phone(scheme: str) -> None:
+def test_every_page_is_accessible_and_fits_a_phone(browsers: Browsers, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
-    with console() as (_, admin), context_of(admin, **options) as page:
+    with console() as (_, admin), browsers.page(admin, **options) as page:
         for path in PAGES:
             page.goto(admin.url + path)
             page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
             assert not page.evaluate("window.broken"), path
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             page.evaluate(source)
-            found = page.evaluate("axe.run()")["violations"]
-            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], path
+            assert violations(page, scheme) == [], path
 
 
 def _enable_stream(database: Database) -> None:
@@ -461,8 +563,8 @@ def _put(database: Database, number: int, **more: Any) -> None:
     database.execute("PutItem", {"TableName": "orders", "Item": item})
 
 
-def test_a_write_appears_in_the_stream_page_without_reloading(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_a_write_appears_in_the_stream_page_without_reloading(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         _enable_stream(database)
         page.goto(admin.url + "/console/t/orders/stream")
         page.evaluate("window.same = true")
@@ -480,8 +582,8 @@ def test_a_write_appears_in_the_stream_page_without_reloading(kind: str) -> None
         assert page.get_by_role("row").count() == 4
 
 
-def test_requests_and_heat_appear_as_they_come(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_requests_and_heat_appear_as_they_come(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/requests")
         database.execute("Scan", {"TableName": "orders"})
         page.get_by_role("cell", name="Scan").wait_for()
@@ -493,8 +595,8 @@ def test_requests_and_heat_appear_as_they_come(kind: str) -> None:
         page.get_by_role("link", name="live", exact=True).wait_for()
 
 
-def test_items_are_brought_back_from_the_past_by_keyboard(kind: str) -> None:
-    with console() as (database, admin), context_of(admin, kind) as page:
+def test_items_are_brought_back_from_the_past_by_keyboard(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/orders/past?at=now")
         page.get_by_text("No item differs").wait_for()
         database.execute("DeleteItem", {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))})
@@ -513,11 +615,11 @@ def test_items_are_brought_back_from_the_past_by_keyboard(kind: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_live_rows_are_accessible_and_fit_a_phone(scheme: str) -> None:
+def test_live_rows_are_accessible_and_fit_a_phone(browsers: Browsers, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
-    with console() as (database, admin), context_of(admin, **options) as page:
+    with console() as (database, admin), browsers.page(admin, **options) as page:
         _enable_stream(database)
         database.faults.add("Scan throttle")
         for path in ("/console/requests", "/console/t/orders/stream", "/console/heat", "/console/faults",
@@ -531,5 +633,4 @@ def test_live_rows_are_accessible_and_fit_a_phone(scheme: str) -> None:
             page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             page.evaluate(source)
-            found = page.evaluate("axe.run()")["violations"]
-            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], path
+            assert violations(page, scheme) == [], path

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from hashrange.console import kept, looks
 from hashrange.console.ask.builder import href_of
+from hashrange.console.entities import recorded
 from hashrange.console.entities.graph import graph_of
 from hashrange.console.entities.sampling import Entity, Sample, Use, beginning, conditions_of, sampled
 from hashrange.console.items.grid import COLUMNS_MAX
@@ -60,13 +61,14 @@ async def page(view: View) -> Response:
         "views": VIEWS,
         "corrected": any(entity.corrected for entity in sample.entities),
         "sort_key": sample.table.sort[0][0] if sample.table.sort else "",
-        **dict.fromkeys(("graph", "access", "grid")),
+        **dict.fromkeys(("graph", "access", "grid", "recorded")),
     }
     match chosen:
         case "graph":
             about["graph"] = graph_of(sample)
         case "access":
             about["access"] = [*_accesses(view, sample)]
+            about["recorded"] = recorded.shown(view, table, tuple(name for name, _ in sample.table.keys))
         case "items":
             about["grid"] = _grid(view, sample)
     return await looks.page("entities/overview.html", view=view, **about)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hashrange.console.ask.sources import Source
 from hashrange.console.kept import Rule
-from hashrange.console.values import Item
+from hashrange.console.values import Item, Value
 
 LITERALS_MAX: Final = 12
 """The most words that stay in one place of a key: if there are more, they are values."""
@@ -91,6 +91,15 @@ def pattern_of(item: Item, name: str, words: set[tuple[int, str]]) -> str:
         for place, part in enumerate(parts)
     ]
     return "".join(shown) or "*"
+
+
+def pattern_of_value(value: Value) -> str:
+    """The pattern of a value by itself: a word before a separator stays, and a word in capitals."""
+    if "S" not in value:
+        return "*"
+    parts = value["S"].replace("|", "#").split("#")
+    words = {(0, parts[0])} if len(parts) > 1 or (parts[0].isupper() and parts[0].isalpha()) else set()
+    return pattern_of({"": value}, "", words)
 
 
 def _words(source: Source, items: Sequence[Item], name: str, *, is_sort: bool) -> set[tuple[int, str]]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hashrange.console import kept, looks
 from hashrange.console.ask.conditions import Condition
 from hashrange.console.ask.sources import Source, sources_of
-from hashrange.console.entities.patterns import fits, pattern_of, proposed, text_of
+from hashrange.console.entities.patterns import fits, pattern_of_value, proposed
 from hashrange.console.items.requests import consumed_units
 from hashrange.console.kept import Rule
 from hashrange.console.reach import View
@@ -144,19 +144,12 @@ def _uses(sources: list[Source], entity: Entity) -> list[Use]:
         if len(examples) > _PATTERNS_MAX:
             examples = {"*": there[0]}
         for partition, item in sorted(examples.items()):
-            uses.append(Use(source, partition, _pattern(item, sort) if sort else "", item))
+            uses.append(Use(source, partition, pattern_of_value(item[sort]) if sort else "", item))
     return uses
 
 
 def _partition(source: Source, item: Item) -> str:
-    return ", ".join(_pattern(item, name) for name, _ in source.partition)
-
-
-def _pattern(item: Item, name: str) -> str:
-    """The pattern of a value in an index: its words in capitals or before a separator stay."""
-    parts = text_of(item, name).replace("|", "#").split("#")
-    words = {(0, parts[0])} if len(parts) > 1 or (parts[0].isupper() and parts[0].isalpha()) else set()
-    return pattern_of(item, name, words)
+    return ", ".join(pattern_of_value(item[name]) for name, _ in source.partition)
 
 
 def beginning(pattern: str) -> str:

@@ -48,12 +48,25 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// A search filters the rows of a list. Enter opens the first one that is left, the arrow keys go through them.
 for (const field of document.querySelectorAll("[data-filters]")) {
+  const rows = [...document.querySelectorAll(`#${field.dataset.filters} tbody tr`)];
+  const links = () => rows.filter((row) => !row.hidden && row.isConnected).map((row) => row.querySelector("th a"));
   field.addEventListener("input", () => {
     const search = field.value.toLowerCase();
-    for (const row of document.querySelectorAll(`#${field.dataset.filters} tbody tr`)) {
-      row.hidden = !row.dataset.name.toLowerCase().includes(search);
-    }
+    for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(search);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !field.value || !links().length) return;
+    event.preventDefault();
+    links()[0].click();
+  });
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const place = links().indexOf(event.target);
+    if (!step || (place < 0 && event.target !== field) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    (links()[place + step] ?? (place + step < 0 ? field : null))?.focus();
   });
 }
 

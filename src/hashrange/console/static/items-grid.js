@@ -47,7 +47,7 @@ function useKeys(grid) {
     });
   }
 
-  grid.addEventListener("keydown", (event) => {
+  const keyed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const place = focused();
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -links.length, End: links.length };
@@ -75,18 +75,17 @@ function useKeys(grid) {
         partition.focus();
       }
     }
+  };
+  grid.addEventListener("keydown", keyed);
+  // So they do before anything has the focus.
+  document.addEventListener("keydown", (event) => {
+    const scrolls = ["Home", "End", "PageUp", "PageDown"].includes(event.key);
+    if (event.target === document.body && !scrolls) keyed(event);
   });
   // The browser keeps boxes checked when it comes back to a page.
   for (const [place, box] of boxes.entries()) mark(place, box.checked);
   addEventListener("pageshow", showChosen);
   showChosen();
-  if (document.activeElement === document.body) {
-    document.addEventListener("keydown", (event) => {
-      if (event.key !== "ArrowDown" || document.activeElement !== document.body) return;
-      event.preventDefault();
-      go(0);
-    });
-  }
 }
 
 for (const form of document.querySelectorAll("[data-columns]")) {
