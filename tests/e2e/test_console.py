@@ -1,172 +1,28 @@
-"""The console in a real browser: by keyboard, light and dark, wide and narrow; judged by axe-core.
+"""The console in a real browser, by keyboard and by mouse.
 
-Chromium runs everything. Firefox, which takes three times as long, opens each page once and edits an item. A
-browser is started once for all tests of this module.
+Chromium runs everything. Firefox takes three times as long, so it only edits an item, and opens each page
+once in `test_console_pages`.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
-
 import orjson
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Page
 
-from hashrange.cli.admin import bind_admin
-from hashrange.database import Database
-from hashrange.errors import ServiceError
-from hashrange.server import running
-from hashrange.server.admin.port import Admin
-
-BROWSERS = {
-    "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
-    "firefox": shutil.which("firefox-esr") or shutil.which("firefox"),
-}
-DIGITS = "12345678901234567890123456789012345678"
-KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"N": DIGITS}}
-ITEM: dict[str, Any] = {
-    **KEY,
-    "text": {"S": "</textarea><script>window.broken = true</script> \u2028 👩‍👩‍👧 שלום"},
-    "empty": {"S": ""},
-    "small": {"N": f"-0.{DIGITS}"},
-    "bytes": {"B": "AAECAwQ="},
-    "sets": {"M": {"s": {"SS": ["1", "x"]}, "n": {"NS": ["1", "2.5"]}, "b": {"BS": ["AA=="]}}},
-    "flags": {"L": [{"BOOL": True}, {"NULL": True}, {"L": []}]},
-    "long": {"S": "word " * 4_000},
-}
-PLACE = "/console/t/orders/item?key=" + quote(orjson.dumps(KEY))
-PAGES = (
-    "/console", "/console/t/orders", "/console/t/orders?pk=a&op=between&sk=1&sk2=2", "/console/t/empty",
-    PLACE, PLACE + "&view=json", PLACE + "&view=edit", PLACE + "&view=history", "/console/t/orders/new",
-    PLACE + "&view=edit&as=json", PLACE + "&view=edit&as=dynamodb", PLACE + "&saved=2026-01-01T00:00:00.000Z",
-    "/console/t/orders/new?as=dynamodb", "/console/t/orders/import",
-    "/console/t/orders?pk=a&col=text&col=sets",
-    "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
-    "/console/ask?statement=DELETE%20FROM%20orders", "/console/t/orders?at=1970", "/console/ask?tab=partiql",
-    "/console/ask?table=orders&attr=pk&op=between&type=S&value=a&value2=b", "/console/ask?table=nothing",
-    "/console/ask?table=orders&attr=pk&op=%3D&type=S&value=b&value2=&run=1", "/console/find?text=%7B%7D",
-    "/console/find?text=" + quote('{"pk": "b", "sk": 900}'), "/console/find?text=nothing-like-it",
-    "/console/t/orders/entities", "/console/t/orders/entities?view=graph", "/console/t/empty/entities",
-    "/console/t/orders/entities?view=access", "/console/t/orders/entities?view=items",
-    "/console/t/many/entities", "/console/t/many/entities?view=graph", "/console/t/many/entities?view=items",
-    "/console/requests?show=1", "/console/requests", "/console/streams", "/console/t/orders/stream",
-    "/console/t/empty/stream", "/console/heat", "/console/faults", "/console/clock", "/console/t/orders/past",
-    "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
-    "/console/t/orders/about", "/console/new-table",
-)  # fmt: skip
-
-
-def _fill(database: Database) -> None:
-    for name in ("orders", "empty", "many"):
-        create_table(database, name)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    request = {"TableName": "orders", "PointInTimeRecoverySpecification": recovery}
-    database.execute("UpdateContinuousBackups", request)
-    database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(ITEM))})
-    for number in range(60):
-        item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
-        database.execute("PutItem", {"TableName": "orders", "Item": item})
-    # (an entity of each colour, and one that has the first again)
-    for number in range(9):
-        item = {"pk": {"S": f"{'ABCDEFGHI'[number] * 2}#1"}, "sk": {"N": "1"}}
-        database.execute("PutItem", {"TableName": "many", "Item": item})
-
-
-def create_table(database: Database, name: str) -> None:
-    request = {
-        "TableName": name,
-        "KeySchema": [
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        "AttributeDefinitions": [
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "N"},
-        ],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    database.execute("CreateTable", request)
-
-
-@contextmanager
-def console() -> Iterator[tuple[Database, Admin]]:
-    with Database.in_memory() as database:
-        admin = bind_admin(0)
-        with running(database, admin=admin):
-            _fill(database)
-            yield database, admin
-
-
-def stored(database: Database) -> Any:
-    sent = {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))}
-    return orjson.loads(orjson.dumps(database.execute("GetItem", sent))).get("Item")
-
-
-class Watch:
-    """Notes what the pages of a browser ask for, and their errors."""
-
-    def __init__(self, context: BrowserContext, own: str) -> None:
-        self.foreign: list[str] = []
-        self.errors: list[str] = []
-        context.on("request", lambda request: self._note(request.url, own))
-        context.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
-        context.on("weberror", lambda error: self.errors.append(str(error.error)))
-
-    def _note(self, url: str, own: str) -> None:
-        if not url.startswith((f"{own}/", "data:")):
-            self.foreign.append(url)
-
-
-class Browsers:
-    """The browsers of this module, each started when it is first needed."""
-
-    def __init__(self, playwright: Playwright) -> None:
-        self._playwright = playwright
-        self._started: dict[str, Browser] = {}
-
-    def _browser(self, kind: str) -> Browser:
-        if kind not in self._started:
-            path = BROWSERS[kind]
-            if path is None:
-                pytest.skip(f"there is no {kind} (Debian: apt-get install chromium firefox-esr)")
-            self._started[kind] = (
-                self._playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-                if kind == "chromium"
-                else self._playwright.firefox.launch(channel="moz-firefox", executable_path=path)
-            )
-        return self._started[kind]
-
-    @contextmanager
-    def page(self, admin: Admin, kind: str = "chromium", **options: Any) -> Iterator[Page]:
-        """A page that has opened the console, in a context of its own."""
-        context = self._browser(kind).new_context(**options)
-        try:
-            watch = Watch(context, admin.url)
-            page = context.new_page()
-            page.goto(admin.console_link())
-            yield page
-            assert watch.foreign == []
-            # (an answer that refuses something is an error of the browser's console, too)
-            assert [text for text in watch.errors if "status of 400" not in text] == []
-        finally:
-            context.close()
-
-    def close(self) -> None:
-        for browser in self._started.values():
-            browser.close()
-
-
-@pytest.fixture(scope="module")
-def browsers() -> Iterator[Browsers]:
-    with sync_playwright() as playwright:
-        browsers = Browsers(playwright)
-        yield browsers
-        browsers.close()
+from browsing import (
+    BROWSERS,
+    DIGITS,
+    ITEM,
+    KEY,
+    PLACE,
+    Browsers,
+    console,
+    create_table,
+    enable_stream,
+    put,
+    stored,
+)
 
 
 @pytest.mark.parametrize("kind", BROWSERS)
@@ -520,62 +376,19 @@ def test_reading_needs_no_javascript(browsers: Browsers) -> None:
         assert page.get_by_role("navigation", name="Views of this item").is_visible()
 
 
-def violations(page: Page, scheme: str) -> list[tuple[str, list[str]]]:
-    """What axe-core finds wrong on a page: by all rules on a light page, by those of colours on a dark
-    one."""
-    options: dict[str, Any] = {"resultTypes": ["violations"], "selectors": False}
-    if scheme == "dark":
-        options["runOnly"] = ["color-contrast", "link-in-text-block"]
-    found = page.evaluate("(options) => axe.run(options)", options)["violations"]
-    return [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in found]
-
-
-def test_every_page_opens_in_firefox(browsers: Browsers) -> None:
-    with console() as (_, admin), browsers.page(admin, "firefox") as page:
-        for path in PAGES:
-            page.goto(admin.url + path)
-            assert page.get_by_role("heading", level=1).count() == 1, path
-            assert not page.evaluate("window.broken"), path
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_and_fits_a_phone(browsers: Browsers, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
-    with console() as (_, admin), browsers.page(admin, **options) as page:
-        for path in PAGES:
-            page.goto(admin.url + path)
-            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-            assert not page.evaluate("window.broken"), path
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
-            page.evaluate(source)
-            assert violations(page, scheme) == [], path
-
-
-def _enable_stream(database: Database) -> None:
-    specification = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-    database.execute("UpdateTable", {"TableName": "orders", "StreamSpecification": specification})
-
-
-def _put(database: Database, number: int, **more: Any) -> None:
-    item = {"pk": {"S": "live"}, "sk": {"N": str(number)}, **more}
-    database.execute("PutItem", {"TableName": "orders", "Item": item})
-
-
 def test_a_write_appears_in_the_stream_page_without_reloading(browsers: Browsers) -> None:
     with console() as (database, admin), browsers.page(admin) as page:
-        _enable_stream(database)
+        enable_stream(database)
         page.goto(admin.url + "/console/t/orders/stream")
         page.evaluate("window.same = true")
-        _put(database, 1, city={"S": "Bern"})
+        put(database, 1, city={"S": "Bern"})
         page.get_by_role("link", name="live · 1").wait_for()
-        _put(database, 1, city={"S": "Basel"})
+        put(database, 1, city={"S": "Basel"})
         row = page.get_by_role("row").nth(1)
         row.get_by_text("Basel").wait_for()
         assert row.get_by_text("Bern").count() == 1
         page.get_by_role("button", name="Pause").click()
-        _put(database, 2)
+        put(database, 2)
         page.get_by_role("button", name="Go on (1 new)").click()
         page.get_by_role("link", name="live · 2").wait_for()
         assert page.evaluate("window.same")
@@ -591,7 +404,7 @@ def test_requests_and_heat_appear_as_they_come(browsers: Browsers) -> None:
             page.get_by_role("region", name="Requests").get_by_role("link").first.click()
         page.get_by_role("heading", name="Scan").wait_for()
         page.goto(admin.url + "/console/heat")
-        _put(database, 1)
+        put(database, 1)
         page.get_by_role("link", name="live", exact=True).wait_for()
 
 
@@ -612,25 +425,3 @@ def test_items_are_brought_back_from_the_past_by_keyboard(browsers: Browsers) ->
         with page.expect_navigation():
             page.get_by_role("dialog").get_by_role("button", name="Bring back").press("Enter")
         assert stored(database) == ITEM
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_live_rows_are_accessible_and_fit_a_phone(browsers: Browsers, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
-    with console() as (database, admin), browsers.page(admin, **options) as page:
-        _enable_stream(database)
-        database.faults.add("Scan throttle")
-        for path in ("/console/requests", "/console/t/orders/stream", "/console/heat", "/console/faults",
-                     "/console/t/orders/past"):  # fmt: skip
-            page.goto(admin.url + path)
-            _put(database, 1, one={"S": "x" * 200})
-            _put(database, 1, one={"S": path}, two={"N": DIGITS})
-            with pytest.raises(ServiceError):
-                database.execute("Scan", {"TableName": "orders"})
-            page.get_by_role("row").nth(1).wait_for(timeout=5_000)
-            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
-            page.evaluate(source)
-            assert violations(page, scheme) == [], path
