@@ -5,8 +5,8 @@ judge it as any other read, so that the accounts of a torn state have the wrong 
 the stream: the records up to some point have to make exactly this state, and its indexes have to agree.
 
 A change has the time at which its request came. If its commit takes long, such as over a failover, the state
-of a moment before the commit includes it, and reads in between do not. So the state of a named moment is a read
-that ends when all requests have ended that were under way then.
+of a moment before the commit includes it, and reads in between do not. So the state of a named moment is a
+read that ends when all requests have ended that were under way then.
 """
 
 from __future__ import annotations
