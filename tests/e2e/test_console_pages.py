@@ -104,7 +104,8 @@ def test_long_names_and_values_stay_inside_the_window(browsers: Browsers, width:
         for path in (
             "/console", table, f"{table}?index={LONG_INDEX}&pk={LONG}", f"{table}?filter={LONG}", item,
             f"{item}&view=json", f"{item}&view=edit", f"{item}&view=history", f"{table}/about",
-            f"{table}/new", f"{table}/entities", f"{table}/entities?view=access", f"{table}/stream?from=start",
+            f"{table}/new", f"{table}/entities", f"{table}/entities?view=access",
+            f"{table}/stream?from=start",
             f"{table}/past?at=1m&show=items", f"{builder}&value={LONG}&value2=&run=1",
             f"/console/ask?table={LONG_TABLE}&source={LONG_INDEX}",
             f"/console/ask?table={'z' * 200}",
