@@ -199,15 +199,12 @@ def test_a_key_in_an_address_must_be_one() -> None:
             key_of(text)
 
 
-def test_one_thing_is_not_counted_as_several(orders: Database, browser: Browser) -> None:
+def test_every_page_counts_one_thing_as_one_and_lets_code_be_copied(
+    orders: Database, browser: Browser
+) -> None:
     nouns = "items|attributes|entities|requests|units|changes|versions|members|rows|indexes|records"
     several = re.compile(rf"(?<![\d.,])\b1 (?:(?:capacity|read|write|rarer|more) )?(?:{nouns})\b")
     for path in PAGES:
-        text = " ".join(parsed(browser.ask(path)[1]).text.split())
-        assert several.findall(text) == [], path
-
-
-def test_every_box_of_code_can_be_copied(orders: Database, browser: Browser) -> None:
-    for path in PAGES:
         page = browser.ask(path)[1]
+        assert several.findall(" ".join(parsed(page).text.split())) == [], path
         assert page.count("<pre") <= page.count("data-copy"), path
