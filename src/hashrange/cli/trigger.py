@@ -46,14 +46,17 @@ def connection(function: Any) -> Any:
     return endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB.")(function)
 
 
-def connect(endpoint_url: str, region: str | None) -> Clients:
-    """Clients of the server that the options of `connection` name. Raises `ClickException`."""
+def connect(endpoint_url: str, region: str | None, **more: Any) -> Clients:
+    """Clients of the server that the options of `connection` name; `more` goes to `triggers.connect`. Raises
+    `ClickException`."""
     try:
         from hashrange import triggers
     except ImportError as error:
         raise click.ClickException("This command needs boto3; install it with: pip install boto3") from error
     try:
-        return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
+        if endpoint_url == AWS:  # whatever endpoint the environment names
+            return triggers.connect(None, region, only_aws=True, **more)
+        return triggers.connect(endpoint_url, region, **more)
     except (*triggers.SERVICE_ERRORS, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
