@@ -89,7 +89,7 @@ def here() -> Iterator[Database]:
 def source(account: Database) -> Iterator[Any]:
     """A client of the account; its tables and 120 items are there."""
     with running(account) as url:
-        client = boto3.client("dynamodb", endpoint_url=url)
+        client: Any = boto3.client("dynamodb", endpoint_url=url)
         client.create_table(**ORDERS)
         living = {"Enabled": True, "AttributeName": "until"}
         client.update_time_to_live(TableName="shop-orders", TimeToLiveSpecification=living)

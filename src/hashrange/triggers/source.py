@@ -90,11 +90,10 @@ def connect(
     at `endpoint_url` gets invented ones, because it accepts any. Raises the errors of `SERVICE_ERRORS`.
     """
     session = boto3.Session(region_name=region, profile_name=profile)
-    retries: Any = {"mode": "standard", "total_max_attempts": 4}
-    config = Config(
-        retries=retries, max_pool_connections=64, ignore_configured_endpoint_urls=True if only_aws else None
-    )
-    options: dict[str, Any] = {"config": config}
+    settings: dict[str, Any] = {"retries": {"mode": "standard", "total_max_attempts": 4}}
+    if only_aws:
+        settings["ignore_configured_endpoint_urls"] = True
+    options: dict[str, Any] = {"config": Config(max_pool_connections=64, **settings)}
     if endpoint_url is not None:
         options["endpoint_url"] = endpoint_url
         options["region_name"] = session.region_name or "us-east-1"

@@ -15,6 +15,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ _HELLO_SECONDS_MAX: Final = 10.0
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def endpoint_option(text: str) -> Any:
+def endpoint_option(text: str) -> Callable[[Any], Any]:
     """The option that says which server a command works on."""
     return click.option(
         "--endpoint-url",
