@@ -7,6 +7,7 @@ import re
 import socket
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
@@ -240,3 +241,11 @@ def test_a_token_is_needed_where_the_plane_has_one() -> None:
         assert "send the token" in without.stderr
         given = run("healthcheck", "--endpoint-url", url, HASHRANGE_ADMIN_TOKEN=TOKEN)
         assert given.exit_code == 0
+
+
+def test_a_server_that_is_starting_is_waited_for() -> None:
+    port = free_port()
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(run, "healthcheck", "--port", port, "--wait", "30")
+        with Database.in_memory() as database, running(database, port=port):
+            assert asked.result().exit_code == 0
