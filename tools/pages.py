@@ -1,11 +1,11 @@
 """Put the pages of the documentation site together: `make site` comes here, and then builds them.
 
-    python tools/site.py FOLDER
+    python tools/pages.py FOLDER
 
 The pages are the Markdown files that a reader of the repository finds: README.md, docs, the guides of the
-patterns, the examples and the changelog. They are copied to FOLDER, and links between them are rewritten, because some
-of them lie in other folders there. A link to a file that is no page, such as a program, becomes plain text;
-where HASHRANGE_REPOSITORY is set to the URL of the repository's files, it leads there.
+patterns, the examples and the changelog. They are copied to FOLDER, and links between them are rewritten,
+because some of them lie in other folders there. A link to a file that is no page, such as a program, becomes
+plain text; where HASHRANGE_REPOSITORY is set to the URL of the repository's files, it leads there.
 
 It adds a list of the decisions, and the API reference, whose text mkdocstrings takes from the docstrings.
 """
@@ -36,7 +36,10 @@ _PICTURES: Final = (".png", ".svg")
 API: Final = {
     "database": ("The database", ["hashrange.database.Database", "hashrange.settings.Settings"]),
     "client": ("Clients in process", ["hashrange.client"]),
-    "testing": ("For tests", ["hashrange.testing.blocks", "hashrange.testing.database", "hashrange.testing.mocking"]),
+    "testing": (
+        "For tests",
+        ["hashrange.testing.blocks", "hashrange.testing.database", "hashrange.testing.mocking"],
+    ),
     "clock": ("Clocks", ["hashrange.clock"]),
     "faults": ("Faults", ["hashrange.faults.effects", "hashrange.faults.rules"]),
     "costs": ("Costs", ["hashrange.costs"]),
