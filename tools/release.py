@@ -5,8 +5,8 @@
 - The versions agree: that of the package, of the archives in dist/, of the changelog, and of the tag if this
   commit has one. A tag is the version with a v before it.
 - The changelog says what is new.
-- What the first pages say works as it is typed, from the wheel and from the source archive without a compiler,
-  and the first item is there within a minute.
+- What the first pages say works as it is typed, from the wheels and from the source archive without a
+  compiler, and the first item is there within a minute.
 - Every licence of what an installation brings is one that somebody has looked at.
 - Nothing is uncommitted.
 
@@ -42,7 +42,8 @@ def main() -> None:
         for pattern in ("hashrange-*.whl", "hashrange-*.tar.gz"):
             for archive in sorted(DIST.glob(pattern)):
                 if fits(archive.name):
-                    run(python, "tools/typed.py", str(archive), failing=f"The first page fails with {archive}.")
+                    failing = f"The first page fails with {archive}."
+                    run(python, "tools/typed.py", str(archive), failing=failing)
     except NotReady as error:
         sys.exit(f"Not ready: {error}")
     print(f"Ready to release {version}: tag it with `git tag -a v{version}`, and push the tag.")

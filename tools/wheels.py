@@ -21,7 +21,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -69,8 +68,7 @@ def build() -> None:
     _python("-m", "build", "--sdist", "--outdir", str(DIST), str(ROOT))
     with tempfile.TemporaryDirectory() as folder:
         (source,) = DIST.glob("hashrange-*.tar.gz")
-        with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
+        shutil.unpack_archive(source, folder)
         (unpacked,) = Path(folder).iterdir()
         _python("-m", "build", "--wheel", "--outdir", str(DIST), str(unpacked), HASHRANGE_COMPILE="")
         print(f"the source archive and the pure wheel: {time.monotonic() - began:.0f} s", flush=True)
@@ -131,7 +129,7 @@ def try_one(path: Path, python: str, form: str) -> None:
 
 
 def new_environment(folder: Path, python: str, *requirements: str) -> str:
-    """Make an environment in `folder` with these installed; returns its Python. No compiler is found there."""
+    """Make an environment in `folder` with these installed, without a compiler; returns its Python."""
     environment = folder / "environment"
     subprocess.run([python, "-m", "venv", str(environment)], check=True)
     programs = environment / ("Scripts" if os.name == "nt" else "bin")
