@@ -31,7 +31,7 @@ _FROM: Final = {
     "packages/patterns/docs": "patterns",
     "examples": "examples",
 }
-_PICTURES: Final = (".png", ".svg")
+_FILES: Final = (".png", ".svg", ".css")
 
 API: Final = {
     "database": ("The database", ["hashrange.database.Database", "hashrange.settings.Settings"]),
@@ -86,7 +86,7 @@ def _places() -> Iterator[tuple[Path, str]]:
             yield source, target
             continue
         for path in sorted(source.rglob("*")):
-            if path.suffix == ".md" or path.suffix in _PICTURES:
+            if path.suffix == ".md" or path.suffix in _FILES:
                 inner = path.relative_to(source)
                 if inner.name == "README.md":
                     inner = inner.with_name("index.md")

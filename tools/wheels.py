@@ -152,7 +152,7 @@ def pythons() -> list[tuple[str, str]]:
             continue
         if (version := asked.stdout.strip()) in _VERSIONS:
             found.setdefault(version, candidate)
-    return sorted((program, version) for version, program in found.items())
+    return [(found[version], version) for version in sorted(found)]
 
 
 def _candidates() -> Iterator[str]:
