@@ -106,7 +106,7 @@ def rewritten(source: Path, place: str, places: dict[Path, str]) -> str:
     for line in source.read_text(encoding="utf-8").split("\n"):
         opened = _FENCE.match(line)
         if opened is not None and fence in ("", opened[2]):
-            if not fence:
+            if block:
                 done.append(relinked(block))
                 block = []
             fence = "" if fence else opened[2]
@@ -115,7 +115,7 @@ def rewritten(source: Path, place: str, places: dict[Path, str]) -> str:
             done.append(line)
         else:
             block.append(line)
-    return "\n".join([*done, relinked(block)])
+    return "\n".join([*done, relinked(block)] if block else done)
 
 
 def _link(match: re.Match[str], source: Path, place: str, places: dict[Path, str]) -> str:
