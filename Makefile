@@ -47,7 +47,7 @@ WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
 test: lint types layers pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
 
-gate: long postgres examples test-compiled  ## Run the rest: clients, brokers, crashes, PostgreSQL, a browser, compiled
+gate: site long postgres examples test-compiled  ## Run the rest: the site, clients, brokers, crashes, PostgreSQL, a browser, compiled
 
 lint: $(VENV)/.develop  ## Check the style
 	$(BIN)/ruff check .

@@ -70,7 +70,8 @@ def check_changelog(version: str, changelog: str, tagged: list[str]) -> None:
 
     Before the tag, the entries may stand under "Unreleased".
     """
-    sections = dict(re.findall(r"^## \[([^\]]+)\][^\n]*\n(.*?)(?=^## \[|\Z)", changelog, re.M | re.S))
+    found = re.findall(r"^## \[([^\]]+)\][^\n]*\n(.*?)(?=^## \[|\Z)", changelog, re.M | re.S)
+    sections: dict[str, str] = dict(found)
     of_version = [tag for tag in tagged if re.fullmatch(r"v\d.*", tag)]
     if of_version not in ([], [f"v{version}"]):
         raise NotReady(f"the tag is {', '.join(of_version)}, and the version {version}")

@@ -77,7 +77,8 @@ def test_the_page_says_who_reaches_the_admin_plane() -> None:
 def test_the_examples_name_the_address_by_which_the_browser_came(host: bytes) -> None:
     text = get(host=host).body.decode()
     endpoint = f"http://{host.decode()}"
-    assert f"AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}\n" in text
+    for variable in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"):
+        assert f"export {variable}={endpoint}\n" in text
     for language in ("Python", "JavaScript", "Java", "Go"):
         example = text.partition(f"<summary>{language}</summary>")[2].partition("</details>")[0]
         assert f'"{endpoint}"' in example
@@ -88,7 +89,7 @@ def test_the_examples_name_the_address_by_which_the_browser_came(host: bytes) ->
 )
 def test_a_host_that_is_no_name_is_not_shown(host: bytes) -> None:
     text = get(host=host).body.decode()
-    assert "DYNAMODB=THE-ADDRESS-OF-THIS-PAGE " in text
+    assert "DYNAMODB=THE-ADDRESS-OF-THIS-PAGE\n" in text
     assert not host or "http://" + host.decode("latin-1") not in text
 
 

@@ -54,8 +54,10 @@ pre {{ margin: .75rem 0 0; padding: .75rem 1rem; overflow-x: auto; background: v
 endpoint; this is its only page.</p>
 <h2>Connect</h2>
 <p>Most SDKs and the CLI read these variables. Any credentials will do, and any region.</p>
-<pre>export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
-export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
+<pre>export AWS_ENDPOINT_URL_DYNAMODB={endpoint}
+export AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
+export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
 aws dynamodb list-tables</pre>
 <details><summary>Python</summary>
 <pre>import boto3
