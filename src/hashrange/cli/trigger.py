@@ -150,7 +150,7 @@ def command() -> None:
     type=click.IntRange(-1),
     default=-1,
     show_default=True,
-    help="Calls after the first before a batch is options_ up; -1 for no limit.",
+    help="Calls after the first before a batch is given up; -1 for no limit.",
 )
 @click.option(
     "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
@@ -163,12 +163,12 @@ def command() -> None:
     type=click.FloatRange(-1),
     default=-1.0,
     show_default=True,
-    help="Seconds after which a record is options_ up; -1 for never.",
+    help="Seconds after which a record is given up; -1 for never.",
 )
 @click.option(
     "--on-failure",
     metavar="FILE|table:NAME",
-    help="Where to store records that are options_ up: as lines of a file, or items of a table.",
+    help="Where to store records that are given up: as lines of a file, or items of a table.",
 )
 @click.option(
     "--checkpoint-table",

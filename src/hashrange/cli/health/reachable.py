@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -138,7 +139,8 @@ def _silent(endpoint_url: str, why: str) -> Finding:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if parts.hostname in ("127.0.0.1", "localhost", "::1"):
         with socket.socket(socket.AF_INET6 if parts.hostname == "::1" else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "win32":  # where it would give away a port that is taken
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((parts.hostname, port))
             except OSError as error:
