@@ -118,8 +118,10 @@ wheel: $(RELEASE)/.installed  ## Build the wheels and the source archive into di
 	@$(RELEASE)/bin/python tools/wheels.py try
 
 .PHONY: release-check
-release-check: site wheel  ## Check everything that a release needs (PYTHONS="python3.12 python3.13")
-	@$(RELEASE)/bin/python tools/release.py
+release-check: $(RELEASE)/.installed  ## Check everything that a release needs (PYTHONS="python3.12 python3.13")
+	@$(RELEASE)/bin/python tools/release.py before
+	@$(MAKE) --no-print-directory site wheel
+	@$(RELEASE)/bin/python tools/release.py after
 
 machine-crash: ROUNDS = 200
 machine-crash: $(VENV)/.develop  ## Cut a writing store off from its power, again and again (ROUNDS=200)

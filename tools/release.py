@@ -1,6 +1,7 @@
-"""Check what a release needs: `make release-check` comes here, when the site and dist/ are built and tried.
+"""Check what a release needs: `make release-check` comes here, before and after it builds the site and dist/.
 
-    python tools/release.py
+    python tools/release.py before     what takes no time
+    python tools/release.py after      what needs the archives in dist/
 
 - The versions agree: that of the package, of the archives in dist/, of the changelog, and of the tag if this
   commit has one. A tag is the version with a v before it.
@@ -32,11 +33,15 @@ class NotReady(Exception):
 
 
 def main() -> None:
+    if sys.argv[1:] not in (["before"], ["after"]):
+        sys.exit(__doc__)
     try:
         version = version_of(ROOT)
-        check_changelog(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tags())
+        if sys.argv[1] == "before":
+            check_changelog(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tags())
+            check_committed(answer("git", "status", "--porcelain"))
+            return
         check_archives(version, [path.name for path in DIST.iterdir()])
-        run("git", "diff", "--quiet", "HEAD", failing="There are uncommitted changes.")
         python = sys.executable
         run(python, "tools/wheels.py", "licences", failing="A licence has to be looked at.")
         for pattern in ("hashrange-*.whl", "hashrange-*.tar.gz"):
@@ -61,8 +66,22 @@ def version_of(root: Path) -> str:
 
 def tags() -> list[str]:
     """The tags of this commit."""
-    asked = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return asked.stdout.split()
+    return answer("git", "tag", "--points-at", "HEAD").split()
+
+
+def answer(*command: str) -> str:
+    """What a command prints. Raises NotReady if it fails."""
+    asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if asked.returncode:
+        raise NotReady(f"{' '.join(command)} failed: {asked.stderr}")
+    return asked.stdout
+
+
+def check_committed(status: str) -> None:
+    """Raise NotReady if `git status --porcelain` names a file."""
+    if status:
+        raise NotReady(f"this is not committed:\n{status}")
+    print("everything is committed")
 
 
 def check_changelog(version: str, changelog: str, tagged: list[str]) -> None:

@@ -36,6 +36,12 @@ def test_versions_tags_and_the_changelog_agree(
             release.check_changelog(version, changelog, tags)
 
 
+def test_everything_is_committed() -> None:
+    release.check_committed("")
+    with pytest.raises(release.NotReady, match="new.py"):
+        release.check_committed("?? new.py\n")
+
+
 @pytest.mark.parametrize(
     ("missing", "more", "problem"),
     [
