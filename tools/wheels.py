@@ -34,7 +34,7 @@ _VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PURE: Final = "py3-none-any.whl"
 
 LICENCES: Final = re.compile(
-    r"(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Zlib|Unlicense|0BSD|MPL|CC0)", re.IGNORECASE
+    r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Zlib|Unlicense|0BSD|MPL|CC0)\b", re.IGNORECASE
 )
 """Licences that anybody may ship beside this one. Another one needs a look, and its place below."""
 LOOKED_AT: Final = {

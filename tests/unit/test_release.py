@@ -38,7 +38,7 @@ def test_versions_tags_and_the_changelog_agree(
 
 def test_everything_is_committed() -> None:
     release.check_committed("")
-    with pytest.raises(release.NotReady, match="new.py"):
+    with pytest.raises(release.NotReady, match=r"new\.py"):
         release.check_committed("?? new.py\n")
 
 
