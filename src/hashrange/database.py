@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -47,10 +47,11 @@ from hashrange.storage.failures import CommitError, Stopped, StorageError, Store
 from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.sharing import sharing_of
-from hashrange.tables.background.units import Background
+from hashrange.tables.background.units import Background, Lane, Tables, Unit
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
+from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
@@ -111,6 +112,7 @@ class Database:
         self.backups = Backuper(engine, settings, scope_of)
         self.bulk = Bulker(engine, settings, bulk_put)
         self._jobs = self.imports, self.exports, self.backups, self.bulk
+        self.deliveries = Deliverer(engine, settings)
         self._next_sweep = 0.0
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
@@ -396,8 +398,9 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the due work of `sweep_tables` and `sweep_jobs`. Returns the seconds until more work is due."""
-        return min(self.sweep_tables(), self.sweep_jobs())
+        """Do the due work of `sweep_tables`, `sweep_jobs` and `sweep_deliveries`. Returns the seconds until
+        more work is due."""
+        return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
@@ -405,13 +408,24 @@ class Database:
 
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
-        units = [jobs.units for jobs in self._jobs]
-        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units)
+        return self._sweep_aside([jobs.units for jobs in self._jobs], self.background.jobs)
+
+    def sweep_deliveries(self) -> float:
+        """Like `sweep`, for the changes that are sent to Kinesis, which may not answer."""
+        return self._sweep_aside([self.deliveries.units], self.background.deliveries)
+
+    def _sweep_aside(self, kinds: list[Callable[[Tables], Iterator[Unit]]], lane: Lane) -> float:
+        background = self.background
+        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, background, kinds, lane)
 
     def release_jobs(self) -> None:
         """Close the files and connections of jobs. The jobs continue from their stored position."""
         for jobs in self._jobs:
             jobs.forget()
+
+    def release_deliveries(self) -> None:
+        """Close the connections to Kinesis. The deliveries continue from their stored position."""
+        self.deliveries.forget()
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was changed."""
@@ -429,6 +443,7 @@ class Database:
         self._rewinding().restore(snapshot)
         self.background.forget()
         self.release_jobs()
+        self.release_deliveries()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -465,8 +480,8 @@ class Database:
         self._workers.close()
         self.background.leave()
         self.engine.close()
-        for jobs in self._jobs:
-            jobs.close()
+        for work in (*self._jobs, self.deliveries):
+            work.close()
         self.clients.clear()
 
 

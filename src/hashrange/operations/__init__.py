@@ -11,6 +11,7 @@
     backups           the past of tables: recovery, backups, restores
     policies          documents that say who may use a table or a stream
     streams           read the changes of a table
+    destinations      where the changes of a table are sent
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
     targets           the tables, indexes and items that a request names
@@ -115,10 +116,19 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeGlobalTable": _operation("replicas.legacy_global_tables", "prepare_describe"),
     "DescribeGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "DescribeImport": _operation("imports.describe_import"),
+    "DescribeKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_describe"
+    ),
     "DescribeLimits": _operation("describe_service", "prepare_limits"),
     "DescribeStream": _operation("streams.describe_stream"),
     "DescribeTable": _operation("tables.describe_table"),
     "DescribeTimeToLive": _operation("tables.time_to_live", "prepare_describe"),
+    "DisableKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_disable", writes=True
+    ),
+    "EnableKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_enable", writes=True
+    ),
     "ExecuteStatement": _operation(
         "statements.execute_statement",
         writes=True,
@@ -160,6 +170,9 @@ REGISTRY: Final[dict[str, Operation]] = {
     "UpdateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_update"),
     "UpdateGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "UpdateItem": _operation("writes.update_item", writes=True, consumes=True),
+    "UpdateKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_update", writes=True
+    ),
     "UpdateTable": _operation("tables.update_table", writes=True),
     "UpdateTimeToLive": _operation("tables.time_to_live", "prepare_update", writes=True),
 }

@@ -158,6 +158,27 @@ class Policy(msgspec.Struct, frozen=True):
     revision: int
 
 
+class Destination(msgspec.Struct, frozen=True):
+    """A Kinesis data stream that gets, or got, the changes of a table.
+
+    `arn` is the stream's ARN. ENABLING, UPDATING and DISABLING last until `until` (epoch seconds) at least;
+    the deliverer ends them. `changed` is when the destination was enabled or disabled. `precision` is that of
+    the times in the records, MILLISECOND if it is None. `reason` says why the destination failed.
+    """
+
+    arn: str
+    status: Literal["ENABLING", "ACTIVE", "UPDATING", "DISABLING", "DISABLED", "ENABLE_FAILED"]
+    changed: float
+    until: float = 0.0
+    precision: Literal["MILLISECOND", "MICROSECOND"] | None = None
+    reason: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes the place of the one destination that a table may have."""
+        return self.status not in ("DISABLED", "ENABLE_FAILED")
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
@@ -170,7 +191,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     including that of the first region; it is empty if the table is not global. `left_regions` are the regions
     whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
     exists while the table's past is needed, `restore` while the table is being restored. `policies` are those
-    of the table ("") and of its streams, by label.
+    of the table ("") and of its streams, by label. `destinations` are the Kinesis data streams of the table,
+    the newest first, and `outbox` is the log of the changes that the live one has not got yet.
     """
 
     name: str
@@ -199,6 +221,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream_label: str | None = None
     tags: dict[str, str] = {}
     policies: dict[str, Policy] = {}
+    destinations: tuple[Destination, ...] = ()
+    outbox: Stream | None = None
     replicas: tuple[Replica, ...] = ()
     witness: Witness | None = None
     strongly_consistent: bool = False
@@ -238,8 +262,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def needs_old_item(self) -> bool:
-        """Whether a write needs the previous attributes of the item: for an index, a stream or expiry."""
-        return bool(self.indexes) or self.ttl is not None or self.stream is not None
+        """Whether a write needs the previous attributes of the item: for an index, expiry, a stream or a
+        Kinesis data stream."""
+        changes_are_kept = self.stream is not None or self.outbox is not None
+        return bool(self.indexes) or self.ttl is not None or changes_are_kept
 
     @cached_property
     def is_plain(self) -> bool:
