@@ -10,6 +10,7 @@ write includes its commit.
     hashrange_commit_deliveries_total                   batches of outcomes that the engine delivered
     hashrange_internal_errors_total, hashrange_background_failures_total,
     hashrange_background_damaged_records_total, hashrange_background_failing{unit}   faults
+    hashrange_kinesis_records_total, hashrange_kinesis_dropped_total    changes for Kinesis data streams
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
 Only the event loop writes the counters, except for the deliveries, which only the engine's commit thread
@@ -29,6 +30,7 @@ from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Remote
+from hashrange.tables.deliveries.deliverer import Counts
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -204,6 +206,19 @@ def exposition(
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"
+
+
+def deliveries(counts: Counts) -> list[str]:
+    """The lines of the changes that were sent to Kinesis, once there is anything to tell."""
+    delivered, dropped = counts
+    if not delivered and not dropped:
+        return []
+    sent: list[_Sample] = [("", {}, delivered)]
+    lost: list[_Sample] = [("", {}, dropped)]
+    return [
+        *_family("hashrange_kinesis_records_total", "counter", "Changes that Kinesis has taken.", sent),
+        *_family("hashrange_kinesis_dropped_total", "counter", "Changes that were given up.", lost),
+    ]
 
 
 def _store(engine: Engine) -> list[str]:

@@ -25,5 +25,5 @@ EXPORT_JOBS: Final = b"export"
 BACKUPS: Final = b"backup"
 BULK_JOBS: Final = b"bulk"
 DELIVERIES: Final = b"delivery"
-"""The partitions in the spaces of imports, exports, backups, bulk operations and deliveries that hold the record of each;
-the other partitions of these spaces are named where they are used."""
+"""The partitions in the spaces of imports, exports, backups, bulk operations and deliveries that hold the
+record of each; the other partitions of these spaces are named where they are used."""

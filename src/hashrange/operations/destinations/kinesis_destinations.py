@@ -1,7 +1,7 @@
-"""EnableKinesisStreamingDestination and the operations that disable, change and describe such a destination.
+"""EnableKinesisStreamingDestination, and the operations that disable, change and describe a destination.
 
-Enabling never looks at the stream: the deliverer does it afterwards (`tables.deliveries.delivery_runner`), and
-the destination becomes ACTIVE or ENABLE_FAILED. A table has at most one destination in another state than
+Enabling never looks at the stream: the deliverer does it afterwards (`tables.deliveries.delivery_runner`),
+and the destination becomes ACTIVE or ENABLE_FAILED. A table has at most one destination in another state than
 DISABLED and ENABLE_FAILED; those in these states stay listed.
 
 Source: API reference; Developer Guide, "Using Kinesis Data Streams to capture changes to DynamoDB"; [report]
@@ -28,7 +28,7 @@ from hashrange.tables.definitions.table import Destination, Table
 from hashrange.tables.deliveries import kinesis, outboxes
 
 LINGERING_MAX: Final = 20
-"""How many DISABLED and ENABLE_FAILED destinations stay listed, the newest; the service's bound is unknown."""
+"""How many DISABLED and ENABLE_FAILED destinations stay listed. How many the service lists is not known."""
 
 _WRONG_STATE: Final = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 _NOT_FREE: Final = (
@@ -130,8 +130,8 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
         if destination is None:
             # The end of the message is [assumed].
             raise ValidationException(
-                f"{_WRONG_STATE}No streaming destination with streamArn: {arn} found for table with tableName: "
-                f"{name}"
+                f"{_WRONG_STATE}No streaming destination with streamArn: {arn} found for table with "
+                f"tableName: {name}"
             )
         if destination.status != "ACTIVE":
             # The end of the message is [assumed].

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from hashrange import __version__, form, pace
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
-from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
+from hashrange.server.metrics import CONTENT_TYPE, TableSamples, deliveries, exposition
 from hashrange.storage.capabilities import Local, Remote
 
 TABLES_PER_PAGE: Final = 20
@@ -108,6 +108,7 @@ async def _metrics(request: Request) -> Response:
         background=subject.database.background,
         engine=subject.database.engine,
     )
+    text += "".join(f"{line}\n" for line in deliveries(subject.database.deliveries.counts))
     return Response(text, media_type=CONTENT_TYPE)
 
 

@@ -2,9 +2,9 @@
 `background.restoring.write`, which says why.)
 
 `apply` writes the item, its index entries, its place in the expiry queue, its stream record, its record for
-a Kinesis data stream, its image for the history, the totals and the size of its item collection, all in one engine transaction. Put, Update,
-Delete, BatchWrite, TransactWrite and the expiry sweep all end here. Conditions, updates and answers are left
-to the caller.
+a Kinesis data stream, its image for the history, the totals and the size of its item collection, all in one
+engine transaction. Put, Update, Delete, BatchWrite, TransactWrite and the expiry sweep all end here.
+Conditions, updates and answers are left to the caller.
 """
 
 from __future__ import annotations

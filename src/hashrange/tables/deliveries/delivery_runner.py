@@ -3,9 +3,9 @@
 Each table with a live destination is a unit of the background work, in a lane of its own: an endpoint that
 does not answer delays neither writes nor other background work, and each request to it has a deadline.
 
-The changes of an item arrive in their order, each at least once. A request to Kinesis has at most one change of
-an item, because Kinesis may take some records of a request and refuse others; the next change of an item is
-sent when the one before it has arrived. The place that was reached is stored after the changes arrived, so
+The changes of an item arrive in their order, each at least once. A request to Kinesis has at most one change
+of an item, because Kinesis may take some records of a request and refuse others; the next change of an item
+is sent when the one before it has arrived. The place that was reached is stored after the changes arrived, so
 the last ones are sent again after a crash.
 
 A change that Kinesis refuses for good, such as one that is too large, is dropped, and so are those that are
@@ -60,8 +60,8 @@ class _Record(NamedTuple):
 
 
 class _Window:
-    """The first changes of an outbox, above the sequence `after`. `sequences` are theirs, `records` those that
-    are still to be sent. The next `alone` of these are sent one by one."""
+    """The first changes of an outbox, above the sequence `after`. `sequences` are theirs, `records` those
+    that are still to be sent. The next `alone` of these are sent one by one."""
 
     def __init__(self, outbox: Stream, after: int) -> None:
         self.outbox = outbox
@@ -107,7 +107,7 @@ class Runner:
         self._engine = engine
         self._endpoint = settings.kinesis_endpoint
         self._steady = steady
-        self._kinesis = Kinesis(self._endpoint)
+        self.streams = Kinesis(self._endpoint)
         self._windows: dict[str, _Window] = {}
         self._told: set[tuple[str, float]] = set()
         self._turns = Turns(self._close_all)
@@ -133,7 +133,7 @@ class Runner:
 
     def _close_all(self) -> None:
         self._windows.clear()
-        self._kinesis.close()
+        self.streams.close()
 
     def _step(self, name: str, bite: Bite) -> bool:
         """Do a bite for a table; returns whether more is due."""
@@ -166,8 +166,9 @@ class Runner:
         reason = destination.reason
         if reason is None and self._endpoint:
             stream = kinesis.parse(destination.arn)
-            status = self._kinesis.status(stream) if stream is not None else None
-            reason = None if status in _USABLE else kinesis.NO_STREAM if status is None else kinesis.NOT_ACTIVE
+            status = self.streams.status(stream) if stream is not None else None
+            if status not in _USABLE:
+                reason = kinesis.NO_STREAM if status is None else kinesis.NOT_ACTIVE
 
         def body(txn: Transaction) -> None:
             table = catalog.find_full(txn, name)
@@ -299,7 +300,7 @@ class Runner:
         records = [window.records[sequence] for sequence in batch]
         window.alone = max(window.alone - 1, 0)
         try:
-            errors = self._kinesis.put(stream, [(record.key, record.data) for record in records])
+            errors = self.streams.put(stream, [(record.key, record.data) for record in records])
         except Refused as refusal:
             if len(batch) > 1:
                 window.alone = len(batch)  # one of them is at fault

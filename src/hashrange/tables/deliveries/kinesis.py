@@ -29,12 +29,11 @@ BYTES_MAX: Final = 1_000_000
 much, but to encode it would keep other threads from running for too long."""
 
 NO_STREAM: Final = "User does not have a permission to use kinesis stream"
-NOT_ACTIVE: Final = (
-    "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in Active state"
+_OTHER_STREAM: Final = (
+    "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in "
 )
-OTHER_REGION: Final = (
-    "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in the current region"
-)
+NOT_ACTIVE: Final = f"{_OTHER_STREAM}Active state"
+OTHER_REGION: Final = f"{_OTHER_STREAM}the current region"
 
 _STREAM_ARN: Final = re.compile(
     r"arn:aws[a-z-]*:kinesis:([a-z0-9-]+):[0-9]*:stream/([a-zA-Z0-9_.-]{1,128})"

@@ -6,7 +6,8 @@ the precision is there if it was chosen. The identifier is made from the place o
 a change that is sent twice has the same one.
 
 Source: Developer Guide, "Using Kinesis Data Streams to capture changes to DynamoDB"; [report] aws-lambda-go
-478 and 633 and aws-lambda-java-libs 543 for the time and its precision. The order of the members is [assumed].
+478 and 633 and aws-lambda-java-libs 543 for the time and its precision. The order of the members, and that
+`recordFormat` and a null `userIdentity` are there, is [assumed].
 """
 
 from __future__ import annotations
