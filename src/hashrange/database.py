@@ -51,6 +51,7 @@ from hashrange.tables.background.units import Background, Lane, Tables, Unit
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
+from hashrange.tables.definitions.table import Table
 from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
+    from hashrange.insights.contributors import Contributors
     from hashrange.operations.travel import Travel
     from hashrange.watching.watch import Passage, Watch
 
@@ -92,7 +94,8 @@ class Database:
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
     boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
     request, when its outcome is known, on the thread that delivers the outcome; a refused request may have a
-    bill too. While `charge` is None, no bills are made. The default `clock` is that of the program that
+    bill too. While `charge` is None, no bills are made. `contributors` counts the keys of tables with contributor
+    insights; None if no table had any. The default `clock` is that of the program that
     stores the records, or the machine's.
     """
 
@@ -119,6 +122,8 @@ class Database:
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
+        self.contributors: Contributors | None = None
+        self.background.listed = self._look_for_insights
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
@@ -405,6 +410,16 @@ class Database:
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
         return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
+
+    def _look_for_insights(self, tables: list[Table]) -> None:
+        """Count the keys of those tables whose contributor insights are enabled."""
+        if self.contributors is None:
+            if not any(table.insights for table in tables):
+                return
+            from hashrange.insights.contributors import Contributors
+
+            self.contributors = Contributors(self.interest.show, lambda: self.clock, self.settings)
+        self.contributors.look_at(tables)
 
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""

@@ -11,6 +11,7 @@ write includes its commit.
     hashrange_internal_errors_total, hashrange_background_failures_total,
     hashrange_background_damaged_records_total, hashrange_background_failing{unit}   faults
     hashrange_kinesis_records_total, hashrange_kinesis_dropped_total    changes for Kinesis data streams
+    hashrange_contributor_units{table,index,keys,key}, hashrange_contributor_throttles    contributor insights
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
 Only the event loop writes the counters, except for the deliveries, which only the engine's commit thread
@@ -28,6 +29,7 @@ from typing import Any, Final
 
 from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
+from hashrange.insights.contributors import Ranking
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Remote
 from hashrange.tables.deliveries.deliverer import Counts
@@ -219,6 +221,31 @@ def deliveries(counts: Counts) -> list[str]:
         *_family("hashrange_kinesis_records_total", "counter", "Changes that Kinesis has taken.", sent),
         *_family("hashrange_kinesis_dropped_total", "counter", "Changes that were given up.", lost),
     ]
+
+
+def contributors(rankings: list[Ranking]) -> list[str]:
+    """The lines of the keys that are used and throttled most in the current hour."""
+    used: list[_Sample] = []
+    throttled: list[_Sample] = []
+    current: set[tuple[str, str]] = set()
+    for place, kind, _, highest in rankings:
+        if (str(place), kind) in current:
+            continue  # the hour before
+        current.add((str(place), kind))
+        keys = "partition and sort key" if kind.startswith("SK") else "partition key"
+        for contributor in highest:
+            labels = {
+                "table": place.table, "index": place.index, "keys": keys, "key": contributor.key.decode()
+            }  # fmt: skip
+            (used if kind.endswith("C") else throttled).append(("", labels, contributor.count))
+    lines: list[str] = []
+    if used:
+        text = "What the busiest keys consumed in this hour: read units, and three times write units."
+        lines += _family("hashrange_contributor_units", "gauge", text, used)
+    if throttled:
+        text = "How often requests of the most throttled keys were throttled in this hour."
+        lines += _family("hashrange_contributor_throttles", "gauge", text, throttled)
+    return lines
 
 
 def _store(engine: Engine) -> list[str]:

@@ -17,7 +17,7 @@ import orjson
 from hashrange.clock import Clock, SystemClock
 from hashrange.console.live.attention import Attention
 from hashrange.console.live.feed import targets_of
-from hashrange.console.live.sketch import Count, Sketch
+from hashrange.insights.sketch import Count, Sketch
 from hashrange.encoding import partition_of_one
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import scope_of

@@ -75,6 +75,7 @@ def sweep(
     occasion = Occasion(clock(), settings)
     if known is not None:
         tables = [table for _, table in known if isinstance(table, Table)]
+        background.listed(tables)
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait

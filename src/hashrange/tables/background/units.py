@@ -80,6 +80,10 @@ def _raise(error: Exception, bite: Bite) -> bool:
     raise error
 
 
+def _ignore(tables: list[Table]) -> None:
+    """The `Background.listed` of a database that has none."""
+
+
 class Failure(NamedTuple):
     """The failure of a unit: the error of the last try, the number of tries, and the time of the next try."""
 
@@ -136,7 +140,8 @@ class Background:
     the store; `jobs` waits for buckets, and `deliveries` for Kinesis.
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
-    `states_due` is when the next state of a table ends, by the database's clock (epoch seconds).
+    `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
+    called with all tables whenever they were listed.
     """
 
     def __init__(
@@ -154,6 +159,7 @@ class Background:
         self.failures = 0
         self.damages = 0
         self.states_due = 0.0
+        self.listed: Callable[[list[Table]], None] = _ignore
         self._failing: dict[str, Failure] = {}
         self._items: dict[str, int] = {}
         self._counting = Lock()

@@ -149,6 +149,17 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
             yield table
 
 
+def of_scope(reader: Reader, scope: str, low: str = "") -> Iterator[Table]:
+    """The definitions of the tables of a scope from the name `low` on, in the order of their names. Those that
+    cannot be decoded are left out."""
+    prefix = f"{scope}/".encode()
+    for sort, stored in reader.scan(CATALOG_SPACE, TABLE, prefix + low.encode(), successor(prefix)):
+        pace.point()
+        table = read_definition(sort, stored)[1]
+        if isinstance(table, Table):
+            yield table
+
+
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
     """Like `definitions`, with the full names under which they are stored. For a definition that cannot be
     decoded it yields the error."""

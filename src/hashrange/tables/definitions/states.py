@@ -17,7 +17,7 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Replica, Table, Witness
+from hashrange.tables.definitions.table import Insights, Replica, Table, Witness
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:
@@ -33,7 +33,21 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
     if table.updating_until and has_come(table.updating_until, now, seconds_max):
         table = msgspec.structs.replace(table, updating_until=0.0)
+    if any(insights.until for insights in table.insights.values()):
+        ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
+        if ended != table.insights:
+            table = msgspec.structs.replace(table, insights=ended)
     return replicas.settled(table, now, seconds_max)
+
+
+def _settled(insights: Insights, now: float, seconds_max: float) -> Insights:
+    """Insights after the end of ENABLING or DISABLING, if its time has come."""
+    if not insights.until or not has_come(insights.until, now, seconds_max):
+        return insights
+    if insights.status == "DISABLING":
+        return msgspec.structs.replace(insights, status="DISABLED", changed=now, until=0.0, exhausted=False)
+    status = "FAILED" if insights.exhausted else "ENABLED"
+    return msgspec.structs.replace(insights, status=status, changed=now, until=0.0)
 
 
 def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> float:
@@ -69,6 +83,7 @@ def _ends(table: Table) -> list[float]:
     if table.witness is not None:
         members.append(table.witness)
     times = [table.creating_until, table.updating_until]
+    times += [insights.until for insights in table.insights.values()]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     return [moment for moment in times if moment > 0]
