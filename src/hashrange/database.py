@@ -94,9 +94,9 @@ class Database:
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
     boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
     request, when its outcome is known, on the thread that delivers the outcome; a refused request may have a
-    bill too. While `charge` is None, no bills are made. `contributors` counts the keys of tables with contributor
-    insights; None if no table had any. The default `clock` is that of the program that
-    stores the records, or the machine's.
+    bill too. While `charge` is None, no bills are made. `contributors` counts the keys of tables with
+    contributor insights; None if no table had any. The default `clock` is that of the program that stores the
+    records, or the machine's.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Kinesis data streams as destinations, through boto3; nothing is sent, because the servers have no endpoint."""
+"""Kinesis data streams as destinations, through boto3. Nothing is sent: the servers have no endpoint."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def test_each_acknowledged_write_arrives_in_order_although_the_server_is_killed(
     kinesis: Any, tmp_path: Path
 ) -> None:
     port = str(free_port())
-    options = ("--data-dir", str(tmp_path / "data"), "--port", port, "--sweep-seconds", "0.05")
-    options = (*options, "--kinesis-endpoint", kinesis.meta.endpoint_url)
+    data = ("--data-dir", str(tmp_path / "data"), "--port", port, "--sweep-seconds", "0.05")
+    options = (*data, "--kinesis-endpoint", kinesis.meta.endpoint_url)
     dynamodb: Any = boto3.client("dynamodb", **_connection(f"http://127.0.0.1:{port}"))
     with serving(*options) as server:
         create(dynamodb)

@@ -29,6 +29,10 @@ class World:
         found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
         return found
 
+    @property
+    def is_watched(self) -> bool:
+        return self.database.interest.watch is not None
+
     def create(self, name: str) -> None:
         key = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
         self(
@@ -80,7 +84,7 @@ class World:
         found = {}
         for contributor in rankings[hour].contributors:
             values = orjson.loads(contributor.key).values()
-            found["/".join(value["S"] for value in values)] = contributor.count
+            found["/".join(value["S"] for value in values)] = contributor.amount
         return found
 
 
@@ -94,12 +98,12 @@ def world() -> Iterator[World]:
 def test_nothing_looks_on_while_no_table_has_insights(world: World) -> None:
     world.put("a")
     world.database.settle()
-    assert world.database.contributors is None
-    assert world.database.interest.watch is None
+    assert world.counts("PKC") == {}
+    assert not world.is_watched
     world.enable()
-    assert world.database.interest.watch is not None
+    assert world.is_watched
     world.disable()
-    assert world.database.interest.watch is None
+    assert not world.is_watched
 
 
 def test_writes_count_three_times_what_reads_do(world: World) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
+from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.deliveries import delivery_runner, kinesis, outboxes
@@ -86,25 +87,25 @@ class World:
         self.clock = ManualClock(NOW)
         self.streams = Streams()
         self.seconds = 0.0
-        self.open()
+        self.database = self._made(MemoryEngine())
         self.create()
 
-    def open(self, **given: Any) -> None:
-        if given:
-            self.settings = Settings(**given)
+    def _made(self, engine: Engine) -> Database:
         if self.directory is None:
-            engine = self.database.engine if hasattr(self, "database") else MemoryEngine()
-            self.database = Database(engine, settings=self.settings, clock=self.clock)
+            database = Database(engine, settings=self.settings, clock=self.clock)
         else:
-            self.database = Database.open(self.directory, settings=self.settings, clock=self.clock)
-        self.database.background.steady = lambda: self.seconds
-        self.database.deliveries.runner.streams = self.streams  # type: ignore[assignment]
+            database = Database.open(self.directory, settings=self.settings, clock=self.clock)
+        database.background.steady = lambda: self.seconds
+        database.deliveries.runner.streams = self.streams  # type: ignore[assignment]
+        return database
 
     def reopen(self, **given: Any) -> None:
         """Open the database again, as a restart does."""
+        if given:
+            self.settings = Settings(**given)
         if self.directory is not None:
             self.database.close()
-        self.open(**given)
+        self.database = self._made(self.database.engine)
 
     def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
         answer = self.database.execute(operation, request)

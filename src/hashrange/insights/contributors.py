@@ -62,18 +62,18 @@ _PARTS_OF_A_UNIT: Final = 2
 
 
 class Place(NamedTuple):
-    """A table or a global index; `table` is a full name, `index` "" for the table."""
+    """A table or a global index; `table` is a full name, `index_name` "" for the table."""
 
     table: str
-    index: str
+    index_name: str
 
 
 class Contributor(NamedTuple):
-    """A key, as JSON, and its count: consumed units, or throttled requests. The count may be too low by
+    """A key, as JSON, and what was counted: consumed units, or throttled requests. This may be too low by
     `missed`, at most."""
 
     key: bytes
-    count: float
+    amount: float
     missed: float
 
 

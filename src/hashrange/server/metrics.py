@@ -235,9 +235,9 @@ def contributors(rankings: list[Ranking]) -> list[str]:
         keys = "partition and sort key" if kind.startswith("SK") else "partition key"
         for contributor in highest:
             labels = {
-                "table": place.table, "index": place.index, "keys": keys, "key": contributor.key.decode()
+                "table": place.table, "index": place.index_name, "keys": keys, "key": contributor.key.decode()
             }  # fmt: skip
-            (used if kind.endswith("C") else throttled).append(("", labels, contributor.count))
+            (used if kind.endswith("C") else throttled).append(("", labels, contributor.amount))
     lines: list[str] = []
     if used:
         text = "What the busiest keys consumed in this hour: read units, and three times write units."

@@ -18,8 +18,8 @@ class Sight(NamedTuple):
 
     `seconds` are those from its preparation to its outcome, with the delay of fault rules. `error` is that of
     the answer, None if it succeeded; `bill` is what it consumed, and `counted` the items that it read and
-    returned. `answer_bytes` is 0 where the answer was not encoded. `by_rule`: a fault rule fired on it; `left`
-    are the members of a batch that it left unprocessed.
+    returned. `answer_bytes` is 0 where the answer was not encoded. `by_rule`: a fault rule fired on it;
+    `left` are the members of a batch that it left unprocessed.
     """
 
     operation: str

@@ -28,8 +28,8 @@ BOTH: Final = "ACCESSED_AND_THROTTLED_KEYS"
 
 _WRONG_STATE: Final = "Table or Index is not in a valid state to update Key Access Insights: "
 _TOO_MANY: Final = (
-    "Amazon CloudWatch Contributor Insights rule limit reached. Please disable Contributor Insights for other "
-    "tables/indexes OR disable other CloudWatch Contributor Insights rules before retrying."
+    "Amazon CloudWatch Contributor Insights rule limit reached. Please disable Contributor Insights for "
+    "other tables/indexes OR disable other CloudWatch Contributor Insights rules before retrying."
 )
 _TOKEN: Final = re.compile("(?:[0-9a-f]{2})+").fullmatch
 
@@ -46,10 +46,9 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
         _check_at_rest(table, index)
         before = table.insights_of(index_name)
         place = table.space if index is None else index.space
+        after = _disabled(before, context)
         if enables:
             after = _enabled(txn, table, index, before, mode, place, context)
-        else:
-            after = _disabled(before, context)
         if after is not before and after is not None:
             changed = msgspec.structs.replace(table, insights={**table.insights, index_name: after})
             catalog.save(txn, states.settled(changed, context.now, context.settings))
@@ -72,7 +71,7 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
         shown["LastUpdateDateTime"] = insights.changed
         if insights.status in ("ENABLED", "DISABLING") and not insights.exhausted:
             shown["ContributorInsightsRuleList"] = rules(table, index, insights)
-        if insights.exhausted and not (insights.status == "ENABLING"):
+        if insights.exhausted and insights.status != "ENABLING":
             shown["FailureException"] = {
                 "ExceptionName": "LimitExceededException",
                 "ExceptionDescription": _TOO_MANY,

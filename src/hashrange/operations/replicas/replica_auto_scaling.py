@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hashrange.errors import (
+    INVALID,
     STILL_IN_USE,
     LimitExceededException,
     ResourceInUseException,
@@ -45,11 +46,11 @@ _READS: Final = "ReplicaProvisionedReadCapacityAutoScalingUpdate"
 
 
 class _Change(NamedTuple):
-    """The settings that a request gives for one dimension. `region` is None for writes, `index` "" for the
-    table."""
+    """The settings that a request gives for one dimension. `region` is None for writes, `index_name` ""
+    for the table."""
 
     region: str | None
-    index: str
+    index_name: str
     given: Request
 
     @property
@@ -63,7 +64,7 @@ class _Change(NamedTuple):
     @property
     def parameter(self) -> str:
         """The name of the parameter in messages. Those other than a replica's are [assumed]."""
-        if self.index:
+        if self.index_name:
             return f"Provisioned{self.kind}CapacityAutoScalingSettingsUpdate"
         prefix = "Provisioned" if self.region is None else "ReplicaProvisioned"
         return f"{prefix}{self.kind}CapacityAutoScalingSettingsUpdate"
@@ -83,7 +84,7 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
     """The body of an UpdateTableReplicaAutoScaling."""
     name = table_name(request["TableName"], context.scope)
     changes = list(_changes(request))
-    now, lasts = context.now, context.settings.update_seconds
+    now, lasts, request_id = context.now, context.settings.update_seconds, context.new_id()
 
     def body(txn: Transaction) -> Answer:
         table = _open(txn, name, context)
@@ -93,7 +94,7 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
         _check_places(table, request, changes)
         _check_billing(table, changes)
         for change in changes:
-            _check_values(change, context)
+            _check_values(change, context, request_id)
         if table.status != "ACTIVE" or replicas.changing(table):
             # [assumed], as for UpdateTable
             raise ResourceInUseException(f"{STILL_IN_USE}Table is being updated: {name}")
@@ -117,13 +118,20 @@ def _changes(request: Request) -> Iterator[_Change]:
         yield _Change(None, "", request[_WRITES])
     for part in request.get("GlobalSecondaryIndexUpdates") or ():
         if part.get(_WRITES) is not None:
-            yield _Change(None, part.get("IndexName", ""), part[_WRITES])
+            yield _Change(None, _index_of(part), part[_WRITES])
     for replica in request.get("ReplicaUpdates") or ():
         if replica.get(_READS) is not None:
             yield _Change(replica["RegionName"], "", replica[_READS])
         for part in replica.get("ReplicaGlobalSecondaryIndexUpdates") or ():
             if part.get(_INDEX_READS) is not None:
-                yield _Change(replica["RegionName"], part.get("IndexName", ""), part[_INDEX_READS])
+                yield _Change(replica["RegionName"], _index_of(part), part[_INDEX_READS])
+
+
+def _index_of(part: Request) -> str:
+    """The index that a part of a request names. The error is [assumed]."""
+    if part.get("IndexName") is None:
+        raise ValidationException(f"{INVALID}IndexName must be specified")
+    return str(part["IndexName"])
 
 
 def _open(reader: Reader, name: str, context: Context) -> Table:
@@ -184,15 +192,15 @@ def _check_places(table: Table, request: Request, changes: list[_Change]) -> Non
                 f"{failed} a replica does not exist in region: ‘{replica['RegionName']}’."
             )
     known = {index.name for index in table.indexes if index.is_global and index.status != "CREATING"}
-    unknown = [change for change in changes if change.index and change.index not in known]
-    writes = [change.index for change in unknown if change.region is None]
+    unknown = [change for change in changes if change.index_name and change.index_name not in known]
+    writes = [change.index_name for change in unknown if change.region is None]
     if writes:
         raise ResourceNotFoundException(
             f"{failed} the global secondary indexes with names: ‘[{', '.join(writes)}]’ do not exist."
         )
     for change in unknown:
         raise ResourceNotFoundException(
-            f"{failed} a global secondary index with name: ‘{change.index}’ does not exist in region: "
+            f"{failed} a global secondary index with name: ‘{change.index_name}’ does not exist in region: "
             f"‘{change.region}’."
         )
 
@@ -210,7 +218,7 @@ def _check_billing(table: Table, changes: list[_Change]) -> None:
     )
 
 
-def _check_values(change: _Change, context: Context) -> None:
+def _check_values(change: _Change, context: Context, request_id: str) -> None:
     """The checks of Application Auto Scaling, whose errors pass through. [report] DDB-TABLE-239 and 253; the
     ends of the messages are [assumed]."""
     if change.disables:
@@ -222,30 +230,30 @@ def _check_values(change: _Change, context: Context) -> None:
             f"User: arn:aws:sts::{account}:assumed-role/AWSServiceRoleForDynamoDBReplication/DynamoDB is not "
             f"authorized to perform: iam:PassRole on resource: {role} because no identity-based policy "
             "allows the iam:PassRole action",
-            context,
+            request_id,
         )
     if change.given["MaximumUnits"] < change.given["MinimumUnits"]:
-        raise _passed_through("Maximum capacity cannot be less than minimum capacity", context)
+        raise _passed_through("Maximum capacity cannot be less than minimum capacity", request_id)
     policy = change.given["ScalingPolicyUpdate"]["TargetTrackingScalingPolicyConfiguration"]
     target = float(policy["TargetValue"])
     if target <= 0:
         raise _passed_through(
             "For target tracking scaling, target value must be between '8.51592E-109' and '1.174271E108', "
             f"but was '{target}'.",
-            context,
+            request_id,
         )
     if not _TARGET_MIN <= target <= _TARGET_MAX:
         raise _passed_through(
             f"For predefined metric type DynamoDB{change.kind}CapacityUtilization, target value must be "
             f"between '{_TARGET_MIN}' and '{_TARGET_MAX}', but was '{target}'.",
-            context,
+            request_id,
         )
 
 
-def _passed_through(text: str, context: Context) -> ValidationException:
+def _passed_through(text: str, request_id: str) -> ValidationException:
     return ValidationException(
         f"{text} (Service: AWSApplicationAutoScaling; Status Code: 400; Error Code: ValidationException; "
-        f"Request ID: {context.new_id()}; Proxy: null)"
+        f"Request ID: {request_id}; Proxy: null)"
     )
 
 
@@ -257,11 +265,12 @@ def _changed(table: Table, change: _Change, now: float) -> Table:
     """The table with new settings of one dimension, and its units within their bounds."""
     scaling = None if change.disables else _scaling(table.name, change)
     if change.region is None:
-        kept = _with(table.scaling, change.index, scaling)
+        kept = _with(table.scaling, change.index_name, scaling)
         table = msgspec.structs.replace(table, scaling=kept)
-        return table if scaling is None else _with_writes(table, change.index, scaling, now)
+        return table if scaling is None else _with_writes(table, change.index_name, scaling, now)
+    index_name = change.index_name
     members = tuple(
-        _with_reads(table, replica, change.index, scaling) if replica.region == change.region else replica
+        _with_reads(table, replica, index_name, scaling) if replica.region == change.region else replica
         for replica in table.replicas
     )
     return msgspec.structs.replace(table, replicas=members)
@@ -271,7 +280,7 @@ def _scaling(table: str, change: _Change) -> Scaling:
     given = change.given
     update = given["ScalingPolicyUpdate"]
     policy = update["TargetTrackingScalingPolicyConfiguration"]
-    place = f"table/{table}/index/{change.index}" if change.index else f"table/{table}"
+    place = f"table/{table}/index/{change.index_name}" if change.index_name else f"table/{table}"
     return Scaling(
         given["MinimumUnits"],
         given["MaximumUnits"],

@@ -39,13 +39,13 @@ def _shown(ranking: Ranking) -> dict[str, Any]:
     counted = "units" if ranking.kind.endswith("C") else "throttles"
     return {
         "table": ranking.place.table,
-        "index": ranking.place.index,
+        "index": ranking.place.index_name,
         "ranking": _TITLES[ranking.kind],
         "since": show_moment(ranking.since),
         "contributors": [
             {
                 "key": orjson.Fragment(contributor.key),
-                counted: contributor.count,
+                counted: contributor.amount,
                 "missed_at_most": contributor.missed,
             }
             for contributor in ranking.contributors
@@ -57,8 +57,8 @@ ENDPOINTS: Final = (
     Endpoint(
         "GET",
         "/insights",
-        "The keys that are used most and throttled most, of the tables and indexes with contributor insights, "
-        "in this hour and the one before; ?keys=100 shows more of them.",
+        "The keys that are used most and throttled most, of the tables and indexes with contributor "
+        "insights, in this hour and the one before; ?keys=100 shows more of them.",
         _insights,
     ),
 )

@@ -150,8 +150,8 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
 
 
 def of_scope(reader: Reader, scope: str, low: str = "") -> Iterator[Table]:
-    """The definitions of the tables of a scope from the name `low` on, in the order of their names. Those that
-    cannot be decoded are left out."""
+    """The definitions of the tables of a scope from the name `low` on, in the order of their names. Those
+    that cannot be decoded are left out."""
     prefix = f"{scope}/".encode()
     for sort, stored in reader.scan(CATALOG_SPACE, TABLE, prefix + low.encode(), successor(prefix)):
         pace.point()

@@ -108,8 +108,8 @@ class Insights(msgspec.Struct, frozen=True):
 
     `space` is that of the table or the index, so that a later index with the name does not inherit them.
     ENABLING and DISABLING last until `until`, `changed` is the time of the last change (epoch seconds), and
-    `begun` is the number in the names of the rules: the time in milliseconds when they were made. `exhausted`:
-    there are too many rules, and ENABLING ends as FAILED.
+    `begun` is the number in the names of the rules: the time in milliseconds when they were made.
+    `exhausted`: there are too many rules, and ENABLING ends as FAILED.
     """
 
     space: int
