@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from hashrange.errors import (
     ValidationException,
     bare,
 )
+from hashrange.insights.counting import Counting
 from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
 from hashrange.pace import Task, TurnOver
@@ -46,12 +47,12 @@ from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
 from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
 from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
+from hashrange.tables.background.ondemand import OnDemand
 from hashrange.tables.background.sharing import sharing_of
-from hashrange.tables.background.units import Background, Lane, Tables, Unit
+from hashrange.tables.background.units import Background, Lane
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
-from hashrange.tables.definitions.table import Table
 from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange.insights.contributors import Contributors
     from hashrange.operations.travel import Travel
     from hashrange.watching.watch import Passage, Watch
 
@@ -93,10 +93,9 @@ class Database:
 
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
     boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
-    request, when its outcome is known, on the thread that delivers the outcome; a refused request may have a
-    bill too. While `charge` is None, no bills are made. `contributors` counts the keys of tables with
-    contributor insights; None if no table had any. The default `clock` is that of the program that stores the
-    records, or the machine's.
+    request, which a refused request may have too, when its outcome is known, on the thread that delivers it.
+    While `charge` is None, no bills are made. `insights` has the busiest keys of tables. The default `clock`
+    is that of the program that stores the records, or the machine's.
     """
 
     def __init__(
@@ -123,8 +122,8 @@ class Database:
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
-        self.contributors: Contributors | None = None
-        self.background.listed = self._look_for_insights
+        self.insights = Counting(self.interest.show, lambda: self.clock, settings)
+        self.background.listed = self.insights.look_at
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
@@ -405,44 +404,29 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the due work of `sweep_tables`, `sweep_jobs` and `sweep_deliveries`. Returns the seconds until
-        more work is due."""
+        """Do the due work of all lanes (`sweep_…`). Returns the seconds until more work is due."""
         return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
         return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
 
-    def _look_for_insights(self, tables: list[Table]) -> None:
-        """Count the keys of those tables whose contributor insights are enabled."""
-        if self.contributors is None:
-            if not any(table.insights for table in tables):
-                return
-            from hashrange.insights.contributors import Contributors
-
-            self.contributors = Contributors(self.interest.show, lambda: self.clock, self.settings)
-        self.contributors.look_at(tables)
-
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
-        return self._sweep_aside([jobs.units for jobs in self._jobs], self.background.jobs)
+        return self._sweep_aside(self._jobs, self.background.jobs)
 
     def sweep_deliveries(self) -> float:
         """Like `sweep`, for the changes that are sent to Kinesis, which may not answer."""
-        return self._sweep_aside([self.deliveries.units], self.background.deliveries)
+        return self._sweep_aside((self.deliveries,), self.background.deliveries)
 
-    def _sweep_aside(self, kinds: list[Callable[[Tables], Iterator[Unit]]], lane: Lane) -> float:
-        background = self.background
-        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, background, kinds, lane)
+    def _sweep_aside(self, kinds: tuple[OnDemand[Any], ...], lane: Lane) -> float:
+        units = [kind.units for kind in kinds]
+        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units, lane)
 
     def release_jobs(self) -> None:
         """Close the files and connections of jobs. The jobs continue from their stored position."""
         for jobs in self._jobs:
             jobs.forget()
-
-    def release_deliveries(self) -> None:
-        """Close the connections to Kinesis. The deliveries continue from their stored position."""
-        self.deliveries.forget()
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was changed."""
@@ -460,7 +444,7 @@ class Database:
         self._rewinding().restore(snapshot)
         self.background.forget()
         self.release_jobs()
-        self.release_deliveries()
+        self.deliveries.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:

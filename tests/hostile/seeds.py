@@ -11,6 +11,7 @@ import orjson
 
 from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.operations import REGISTRY
+from hostile import feature_seeds
 
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Json]
@@ -20,12 +21,6 @@ POLICY = (
     '{"Version":"2012-10-17","Statement":{"Effect":"Deny","Principal":{"AWS":"123456789012"},'
     '"Action":"dynamodb:Get*","Resource":"*"}}'
 )
-KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/hostile"
-SCALING = {
-    "MinimumUnits": 1,
-    "MaximumUnits": 10,
-    "ScalingPolicyUpdate": {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 70.0}},
-}
 PLAIN = "hostile_plain"
 OTHER = "hostile_other"
 BACKUP_REGION = "eu-west-1"
@@ -519,47 +514,7 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "GetResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
     "DeleteResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
-    "EnableKinesisStreamingDestination": [
-        {
-            "TableName": MAIN,
-            "StreamArn": KINESIS,
-            "EnableKinesisStreamingConfiguration": {"ApproximateCreationDateTimePrecision": "MICROSECOND"},
-        },
-    ],
-    "DescribeKinesisStreamingDestination": [{"TableName": MAIN}],
-    "UpdateKinesisStreamingDestination": [
-        {
-            "TableName": MAIN,
-            "StreamArn": KINESIS,
-            "UpdateKinesisStreamingConfiguration": {"ApproximateCreationDateTimePrecision": "MILLISECOND"},
-        },
-    ],
-    "DisableKinesisStreamingDestination": [{"TableName": MAIN, "StreamArn": KINESIS}],
-    "UpdateContributorInsights": [
-        {"TableName": MAIN, "ContributorInsightsAction": "ENABLE", "ContributorInsightsMode": "THROTTLED_KEYS"},
-        {"TableName": MAIN, "ContributorInsightsAction": "DISABLE"},
-    ],
-    "DescribeContributorInsights": [{"TableName": MAIN}],
-    "ListContributorInsights": [{"TableName": MAIN, "MaxResults": 1, "NextToken": "6d61696e0a"}],
-    "DescribeTableReplicaAutoScaling": [{"TableName": MAIN}],
-    "UpdateTableReplicaAutoScaling": [
-        {
-            "TableName": MAIN,
-            "ProvisionedWriteCapacityAutoScalingUpdate": SCALING,
-            "GlobalSecondaryIndexUpdates": [
-                {"IndexName": "by-n", "ProvisionedWriteCapacityAutoScalingUpdate": SCALING},
-            ],
-            "ReplicaUpdates": [
-                {
-                    "RegionName": "eu-west-1",
-                    "ReplicaProvisionedReadCapacityAutoScalingUpdate": SCALING,
-                    "ReplicaGlobalSecondaryIndexUpdates": [
-                        {"IndexName": "by-n", "ProvisionedReadCapacityAutoScalingUpdate": SCALING},
-                    ],
-                },
-            ],
-        },
-    ],
+    **feature_seeds.of(MAIN),
     "CreateGlobalTable": [{"GlobalTableName": MAIN, "ReplicationGroup": [{"RegionName": "eu-west-1"}]}],
     "DescribeGlobalTable": [{"GlobalTableName": MAIN}],
     "DescribeGlobalTableSettings": [{"GlobalTableName": MAIN}],

@@ -71,12 +71,9 @@ class World:
 
     def counts(self, kind: str, index: str = "", hour: int = 0) -> dict[str, float]:
         """The counts of a ranking: of this hour, or of the one before (1)."""
-        contributors = self.database.contributors
-        if contributors is None:
-            return {}
         rankings = [
             ranking
-            for ranking in contributors.rankings(KEYS_MAX)
+            for ranking in self.database.insights.rankings(KEYS_MAX)
             if (ranking.place, ranking.kind) == (("music", index), kind)
         ]
         if hour >= len(rankings):
@@ -119,7 +116,7 @@ def test_writes_count_three_times_what_reads_do(world: World) -> None:
     assert world.counts("PKC") == {"a": 3 + 3 + 0.5 + 1 + 3, "b": 9, "c": 3}
     assert world.counts("SKC") == {"a/1": 3 + 0.5 + 1 + 3, "a/2": 3, "b/1": 9, "c/1": 3}
     assert world.counts("PKT") == {}
-    highest = world.database.contributors.rankings(1)  # type: ignore[union-attr]
+    highest = world.database.insights.rankings(1)
     assert [(ranking.kind, len(ranking.contributors)) for ranking in highest] == [("PKC", 1), ("SKC", 1)]
 
 
@@ -232,7 +229,6 @@ def test_insights_survive_a_restart(world: World) -> None:
     world.enable()
     again = Database(world.database.engine, clock=world.clock)
     again.settle()
-    assert again.contributors is not None
     assert again.interest.watch is not None
 
 

@@ -12,13 +12,14 @@ from uuid import UUID
 import orjson
 import pytest
 
+from hashrange import kinesis
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
+from hashrange.kinesis import KinesisError, Refused, StreamName
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
-from hashrange.tables.deliveries import delivery_runner, kinesis, outboxes
-from hashrange.tables.deliveries.kinesis import KinesisError, Refused, StreamName
+from hashrange.tables.deliveries import delivery_runner, outboxes
 from hashrange.tables.inspection import check
 from hashrange.tables.spaces import DELIVERY_SPACE
 
@@ -294,7 +295,7 @@ def test_an_endpoint_that_is_down_delays_nothing_else(world: World) -> None:
     world.put("a", int(NOW) + 5)
     world.settle()
     failing = world.database.background.failing
-    assert failing == {"Kinesis data stream of music": "KinesisError: nobody answers"}
+    assert failing == {"Kinesis data stream of music": "Undelivered: nobody answers"}
     world.clock.advance(10)
     world.settle(seconds=5)
     assert world("Scan", TableName="music")["Count"] == 0  # it has expired meanwhile

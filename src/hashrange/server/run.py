@@ -100,7 +100,7 @@ class Server:
         self._tables = Sweeper("sweep", database.sweep_tables, _nothing, self._stopping)
         self._jobs = Sweeper("jobs", database.sweep_jobs, database.release_jobs, self._stopping)
         self._deliveries = Sweeper(
-            "deliveries", database.sweep_deliveries, database.release_deliveries, self._stopping
+            "deliveries", database.sweep_deliveries, database.deliveries.forget, self._stopping
         )
         self._sweepers = (self._tables, self._jobs, self._deliveries)
         self._pausing = threading.Event()  # never set

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hashrange import kinesis
 from hashrange.errors import (
     RESOURCE_NOT_FOUND,
     STILL_IN_USE,
@@ -25,7 +26,7 @@ from hashrange.operations.context import Answer, Context, ReadBody, Request, Wri
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Destination, Table
-from hashrange.tables.deliveries import kinesis, outboxes
+from hashrange.tables.deliveries import outboxes
 
 LINGERING_MAX: Final = 20
 """How many DISABLED and ENABLE_FAILED destinations stay listed. How many the service lists is not known."""

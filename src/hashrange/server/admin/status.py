@@ -111,8 +111,7 @@ async def _metrics(request: Request) -> Response:
         background=subject.database.background,
         engine=subject.database.engine,
     )
-    found = subject.database.contributors
-    rankings = found.rankings(CONTRIBUTORS_IN_METRICS) if found is not None else []
+    rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
     lines = [*deliveries(subject.database.deliveries.counts), *contributors(rankings)]
     text += "".join(f"{line}\n" for line in lines)
     return Response(text, media_type=CONTENT_TYPE)

@@ -2,7 +2,6 @@
 
     outboxes         the changes that wait for a destination, and how far it has got; the ends of its states
     messages         a change in the JSON form that DynamoDB sends to Kinesis
-    kinesis          an endpoint that speaks Kinesis' protocol, through boto3
     delivery_runner  sends the changes, in the background
     deliverer        the deliveries of a database; loads the runner for the first destination
 

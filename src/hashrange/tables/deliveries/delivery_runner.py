@@ -22,16 +22,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from hashrange import kinesis
 from hashrange.clock import has_come
+from hashrange.kinesis import Kinesis, KinesisError, Refused
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.background.bites import Damage
 from hashrange.tables.background.turns import Turns
 from hashrange.tables.background.units import Bite, Tables, Unit
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Destination, Table
-from hashrange.tables.deliveries import kinesis, messages, outboxes
-from hashrange.tables.deliveries.kinesis import Kinesis, KinesisError, Refused
+from hashrange.tables.deliveries import messages, outboxes
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Stream
 
@@ -49,6 +51,10 @@ WINDOW_BYTES: Final = 4 * 1024 * 1024
 """How many changes are read at a time, and how many bytes, of which one change may exceed the limit."""
 
 _log = logging.getLogger("hashrange")
+
+
+class Undelivered(StorageError):
+    """Kinesis takes no changes of a table now; they are sent later."""
 
 
 class _Record(NamedTuple):
@@ -136,7 +142,13 @@ class Runner:
         self.streams.close()
 
     def _step(self, name: str, bite: Bite) -> bool:
-        """Do a bite for a table; returns whether more is due."""
+        """Do a bite for a table; returns whether more is due. Raises Undelivered."""
+        try:
+            return self._bite(name, bite)
+        except KinesisError as error:
+            raise Undelivered(str(error)) from None
+
+    def _bite(self, name: str, bite: Bite) -> bool:
         with self._turns.turn():
             table = self._engine.read(lambda reader: catalog.find_full(reader, name))
             destination = outboxes.live(table) if table is not None else None

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Any, Final
-from uuid import UUID
 
 import orjson
 
@@ -41,7 +40,7 @@ def message(table: str, outbox_space: int, sequence: int, change: Change, to: De
     return orjson.dumps(
         {
             "awsRegion": region_of(to.arn),
-            "eventID": str(_identifier(table, outbox_space, sequence)),
+            "eventID": _identifier(table, outbox_space, sequence),
             "eventName": change.event,
             "userIdentity": _BY_EXPIRY if change.by_expiry else None,
             "recordFormat": "application/json",
@@ -63,6 +62,7 @@ def region_of(arn: str) -> str:
     return arn.split(":", 5)[3]
 
 
-def _identifier(table: str, outbox_space: int, sequence: int) -> UUID:
-    digest = blake2b(f"{table} {outbox_space} {sequence}".encode(), digest_size=16).digest()
-    return UUID(bytes=digest, version=4)
+def _identifier(table: str, outbox_space: int, sequence: int) -> str:
+    """An identifier in the form of a UUID."""
+    digits = blake2b(f"{table} {outbox_space} {sequence}".encode(), digest_size=16).hexdigest()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -3,7 +3,8 @@
 boto3 finds credentials in the environment, the files of the AWS CLI, or a role. Without any, requests to an
 endpoint other than AWS are signed with made-up ones, because such servers accept all.
 
-Each request has a deadline, and is made once: the background work tries again.
+Each request has a deadline, and is made once: the background work tries again. Refuses to know what the
+records hold.
 """
 
 from __future__ import annotations
@@ -11,9 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
-
-from hashrange.errors import drop_tracebacks
-from hashrange.storage.failures import StorageError
 
 AWS: Final = "aws"
 """The value of the endpoint that means AWS itself."""
@@ -43,8 +41,8 @@ _REFUSALS: Final = frozenset(("ValidationException", "InvalidArgumentException")
 _MADE_UP: Final = "hashrange"
 
 
-class KinesisError(StorageError):
-    """A request to Kinesis failed; it is tried again."""
+class KinesisError(Exception):
+    """A request to Kinesis failed; it may be tried again."""
 
 
 class Refused(Exception):
@@ -106,9 +104,7 @@ class Kinesis:
             code = str(error.response["Error"].get("Code", ""))
             if code == "ResourceNotFoundException":
                 return None
-            text = str(error)
-            drop_tracebacks(error)
-            raise (Refused if code in _REFUSALS else KinesisError)(text) from None
+            raise (Refused if code in _REFUSALS else KinesisError)(str(error)) from None
         except BotoCoreError as error:
             raise KinesisError(f"Kinesis at {self._endpoint}: {error}") from None
         return answer
