@@ -457,10 +457,8 @@ class Database:
         )
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
-        """The tables for operators: their states, sizes, and the progress of builds.
-
-        At most `tables_max` of the tables whose names come after `after`, in the order of the names.
-        """
+        """The tables for operators: their states, sizes, and the progress of builds; at most `tables_max` of
+        those whose names come after `after`, in the order of the names."""
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def overview_of(self, full_name: str) -> dict[str, Any] | None:

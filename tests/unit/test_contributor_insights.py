@@ -29,7 +29,6 @@ class World:
         found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
         return found
 
-    @property
     def is_watched(self) -> bool:
         return self.database.interest.watch is not None
 
@@ -96,11 +95,11 @@ def test_nothing_looks_on_while_no_table_has_insights(world: World) -> None:
     world.put("a")
     world.database.settle()
     assert world.counts("PKC") == {}
-    assert not world.is_watched
+    assert not world.is_watched()
     world.enable()
-    assert world.is_watched
+    assert world.is_watched()
     world.disable()
-    assert not world.is_watched
+    assert not world.is_watched()
 
 
 def test_writes_count_three_times_what_reads_do(world: World) -> None:
