@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import orjson
 import pytest
 
+from hashrange.cli.admin import bind_admin
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.insights.contributors import KEYS_MAX, WINDOW_SECONDS
+from hashrange.server import running
 
 NOW = 1_790_000_000.0
 
@@ -290,3 +294,48 @@ def test_an_index_that_is_made_again_has_no_insights(world: World) -> None:
     )
     shown = world("DescribeContributorInsights", TableName="music", IndexName="by-g")
     assert shown == {"TableName": "music", "IndexName": "by-g", "ContributorInsightsStatus": "DISABLED"}
+
+
+def test_the_admin_plane_and_the_metrics_show_the_rankings(world: World) -> None:
+    world.enable()
+    for number in range(3):
+        world.put(f"k{number}", x="x" * 2_000 * number)
+    world.database.faults.add("PutItem throttle")
+    with pytest.raises(ServiceError):
+        world.put('quo"te')
+    world.database.faults.clear()
+
+    def ask(path: str) -> bytes:
+        with urlopen(f"{listening.url}{path}") as answer:
+            found: bytes = answer.read()
+            return found
+
+    listening = bind_admin(0)
+    with running(world.database, admin=listening):
+        shown = orjson.loads(ask("/insights?keys=2"))["insights"]
+        text = ask("/metrics").decode()
+        with pytest.raises(HTTPError) as caught:
+            ask("/insights?keys=0")
+        caught.value.close()
+    assert caught.value.code == 400
+    assert [ranking["ranking"] for ranking in shown] == [
+        "most accessed partition keys",
+        "most throttled partition keys",
+        "most accessed keys",
+        "most throttled keys",
+    ]
+    assert shown[0] == {
+        "table": "music",
+        "index": "",
+        "ranking": "most accessed partition keys",
+        "since": "2026-09-21T14:13:20.000Z",
+        "contributors": [
+            {"key": {"p": {"S": "k2"}}, "units": 12.0, "missed_at_most": 0.0},
+            {"key": {"p": {"S": "k1"}}, "units": 6.0, "missed_at_most": 0.0},
+        ],
+    }
+    assert shown[3]["contributors"][0]["throttles"] == 1
+    key = r'{\"p\":{\"S\":\"k2\"}}'
+    units = f'hashrange_contributor_units{{table="music",index="",keys="partition key",key="{key}"}} 12'
+    assert f"{units}.0\n" in text
+    assert text.count("\nhashrange_contributor_throttles{") == 2

@@ -4,167 +4,30 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
 
+import postgres
+from deliveries import ARN, DAY, ENDPOINT, NOW, World
 from hashrange import kinesis
-from hashrange.clock import ManualClock
-from hashrange.database import Database, Settings
-from hashrange.kinesis import KinesisError, Refused, StreamName
-from hashrange.storage.api import Engine
-from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.deliveries import delivery_runner, outboxes
-from hashrange.tables.inspection import check
 from hashrange.tables.spaces import DELIVERY_SPACE
 
-NOW = 1_790_000_000.123456
-ENDPOINT = "http://kinesis.test"
-ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
-DAY = 24 * 3600
 
-
-class Streams:
-    """Data streams in memory, in the place of `Kinesis`. `down`: no request is answered; `refuses` decides
-    which records have an error, `bad` are texts whose records no stream takes."""
-
-    def __init__(self) -> None:
-        self.statuses: dict[str, str] = {"changes": "ACTIVE"}
-        self.records: list[tuple[str, dict[str, Any]]] = []
-        self.requests: list[int] = []
-        self.down = False
-        self.bad = b"\x00"
-        self.chance = random.Random(0)
-        self.refusals = 0.0
-        self.lost_answers = 0.0
-
-    def status(self, stream: StreamName) -> str | None:
-        self._answer()
-        return self.statuses.get(stream.name)
-
-    def put(self, stream: StreamName, records: Sequence[tuple[str, bytes]]) -> list[str]:
-        self._answer()
-        assert stream == ("us-east-1", "changes")
-        assert len(records) <= kinesis.RECORDS_MAX
-        if any(self.bad in data for _, data in records):
-            raise Refused("the data is too large")
-        self.requests.append(len(records))
-        errors = ["Internal: no" if self.chance.random() < self.refusals else "" for _ in records]
-        for (key, data), error in zip(records, errors, strict=True):
-            if not error:
-                self.records.append((key, orjson.loads(data)))
-        if self.chance.random() < self.lost_answers:
-            raise KinesisError("the connection was closed")
-        return errors
-
-    def close(self) -> None:
-        pass
-
-    def _answer(self) -> None:
-        if self.down:
-            raise KinesisError("nobody answers")
-
-    def values(self, key: str) -> list[str]:
-        """The values of an item in the order in which they arrived."""
-        images = [(record["dynamodb"]["Keys"], record["dynamodb"]) for _, record in self.records]
-        return [
-            body["NewImage"]["v"]["N"] if "NewImage" in body else "gone"
-            for keys, body in images
-            if keys == {"pk": {"S": key}}
-        ]
-
-
-class World:
-    """A database with a table, and data streams beside it."""
-
-    def __init__(self, directory: Path | None = None, **given: Any) -> None:
-        self.directory = directory
-        self.settings = Settings(**{"kinesis_endpoint": ENDPOINT, **given})
-        self.clock = ManualClock(NOW)
-        self.streams = Streams()
-        self.seconds = 0.0
-        self.database = self._made(MemoryEngine())
-        self.create()
-
-    def _made(self, engine: Engine) -> Database:
-        if self.directory is None:
-            database = Database(engine, settings=self.settings, clock=self.clock)
-        else:
-            database = Database.open(self.directory, settings=self.settings, clock=self.clock)
-        database.background.steady = lambda: self.seconds
-        database.deliveries.runner.streams = self.streams  # type: ignore[assignment]
-        return database
-
-    def reopen(self, **given: Any) -> None:
-        """Open the database again, as a restart does."""
-        if given:
-            self.settings = Settings(**given)
-        if self.directory is not None:
-            self.database.close()
-        self.database = self._made(self.database.engine)
-
-    def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
-        answer = self.database.execute(operation, request)
-        found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
-        return found
-
-    def create(self, name: str = "music") -> None:
-        self(
-            "CreateTable",
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-
-    def enable(self, arn: str = ARN, **given: Any) -> None:
-        self("EnableKinesisStreamingDestination", TableName="music", StreamArn=arn, **given)
-        self.settle()
-
-    def disable(self) -> None:
-        self("DisableKinesisStreamingDestination", TableName="music", StreamArn=ARN)
-
-    def put(self, key: str, value: int) -> None:
-        self("PutItem", TableName="music", Item={"pk": {"S": key}, "v": {"N": str(value)}})
-
-    def delete(self, key: str) -> None:
-        self("DeleteItem", TableName="music", Key={"pk": {"S": key}})
-
-    def settle(self, seconds: float = 0.0) -> None:
-        """Do all work that is due after `seconds` of the steady clock."""
-        self.seconds += seconds
-        self.database.settle()
-
-    def shown(self) -> list[tuple[str, str | None]]:
-        answer = self("DescribeKinesisStreamingDestination", TableName="music")
-        return [
-            (destination["DestinationStatus"], destination.get("DestinationStatusDescription"))
-            for destination in answer["KinesisDataStreamDestinations"]
-        ]
-
-    def waiting(self) -> int:
-        """How many changes are in the outbox."""
-
-        def count(reader: Any) -> int:
-            table = catalog.find_full(reader, "music")
-            if table is None or table.outbox is None:
-                return 0
-            return sum(1 for _ in reader.scan_space(table.outbox.space))
-
-        return self.database.engine.read(count)
-
-    def is_sound(self) -> bool:
-        return list(check.check(self.database.engine)) == []
-
-
-@pytest.fixture(params=["memory", "disk"])
+@pytest.fixture(params=["memory", "disk", "postgresql"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "data" if request.param == "disk" else None)
+    if request.param == "postgresql":
+        from hashrange.storage.postgres import PostgresEngine
+
+        url = request.getfixturevalue("postgres_url")
+        world = World(engine=PostgresEngine(url, schema=postgres.new_schema()))
+    else:
+        world = World(tmp_path / "data" if request.param == "disk" else None)
     yield world
     world.database.close()
 
@@ -330,8 +193,7 @@ def test_deliveries_continue_after_a_restart_where_they_were(tmp_path: Path) -> 
 
 def test_many_changes_go_in_few_requests_and_those_of_one_item_one_by_one(world: World) -> None:
     world.enable()
-    for number in range(1_200):
-        world.put(f"k{number}", number)
+    world.fill(1_200)
     world.settle()
     assert len(world.streams.records) == 1_200
     assert len(world.streams.requests) <= 4
@@ -370,8 +232,7 @@ def test_a_change_that_no_stream_takes_is_dropped_and_counted(
 def test_changes_older_than_a_day_are_dropped(world: World) -> None:
     world.enable()
     world.streams.down = True
-    for number in range(delivery_runner.WINDOW_RECORDS + 200):
-        world.put(f"k{number}", number)
+    world.fill(delivery_runner.WINDOW_RECORDS + 200)
     world.settle()
     world.clock.advance(DAY / 2)
     world.put("young", 1)
