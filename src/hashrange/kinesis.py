@@ -38,6 +38,8 @@ _STREAM_ARN: Final = re.compile(
 ).fullmatch
 # Kinesis refuses a record that is too large with the first; some of its likes use the second.
 _REFUSALS: Final = frozenset(("ValidationException", "InvalidArgumentException"))
+_ABSENT: Final = frozenset(("ResourceNotFoundException",))
+_DENIED: Final = frozenset(("AccessDeniedException",))
 _MADE_UP: Final = "hashrange"
 
 
@@ -70,8 +72,11 @@ class Kinesis:
         self._clients: dict[str, Any] = {}
 
     def status(self, stream: StreamName) -> str | None:
-        """The status of a stream, such as ACTIVE; None if there is no such stream. Raises KinesisError."""
-        answer = self._ask(stream.region, "describe_stream_summary", StreamName=stream.name)
+        """The status of a stream, such as ACTIVE; None if there is no such stream, or none that may be used.
+        Raises KinesisError."""
+        answer = self._ask(
+            stream.region, "describe_stream_summary", _ABSENT | _DENIED, StreamName=stream.name
+        )
         return str(answer["StreamDescriptionSummary"]["StreamStatus"]) if answer is not None else None
 
     def put(self, stream: StreamName, records: Sequence[tuple[str, bytes]]) -> list[str]:
@@ -80,7 +85,7 @@ class Kinesis:
         Raises KinesisError, and Refused if the request is one that Kinesis never takes.
         """
         entries = [{"PartitionKey": key, "Data": data} for key, data in records]
-        answer = self._ask(stream.region, "put_records", StreamName=stream.name, Records=entries)
+        answer = self._ask(stream.region, "put_records", _ABSENT, StreamName=stream.name, Records=entries)
         if answer is None:
             raise KinesisError(f"There is no Kinesis data stream {stream.name} in {stream.region}.")
         return [
@@ -93,8 +98,10 @@ class Kinesis:
         while self._clients:
             self._clients.popitem()[1].close()
 
-    def _ask(self, region: str, operation: str, **request: Any) -> dict[str, Any] | None:
-        """The answer to a request; None if there is no such stream."""
+    def _ask(
+        self, region: str, operation: str, absent: frozenset[str], **request: Any
+    ) -> dict[str, Any] | None:
+        """The answer to a request; None if it is an error of the codes `absent`."""
         client = self._client(region)
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -102,7 +109,7 @@ class Kinesis:
             answer: dict[str, Any] = getattr(client, operation)(**request)
         except ClientError as error:
             code = str(error.response["Error"].get("Code", ""))
-            if code == "ResourceNotFoundException":
+            if code in absent:
                 return None
             raise (Refused if code in _REFUSALS else KinesisError)(str(error)) from None
         except BotoCoreError as error:
@@ -130,12 +137,15 @@ def _connect(endpoint: str, region: str) -> Any:
     session = boto3.session.Session()
     if endpoint == AWS:
         return session.client("kinesis", region_name=region, config=config)
-    own = session.get_credentials() is None
-    return session.client(
-        "kinesis",
-        endpoint_url=endpoint,
-        region_name=region,
-        config=config,
-        aws_access_key_id=_MADE_UP if own else None,
-        aws_secret_access_key=_MADE_UP if own else None,
-    )
+    made_up = _MADE_UP if session.get_credentials() is None else None
+    try:
+        return session.client(
+            "kinesis",
+            endpoint_url=endpoint,
+            region_name=region,
+            config=config,
+            aws_access_key_id=made_up,
+            aws_secret_access_key=made_up,
+        )
+    except ValueError as error:  # it is no URL
+        raise KinesisError(f"--kinesis-endpoint: {error}") from None
