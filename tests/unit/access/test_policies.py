@@ -47,7 +47,7 @@ def asked(
     action: str = "dynamodb:GetItem",
     resource: str = TABLE,
     principal: Principal = ALICE,
-    **keys: str | tuple[str, ...],
+    **keys: Any,
 ) -> Request:
     """A request; the names of keys have `__` for the colon."""
     made = {
@@ -61,7 +61,7 @@ def decide(made: Policy, request: Request) -> Decision:
     return evaluate(request, Attached(identity=(made,)))
 
 
-def holds(condition: dict[str, Any], version: str = "2012-10-17", **keys: str | tuple[str, ...]) -> bool:
+def holds(condition: dict[str, Any], version: str = "2012-10-17", **keys: Any) -> bool:
     return decide(policy(statement(Condition=condition), version=version), asked(**keys)).allowed
 
 
@@ -271,7 +271,7 @@ def test_conditions_are_and_ed_and_values_are_or_ed() -> None:
     ],
 )
 def test_variables(pattern: str, value: str, matches: bool) -> None:
-    keys: dict[str, str | tuple[str, ...]] = {"aws__username": "alice", "aws__useragent": value}
+    keys: dict[str, Any] = {"aws__username": "alice", "aws__useragent": value}
     assert holds({"StringLike": {"aws:UserAgent": pattern}}, **keys) is matches
     deny = policy(statement(), statement("Deny", Condition={"StringLike": {"aws:UserAgent": pattern}}))
     assert decide(deny, asked(**keys)).allowed is not matches
