@@ -12,8 +12,9 @@ components do these checks, so refusals have different forms:
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
-Any access key is accepted; signatures are not verified here. The caller's region and account are read from
-the credential, for example `AKID/20260101/eu-west-1/dynamodb/aws4_request`.
+The caller's region and account are read from the credential, for example
+`AKID/20260101/eu-west-1/dynamodb/aws4_request`. Any access key is accepted, and no signature is verified,
+unless the database's interest has a gate (`access.judging.gate`).
 
 Refuses to know: connections, HTTP framing (`hashrange.server`), what an operation does.
 """
@@ -178,7 +179,10 @@ class Wire:
             operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
-            if self._interest is not None and self._interest.costs:
+            interest = self._interest
+            if interest is not None and interest.heads:
+                if interest.gate is not None:
+                    caller = interest.gate.identified(caller, method, target, headers, body)
                 caller = attempted(caller, headers)
         except errors.ServiceError as error:
             return encode_error(error, form, target_header.decode("latin-1"))

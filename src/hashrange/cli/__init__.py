@@ -20,6 +20,7 @@
     welcome     what the server says when it has started
     stores      how stores are named
     owners      warns of tables that no caller finds
+    access      `policy`, and what --auth and --users of the server mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -49,6 +50,7 @@ _COMMANDS: Final = {
     "faults": "List, add and remove a running server's fault rules.",
     "import": "Put the items of files into a table.",
     "migrate": "Upgrade a data directory of an older version.",
+    "policy": "Examine access policies.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
@@ -57,7 +59,12 @@ _COMMANDS: Final = {
 
 
 # Modules whose names differ from their commands.
-_MODULES: Final = {"as-of": "as_of", "copy": "copying", "import": "importing"}
+_MODULES: Final = {
+    "as-of": "as_of",
+    "copy": "copying",
+    "import": "importing",
+    "policy": "access.policy",
+}
 
 
 class _Commands(click.Group):

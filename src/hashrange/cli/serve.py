@@ -26,6 +26,7 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
+from hashrange.cli.access.serving import MODES, OFF, guard
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
@@ -62,10 +63,11 @@ Examples:
   HASHRANGE_PORT=8001 hashrange serve
 
 Every option can be set in the environment: --log-format by HASHRANGE_LOG_FORMAT. docs/settings.md describes
-all options. Any credentials are accepted. After SIGTERM or Ctrl-C the server finishes the running requests
-and stops; a second signal cuts them off. --host opens the data to everybody who can reach that address: there
-is no access control yet. The admin port (health, metrics, tables, the clock) answers only programs on this
-machine, unless --admin-host says otherwise; GET / on it lists its endpoints."""
+all options. After SIGTERM or Ctrl-C the server finishes the running requests and stops; a second signal cuts
+them off. Any credentials are accepted, so --host opens the data to everybody who can reach that address; with
+--auth strict only the users of a file have access, as their policies say. The admin port (health, metrics,
+tables, the clock) answers only programs on this machine, unless --admin-host says otherwise; GET / on it
+lists its endpoints."""
 
 # Shorter names for some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -304,6 +306,19 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     callback=_matching(r"[0-9]{12}", "an account id: 12 digits"),
     help="Account of callers whose access key is not an account id.",
 )
+@_option(
+    "--auth",
+    type=click.Choice(MODES),
+    default=OFF,
+    help="Who has access: everybody; everybody, but what strict would refuse is logged; the users of "
+    "--users, as their policies say.",
+)
+@_option(
+    "--users",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Accounts, users, keys and policies, in YAML; see docs/access.md.  [default: none]",
+)
 @_option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @_option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -382,6 +397,8 @@ def command(
     cache_mib: int | None,
     region: str,
     account_id: str,
+    auth: str,
+    users: Path | None,
     log_format: str,
     log_level: str,
     log_requests: bool,
@@ -405,6 +422,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
+        guard(database, auth, users)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
