@@ -75,7 +75,7 @@ class Users:
 
 def load(path: Path) -> Users:
     """The users of a file. Raises `UsersError`; OSError if it cannot be read; ImportError without PyYAML."""
-    return read(_parsed(path.read_text(encoding="utf-8")))
+    return read(parsed(path.read_text(encoding="utf-8")))
 
 
 def read(document: Any) -> Users:
@@ -90,6 +90,22 @@ def read(document: Any) -> Users:
         members = _node(content, account, {"policies", "groups", "users", "roles", "root"})
         _Account(account, members, users).read()
     return users
+
+
+def documents_of(document: Any) -> list[tuple[str, Any]]:
+    """The policy documents in a users file, sound or not, with the names of their places."""
+    found: list[tuple[str, Any]] = []
+    stack: list[tuple[str, Any]] = [("", document)]
+    while stack:
+        where, value = stack.pop()
+        if isinstance(value, list):
+            stack += [(f"{where}[{place}]", member) for place, member in enumerate(value, 1)]
+        elif isinstance(value, dict):
+            if "Statement" in value:
+                found.append((where, value))
+            else:
+                stack += [(f"{where}.{name}".lstrip("."), member) for name, member in value.items()]
+    return sorted(found, key=lambda place: place[0])
 
 
 class _Account:
@@ -247,7 +263,7 @@ def _node(value: Any, where: str, members: set[str] | None) -> Node:
     return value
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """The content of YAML or JSON, whose scalars all stay text. Raises `UsersError`."""
     try:
         import yaml

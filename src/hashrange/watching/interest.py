@@ -48,7 +48,7 @@ class Interest:
         self.costs = False
         self.heads = False
         self.gate: Gate | None = None
-        self._judges = False
+        self._judges = 0
         self._engine = engine
         self._settings = settings
         self._lock = threading.Lock()
@@ -86,10 +86,13 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
-    def judge(self, gate: Gate | None = None) -> None:
-        """Judge the requests of identified callers from now on, whom `gate` identifies if there is one."""
-        self.gate = gate
-        self._judges = True
+    def judge(self, gate: Gate | None = None, *, begins: bool = True) -> None:
+        """Begin to judge the requests of identified callers, whom `gate` identifies if there is one; or end
+        what another call began."""
+        with self._lock:
+            self._judges += 1 if begins else -1
+            if gate is not None:
+                self.gate = gate
         self._look()
 
     def _look(self) -> None:
@@ -102,6 +105,6 @@ class Interest:
             onlookers = self._onlookers
             self.costs = len(recorders) > 0 or len(onlookers) > 0
             self.heads = self.costs or self.gate is not None
-            is_watched = self.costs or self._judges or faults is not None
+            is_watched = self.costs or self._judges > 0 or faults is not None
             watch = Watch(self._engine, self._settings, faults, recorders, onlookers)
             self.watch = watch if is_watched else None

@@ -324,7 +324,7 @@ def test_leading_keys(database: Database, operation: str, own: Json, foreign: Js
 
 
 def test_leading_keys_of_an_index_are_those_of_its_key(database: Database) -> None:
-    query = {
+    query: Json = {
         "TableName": MAIN,
         "IndexName": "several",
         "KeyConditionExpression": "g = :g AND r = :r",
@@ -339,7 +339,7 @@ def test_leading_keys_of_an_index_are_those_of_its_key(database: Database) -> No
         Null={"dynamodb:SecondPartitionKeyValues": "false"},
     )
     assert allows(database, "Query", query, both)
-    query["ExpressionAttributeValues"] = {":g": {"S": "g1"}, ":r": {"S": "us"}}
+    query |= {"ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": "us"}}}
     assert not allows(database, "Query", query, both)
 
 

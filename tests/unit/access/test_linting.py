@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hashrange.access.judging.known import KNOWN_KEYS
 from hashrange.access.policies import lint
 
 TABLE = "arn:aws:dynamodb:us-west-2:123456789012:table/GameScores"
@@ -19,7 +20,7 @@ def of(
     if "NotAction" in elements:
         del statement["Action"]
     document = {"Version": version, "Statement": [statement]}
-    return list(map(str, lint(document, KNOWN, on_resource=on_resource)))
+    return list(map(str, lint(document, KNOWN, KNOWN_KEYS, on_resource=on_resource)))
 
 
 def test_a_sound_policy_has_no_findings() -> None:
@@ -51,6 +52,10 @@ def test_a_sound_policy_has_no_findings() -> None:
             "a batch with one other value escapes it",
         ),
         ({"Action": "dynamodb:GetItems"}, "dynamodb:getitems matches no action of DynamoDB"),
+        (
+            {"effect": "Deny", "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}},
+            "IpAddress aws:SourceIp: no request to Hashrange ever has this key",
+        ),
         ({"NotAction": "dynamodb:Scan"}, "Allow with NotAction permits every other action"),
         ({"Condition": {"StringEquals": {"aws:username": "a*"}}}, "knows no wildcards"),
         ({"version": "2008-10-17", "Resource": TABLE + "${aws:username}"}, "does not know variables"),
@@ -60,6 +65,10 @@ def test_a_sound_policy_has_no_findings() -> None:
 )
 def test_a_finding(elements: dict[str, Any], text: str) -> None:
     assert [line for line in of(**elements) if text in line], of(**elements)
+
+
+def test_the_tags_of_keys_have_any_name() -> None:
+    assert of(Condition={"StringEquals": {"aws:ResourceTag/team": "${aws:PrincipalTag/team}"}}) == []
 
 
 def test_null_guards_for_all_values() -> None:

@@ -4,6 +4,7 @@
     statements  the same for PartiQL
     attributes  the names of the attributes that a request uses
     judge       decides in the transaction of the request, with the policies of its tables
+    known       the names of all actions
     gate        verifies who signs the requests of a server: off, soft or strict
 """
 

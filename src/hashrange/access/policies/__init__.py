@@ -5,6 +5,7 @@
     conditions  the condition operators
     requests    who asks for what: `Principal`, `Request`
     evaluation  decides: `evaluate`, `Attached`, `Decision`
+    errors      the error of a document that is no policy
     linting     what is wrong or has no effect in a document: `lint`
 
 Pure functions: no storage, no clock, no knowledge of DynamoDB except the names that `linting` knows.

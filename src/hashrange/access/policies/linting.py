@@ -33,18 +33,32 @@ class Finding:
 
 
 def lint(
-    document: Any, known_actions: frozenset[str], *, name: str = "policy", on_resource: bool = False
+    document: Any,
+    known_actions: frozenset[str],
+    known_keys: frozenset[str],
+    *,
+    name: str = "policy",
+    on_resource: bool = False,
 ) -> list[Finding]:
-    """What is wrong in a decoded document; [] if nothing is. `known_actions` are the names of DynamoDB's
-    actions, in lower case, without the service."""
+    """What is wrong in a decoded document; [] if nothing is.
+
+    `known_actions` are the names of DynamoDB's actions without the service, `known_keys` the condition keys
+    that requests may have; a key that ends in a slash is followed by a name. Both in lower case.
+    """
     try:
         policy = parse(document, name=name, on_resource=on_resource)
     except PolicyError as error:
         return [Finding("error", name, str(error).removeprefix(name).lstrip(":, "))]
-    return [finding for statement in policy.statements for finding in _of(policy, statement, known_actions)]
+    return [
+        finding
+        for statement in policy.statements
+        for finding in _of(policy, statement, known_actions, known_keys)
+    ]
 
 
-def _of(policy: Policy, statement: Statement, known_actions: frozenset[str]) -> Iterator[Finding]:
+def _of(
+    policy: Policy, statement: Statement, known_actions: frozenset[str], known_keys: frozenset[str]
+) -> Iterator[Finding]:
     where = f"{policy.name}, {statement.label}"
     for action in statement.actions:
         service, _, named = action.partition(":")
@@ -69,6 +83,11 @@ def _of(policy: Policy, statement: Statement, known_actions: frozenset[str]) -> 
                 'Add "Version": "2012-10-17"',
             )
     for condition in statement.conditions:
+        start, slash, _ = condition.key.partition("/")
+        if start + slash not in known_keys:
+            yield Finding(
+                "danger", where, f"{condition.text}: no request to Hashrange ever has this key"
+            )
         yield from _of_condition(statement, condition, where)
 
 
@@ -85,8 +104,9 @@ def _of_condition(statement: Statement, condition: Condition, where: str) -> Ite
             f"{result}. Write {'ForAllValues' if statement.allows else 'ForAnyValue'}:{condition.text}",
         )
     if condition.qualifier and not condition.is_multivalued:
+        severity: Severity = "danger" if condition.qualifier == FOR_ALL else "note"
         yield Finding(
-            "danger", where, f"{condition.text}: the key has at most one value, so use the operator alone"
+            severity, where, f"{condition.text}: the key has at most one value, so use the operator alone"
         )
     if condition.is_multivalued and condition.qualifier == FOR_ALL and statement.allows:
         nulls = {other.key for other in statement.conditions if other.operator == "null"}

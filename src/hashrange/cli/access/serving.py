@@ -10,8 +10,9 @@ import click
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 
-MODES: Final = ("off", "soft", "strict")
 OFF: Final = "off"
+STRICT: Final = "strict"
+MODES: Final = (OFF, "soft", STRICT)
 
 
 def guard(database: Database, auth: str, users_file: Path | None) -> None:
@@ -37,4 +38,4 @@ def guard(database: Database, auth: str, users_file: Path | None) -> None:
         )
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
-    database.interest.judge(Gate(users, SystemClock().now, strict=auth == "strict"))
+    database.interest.judge(Gate(users, SystemClock().now, strict=auth == STRICT))
