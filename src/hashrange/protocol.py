@@ -301,8 +301,8 @@ def encode_result(result: dict[str, Any]) -> bytes:
 
 
 _REFUSALS: Final = frozenset({
-    "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
-    "UnknownOperationException",
+    "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
+    "MissingAuthenticationTokenException", "UnknownOperationException", "UnrecognizedClientException",
 })  # fmt: skip
 """Errors of clients that are not made or not set up for this server. They are logged for its operator."""
 _SHOWN_BYTES_MAX: Final = 200

@@ -324,13 +324,7 @@ def test_leading_keys(database: Database, operation: str, own: Json, foreign: Js
 
 
 def test_leading_keys_of_an_index_are_those_of_its_key(database: Database) -> None:
-    query: Json = {
-        "TableName": MAIN,
-        "IndexName": "several",
-        "KeyConditionExpression": "g = :g AND r = :r",
-        "ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": "eu"}},
-    }
-    both = statement(
+    allow = statement(
         ForAllValues__StringEquals={
             "dynamodb:LeadingKeys": "g1",
             "dynamodb:FirstPartitionKeyValues": "g1",
@@ -338,9 +332,21 @@ def test_leading_keys_of_an_index_are_those_of_its_key(database: Database) -> No
         },
         Null={"dynamodb:SecondPartitionKeyValues": "false"},
     )
-    assert allows(database, "Query", query, both)
-    query |= {"ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": "us"}}}
-    assert not allows(database, "Query", query, both)
+    for second, is_allowed in (("eu", True), ("us", False)):
+        query: Json = {
+            "TableName": MAIN,
+            "IndexName": "several",
+            "KeyConditionExpression": "g = :g AND r = :r",
+            "ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": second}},
+        }
+        assert allows(database, "Query", query, allow) is is_allowed
+
+
+def test_a_statement_of_a_batch_without_its_parameters_fails_by_itself(database: Database) -> None:
+    statements = [{"Statement": f"INSERT INTO \"{MAIN}\" VALUE {{'pk': ?, 'sk': 1}}"}]
+    statements.append({"Statement": f"SELECT * FROM \"{MAIN}\" WHERE pk = ?"})
+    answer = ask(database, "BatchExecuteStatement", {"Statements": statements}, statement())
+    assert ["Error" in part for part in answer["Responses"]] == [True, True]
 
 
 def test_numbers_and_binaries_are_compared_as_text(database: Database) -> None:
@@ -387,7 +393,7 @@ def test_attributes_of_batches_and_statements(database: Database) -> None:
     writes = {"RequestItems": {MAIN: [{"PutRequest": {"Item": {**KEY, "n": {"N": "1"}}}}]}}
     select = {"Statement": f'SELECT n FROM "{MAIN}" WHERE pk = \'a\' AND sk = 1'}
     update = {"Statement": f'UPDATE "{MAIN}" SET n = 1 WHERE pk = \'a\' AND sk = 1'}
-    requests = [("BatchGetItem", batch), ("BatchWriteItem", writes)]
+    requests: list[tuple[str, Json]] = [("BatchGetItem", batch), ("BatchWriteItem", writes)]
     requests += [("ExecuteStatement", select), ("ExecuteStatement", update)]
     for operation, request in requests:
         for listed, is_allowed in ((["pk", "sk", "n"], True), (["pk", "sk"], False), (["n"], False)):

@@ -76,11 +76,16 @@ def key_values(act: StatementAct, key: KeySchema) -> tuple[list[AttributeValue],
     statement = act.prepared.statement
     name = key.partition[0].name
     if isinstance(statement, Insert):
-        own = [act.values[value.name] for attribute, value in statement.item if attribute == name]
-        return own, False
+        names: tuple[str, ...] = tuple(value.name for attribute, value in statement.item if attribute == name)
+        return _found(names, act), False
     access = plan(act.prepared, key)
     names = access.partition or tuple(branch.partition for branch in access.branches)
-    return [act.values[value] for value in names if value in act.values], not names
+    return _found(names, act), not names
+
+
+def _found(names: tuple[str, ...], act: StatementAct) -> list[AttributeValue]:
+    """The values with these names. A statement of a batch may have too few parameters: then it fails."""
+    return [act.values[name] for name in names if name in act.values]
 
 
 def _attributes(prepared: Prepared) -> set[str]:
