@@ -37,10 +37,11 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         clock,
         data,
         faults,
+        insights,
         lab,
         status,
         travel,
     )
 
-    parts = (status, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    parts = (status, insights, clock, faults, lab, travel, backups, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -75,7 +75,7 @@ class Eventual:
         self._images: dict[int, Any] = {}
         self._order: deque[_Image] = deque()
         self._bytes = 0
-        self._latest: dict[Caller, float] = {}
+        self._latest: dict[tuple[str, str, str], float] = {}
         self.seconds = settings.eventual_reads_seconds
         self.seed = settings.eventual_reads_seed
         self.monotonic = settings.eventual_reads_monotonic
@@ -136,7 +136,7 @@ class Eventual:
             lag = self._random.uniform(0, self.seconds) if self.seed else self.seconds
             moment = now - lag
             if self.monotonic:
-                client = caller._replace(attempt=1)
+                client = (caller.account_id, caller.region, caller.access_key)
                 latest = self._latest.pop(client, moment)
                 if moment < latest <= now:
                     moment = latest

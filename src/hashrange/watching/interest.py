@@ -1,4 +1,5 @@
-"""The observers of a database's requests: fault rules, the lab, recorders of what requests cost, onlookers.
+"""The observers of a database's requests: fault rules, the lab, recorders of what requests cost, onlookers,
+and the judge of access.
 
 A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
 loaded when it is first needed.
@@ -8,19 +9,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hashrange.clock import Clock
+from hashrange.operations.context import Answer
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 
 if TYPE_CHECKING:
+    from hashrange.access.judging import Gate
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
     from hashrange.lab import Lab
     from hashrange.watching.sights import Onlooker
     from hashrange.watching.watch import Watch
+
+Done = Callable[[Any, Exception | None], None]
+"""Called exactly once with `(answer, None)` or `(None, exception)`."""
+
+Encode = Callable[[Answer], Any]
+
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function after a number of seconds."""
 
 _everywhere: list[Recorder] = []
 
@@ -37,13 +48,18 @@ class Interest:
     """The rules, the lab, the recorders and the onlookers of one database. Thread-safe.
 
     `watch` examines each request; it is None while there are none of them. `costs`: whether there are
-    recorders or onlookers, or requests are throttled; then all requests get bills, and the attempt number
-    that the SDK sends is read.
+    recorders or onlookers, or requests are throttled; then all requests get bills. `heads`: whether more is
+    read of the heads of requests than names the caller: the attempt number that the SDK sends, for recorders,
+    and the signature, for the `gate`. `clock` returns the database's clock.
     """
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], Clock]) -> None:
+        self._clock = clock
         self.watch: Watch | None = None
         self.costs = False
+        self.heads = False
+        self.gate: Gate | None = None
+        self._judges = 0
         self._engine = engine
         self._settings = settings
         self._lock = threading.Lock()
@@ -51,23 +67,27 @@ class Interest:
         self._lab: Lab | None = None
         self._recorders: tuple[Recorder, ...] = tuple(_everywhere)
         self._onlookers: tuple[Onlooker, ...] = ()
-        if self._recorders:
+        if settings.is_lab_on:
+            self.lab.begin()
+        elif self._recorders:
             self._look()
 
-    def faults(self, clock: Callable[[], Clock]) -> Faults:
-        """The rules of the database whose clock `clock` returns."""
+    @property
+    def faults(self) -> Faults:
+        """The fault rules of the database."""
         if self._faults is None:
             from hashrange.faults import Faults
 
-            self._faults = Faults(clock, self._look)
+            self._faults = Faults(self._clock, self._look)
         return self._faults
 
-    def lab(self, clock: Callable[[], Clock]) -> Lab:
-        """What the database, whose clock `clock` returns, imitates of AWS."""
+    @property
+    def lab(self) -> Lab:
+        """What the database imitates of AWS."""
         if self._lab is None:
             from hashrange.lab import Lab
 
-            self._lab = Lab(self._engine, self._settings, clock, self._look)
+            self._lab = Lab(self._engine, self._settings, self._clock, self._look)
         return self._lab
 
     def record(self) -> Costs:
@@ -90,6 +110,15 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
+    def judge(self, gate: Gate | None = None, *, begins: bool = True) -> None:
+        """Begin to judge the requests of identified callers, whom `gate` identifies if there is one; or end
+        what another call began."""
+        with self._lock:
+            self._judges += 1 if begins else -1
+            if gate is not None:
+                self.gate = gate
+        self._look()
+
     def _look(self) -> None:
         """Set `watch` if anybody observes; otherwise to None."""
         from hashrange.watching.watch import Watch
@@ -101,6 +130,7 @@ class Interest:
             lab = self._lab if self._lab is not None and self._lab.is_on else None
             bills = lab is not None and lab.throttling.is_on
             self.costs = len(recorders) > 0 or len(onlookers) > 0 or bills
-            is_watched = self.costs or faults is not None or lab is not None
+            self.heads = self.costs or self.gate is not None
+            is_watched = self.costs or self._judges > 0 or faults is not None or lab is not None
             watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers)
             self.watch = watch if is_watched else None

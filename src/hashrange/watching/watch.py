@@ -1,5 +1,5 @@
-"""Watching the requests of a database, while there are fault rules, the lab is on, or somebody records costs
-or looks on.
+"""Watching the requests of a database, while there are fault rules, the lab is on, somebody records costs or
+looks on, or policies decide.
 
 A `Watch` makes a `Passage` for each request. The database asks the passage what happens to the request
 (`faults`), and reports how the request ended, for the recorders (`costs`) and the onlookers (`sights`).
@@ -24,15 +24,13 @@ from hashrange.operations.context import NONE_LEFT, Answer, Caller, Operation, R
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.tables.data.capacity import NO_BILL, Bill
+from hashrange.watching.interest import Done, Encode, Later
 from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.lab import Lab
 
-Done = Callable[[Any, Exception | None], None]
-Encode = Callable[[Answer], Any]
-Later = Callable[[float, Callable[[], None]], object]
 Body = Callable[[Any], Any]
 
 
@@ -68,6 +66,7 @@ class Passage:
         "_began",
         "_caller",
         "_fate",
+        "_left",
         "_operation",
         "_request",
         "_statement",
@@ -84,6 +83,7 @@ class Passage:
         self._request = request
         self._caller = caller
         self._fate: Fate | None = None
+        self._left = NONE_LEFT
         self.bill: Bill = NO_BILL
         self.records = bool(watch.recorders)
         self.counts = self.records or bool(watch.onlookers)
@@ -109,14 +109,20 @@ class Passage:
                 left = fate.left
         if watch.lab is not None:
             left |= watch.lab.left(self._operation, self._request, self._caller)
+        self._left = left
         return left
 
-    def body(self, body: Body, entry: Operation) -> Body:
-        """The body that the engine runs instead of the request's own `body`."""
-        lab = self._watch.lab
-        if lab is None:
-            return body
-        return lab.body(entry, self._operation, self._request, self._caller, body)
+    def body(self, body: Body, entry: Operation, now: float) -> Body:
+        """The body that the engine runs instead of the request's own. It first decides whether policies allow
+        the request, if its caller is identified. `now` is the database's time."""
+        watch = self._watch
+        if self._caller.identified is not None:
+            from hashrange.access.judging import judged
+
+            body = judged(body, self._operation, self._request, self._caller, watch.settings, now)
+        if watch.lab is not None:
+            body = watch.lab.body(entry, self._operation, self._request, self._caller, body)
+        return body
 
     def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
         """The error to tell, if any, and the seconds until then. `error` is that of the request itself,
@@ -156,6 +162,7 @@ class Passage:
             counted,
             answer_bytes,
             self._fate is not None,
+            self._left,
         )
         for onlooker in self._watch.onlookers:
             onlooker.see(sight)
