@@ -57,7 +57,8 @@ from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
-from hashrange.watching.interest import Done, Encode, Interest, Later
+from hashrange.watching.interest import Interest
+from hashrange.watching.outcomes import Done, Encode, Later
 
 if TYPE_CHECKING:
     from pathlib import Path

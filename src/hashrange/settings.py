@@ -6,9 +6,28 @@ The settings of sockets are in `server.settings`. Times are in seconds, sizes in
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
+
+
+class Lag(NamedTuple):
+    """How far reads are behind: `seconds`, or a time up to that, drawn from a generator that starts with `seed`
+    if it is not empty. `monotonic`: no caller sees an older state than before."""
+
+    seconds: float = 0.0
+    seed: str = ""
+    monotonic: bool = False
+
+
+def parse_lag(text: str) -> Lag:
+    """The lag of a text such as ``2`` or ``2 seed=7 monotonic``; "" is none. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)s?(?: +seed=(\S+))?( +monotonic)?", text.strip(), re.ASCII)
+    if match is None and text.strip():
+        raise ValueError(f"{text!r} is not a lag of reads, as 2, 0.5 and '2 seed=7 monotonic' are.")
+    return Lag() if match is None else Lag(float(match[1]), match[2] or "", match[3] is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +46,10 @@ class Settings:
     transaction_seconds: how long a transaction holds its items, so that other requests get a
         TransactionConflictException; with 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
-    stream_shard_seconds: how old a shard of a stream gets before it is closed and a child opened, which
-        consumers have to follow; on AWS about 4 hours.
-    sweep_seconds: how often the background work looks for expired items, records past their retention and
-        other due work; on AWS expired items may stay for days.
+    stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which consumers
+        have to follow; on AWS about 4 hours.
+    sweep_seconds: how often background work is done: the search for expired items, records past their
+        retention and other due work; on AWS expired items may stay for days.
     separate_accounts: give each account its own tables. A caller's account is its access key if that has 12
         digits, and --account-id otherwise. Without this option all callers share all tables.
     separate_regions: give each region its own tables, or with --separate-accounts each region of an account.
@@ -46,14 +65,14 @@ class Settings:
         protocol.
     backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
         copied into it from elsewhere can be restored.
-    throttle: refuse requests that exceed the throughput of a table, an index or one of their partitions, as
-        AWS does; a table's own setting is made on the admin plane.
-    throttle_split_seconds: how long a partition must be too hot before it is split; AWS does not publish it.
-    eventual_reads_seconds: how far behind a read without ConsistentRead is, of tables and of indexes, so that
-        a program that reads its own writes in this way fails every time; with 0 reads show the present.
-    eventual_reads_seed: draw how far behind each read is, up to those seconds, from a generator that starts
-        with this text; without it every read is as far behind.
-    eventual_reads_monotonic: let no caller see an older state than it has seen before.
+    throttle: throttle requests as AWS does: refuse those that exceed the throughput of a table, an index or
+        one of their partitions. A table's own setting is made on the admin plane; see docs/lab.md.
+    split_seconds: how long a hot partition stays whole; with --throttle it is then split. AWS does not
+        publish this time.
+    eventual_reads: let reads lag: `2` lets reads without ConsistentRead, of tables and of indexes, show what
+        was two seconds ago, so that a program that reads its own writes fails every time. With `2 seed=7`
+        each read draws its lag from 0 to 2 seconds; with `2 seed=7 monotonic` no caller sees an older state
+        than before.
     older_words: answer wrong requests with the messages that the service used before June 2026; it still does
         in few regions, and programs that compare texts may need one or the other.
     """
@@ -77,16 +96,18 @@ class Settings:
     kinesis_endpoint: str = ""
     backup_dir: str = ""
     throttle: bool = False
-    throttle_split_seconds: float = 300.0
-    eventual_reads_seconds: float = 0.0
-    eventual_reads_seed: str = ""
-    eventual_reads_monotonic: bool = False
+    split_seconds: float = 300.0
+    eventual_reads: str = ""
     older_words: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for `eventual_reads` of another form."""
+        parse_lag(self.eventual_reads)
 
     @property
     def is_lab_on(self) -> bool:
         """Whether requests are throttled, or reads show the past."""
-        return self.throttle or self.eventual_reads_seconds > 0
+        return self.throttle or parse_lag(self.eventual_reads).seconds > 0
 
     def with_data_dir(self, path: str) -> Settings:
         """The settings of a database in the directory `path`: by default its buckets are in `s3` there, and

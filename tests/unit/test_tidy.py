@@ -31,7 +31,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|raise NotImplementedError)\b")
 # written by orjson and msgspec: `json` is slower, and reads what is not JSON (NaN, Infinity).
 ALLOWED_IMPORTERS: dict[str, set[str]] = {
     # The chance of a fault begins with the seed that its rule names.
-    "random": {"clock", "database", "server", "cli", "protocol", "patterns", "faults"},
+    "random": {"clock", "database", "server", "cli", "protocol", "patterns", "faults", "lab"},
     "secrets": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
     "asyncio": {"server", "console", "patterns", "client"},

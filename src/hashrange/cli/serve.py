@@ -68,14 +68,14 @@ strict everybody who can reach --host has access. The admin port answers only th
 --admin-host says otherwise; GET / on it lists its endpoints."""
 
 # Shorter names for some options.
-_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay", "eventual_reads_seconds": "--eventual-reads"}
+_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
 # The descriptions of some defaults.
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
     "kinesis_endpoint": "none",
-    "eventual_reads_seed": "none",
+    "eventual_reads": "none",
     "backup_dir": "backups in the data directory; none without one",
 }
 
@@ -408,7 +408,7 @@ def command(
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
     _configure_logs(log_format, log_level, log_requests)
-    server_settings = _server_settings(limits)
+    server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
     descriptors.raise_limit()
     allocation.share_one_arena(os.environ)
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
@@ -416,7 +416,7 @@ def command(
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
-    database = _over(engine, _pick(Settings, limits), clock, data_dir)
+    database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
@@ -460,14 +460,6 @@ def _errors_of_serving(host: str, port: int) -> Iterator[None]:
         yield
     except (OSError, Broken) as error:
         raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
-
-
-def _server_settings(limits: dict[str, Any]) -> ServerSettings:
-    try:
-        settings: ServerSettings = _pick(ServerSettings, limits)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    return settings
 
 
 def _configure_logs(log_format: str, level: str, requests: bool) -> None:
@@ -519,7 +511,10 @@ def _bind_admin(
 
 
 def _pick(settings: Any, values: dict[str, Any]) -> Any:
-    return settings(**{field.name: values[field.name] for field in fields(settings)})
+    try:
+        return settings(**{field.name: values[field.name] for field in fields(settings)})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _connect(url: str, schema: str, answer_seconds: float, cache_bytes: int | None) -> Engine:

@@ -25,7 +25,7 @@ from sortedcontainers import SortedDict
 from hashrange import pace
 from hashrange.clock import BEHIND_SECONDS_MAX, Clock
 from hashrange.operations.context import Caller, Operation, Request, scope_of, table_name
-from hashrange.settings import Settings
+from hashrange.settings import Settings, parse_lag
 from hashrange.storage.api import Address, Reader, Totals
 from hashrange.storage.merging import merged
 from hashrange.tables.definitions import catalog
@@ -76,9 +76,7 @@ class Eventual:
         self._order: deque[_Image] = deque()
         self._bytes = 0
         self._latest: dict[tuple[str, str, str], float] = {}
-        self.seconds = settings.eventual_reads_seconds
-        self.seed = settings.eventual_reads_seed
-        self.monotonic = settings.eventual_reads_monotonic
+        self.seconds, self.seed, self.monotonic = parse_lag(settings.eventual_reads)
         self._random = random.Random(self.seed)
 
     @property

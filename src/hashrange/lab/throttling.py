@@ -280,7 +280,7 @@ class Throttling:
                 parts = part.resource.parts
                 number = parts.find(part.position)
                 parts[number].seen.append(part.position)
-                parts.refused(number, now, self._settings.throttle_split_seconds)
+                parts.refused(number, now, self._settings.split_seconds)
 
     def _error(
         self, operation: str, members: int, refusals: list[tuple[_Part, str]], caller: Caller

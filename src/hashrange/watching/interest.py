@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hashrange.clock import Clock
-from hashrange.operations.context import Answer
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
     from hashrange.lab import Lab
     from hashrange.watching.sights import Onlooker
     from hashrange.watching.watch import Watch
-
-Done = Callable[[Any, Exception | None], None]
-"""Called exactly once with `(answer, None)` or `(None, exception)`."""
-
-Encode = Callable[[Answer], Any]
-
-Later = Callable[[float, Callable[[], None]], object]
-"""Calls a function after a number of seconds."""
 
 _everywhere: list[Recorder] = []
 

@@ -24,7 +24,7 @@ from hashrange.operations.context import NONE_LEFT, Answer, Caller, Operation, R
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.tables.data.capacity import NO_BILL, Bill
-from hashrange.watching.interest import Done, Encode, Later
+from hashrange.watching.outcomes import Done, Encode, Later
 from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:

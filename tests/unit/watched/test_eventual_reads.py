@@ -16,7 +16,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.settings import Settings
 
-FIXED = Settings(eventual_reads_seconds=2)
+FIXED = Settings(eventual_reads="2")
 
 
 @pytest.fixture
@@ -215,20 +215,18 @@ def lags(settings: Settings, reads: int = 60, *, step: float = 0.25) -> list[flo
 
 
 def test_lags_are_drawn_from_a_seed() -> None:
-    drawn = lags(Settings(eventual_reads_seconds=2, eventual_reads_seed="7"))
-    assert drawn == lags(Settings(eventual_reads_seconds=2, eventual_reads_seed="7"))
-    assert drawn != lags(Settings(eventual_reads_seconds=2, eventual_reads_seed="8"))
+    drawn = lags(Settings(eventual_reads="2 seed=7"))
+    assert drawn == lags(Settings(eventual_reads="2 seed=7"))
+    assert drawn != lags(Settings(eventual_reads="2 seed=8"))
     assert len(set(drawn)) > 4
     assert max(drawn) <= 2
     grown = [later - earlier for earlier, later in pairwise(drawn)]
     assert max(grown) > 0.25  # a state was seen that is older than one that was seen before
 
 
-@given(seed=st.text(min_size=1, max_size=3))
-def test_no_client_goes_back_if_reads_are_monotonic(seed: str) -> None:
-    settings = Settings(
-        eventual_reads_seconds=2, eventual_reads_seed=seed, eventual_reads_monotonic=True
-    )
+@given(seed=st.integers(0, 1_000))
+def test_no_client_goes_back_if_reads_are_monotonic(seed: int) -> None:
+    settings = Settings(eventual_reads=f"2 seed={seed} monotonic")
     drawn = lags(settings, 30)
     grown = [later - earlier for earlier, later in pairwise(drawn)]
     assert max(grown) <= 0.25
@@ -259,7 +257,7 @@ def test_a_clock_that_is_set_back_hides_nothing_for_long(database: Database, clo
 
 
 def test_it_works_beside_throttling_and_a_delay_of_indexes(clock: ManualClock) -> None:
-    settings = Settings(eventual_reads_seconds=2, gsi_delay_seconds=5, throttle=True)
+    settings = Settings(eventual_reads="2", gsi_delay_seconds=5, throttle=True)
     with Database.in_memory(settings=settings, clock=clock) as database:
         create(database)
         put(database)
@@ -270,3 +268,9 @@ def test_it_works_beside_throttling_and_a_delay_of_indexes(clock: ManualClock) -
         clock.advance(2)
         database.settle()
         assert by_status(database, "open") == [("a", "open")]
+
+
+@pytest.mark.parametrize("text", ["-1", "2 monoton", "seed=7", "2 seed=", "two"])
+def test_a_lag_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a lag of reads"):
+        Settings(eventual_reads=text)

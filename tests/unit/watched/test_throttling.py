@@ -37,7 +37,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def database(clock: ManualClock) -> Iterator[Database]:
-    settings = Settings(throttle=True, throttle_split_seconds=60)
+    settings = Settings(throttle=True, split_seconds=60)
     with Database.in_memory(settings=settings, clock=clock) as opened:
         yield opened
 
