@@ -14,8 +14,8 @@ from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 
 
 class Lag(NamedTuple):
-    """How far reads are behind: `seconds`, or a time up to that, drawn from a generator that starts with `seed`
-    if it is not empty. `monotonic`: no caller sees an older state than before."""
+    """How far reads are behind: `seconds`, or a time up to that, drawn from a generator that starts with
+    `seed` if it is not empty. `monotonic`: no caller sees an older state than before."""
 
     seconds: float = 0.0
     seed: str = ""
@@ -46,8 +46,8 @@ class Settings:
     transaction_seconds: how long a transaction holds its items, so that other requests get a
         TransactionConflictException; with 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
-    stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which consumers
-        have to follow; on AWS about 4 hours.
+    stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which
+        consumers have to follow; on AWS about 4 hours.
     sweep_seconds: how often background work is done: the search for expired items, records past their
         retention and other due work; on AWS expired items may stay for days.
     separate_accounts: give each account its own tables. A caller's account is its access key if that has 12
