@@ -17,6 +17,7 @@ holds, and what it refuses to know:
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
+    insights     counts the keys that are used most, for tables with contributor insights
     watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs
@@ -33,6 +34,7 @@ holds, and what it refuses to know:
     errors       one class for each error of the API
     settings     the settings of the database's behaviour
     buckets      buckets of objects: folders, S3
+    kinesis      data streams of Kinesis, which get the changes of tables
     pace         how long one piece of work may keep others waiting; worker threads
     limits       the limits of the API
     clock        time, and how moments are written
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "__version__", "compiled", "form", "local"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

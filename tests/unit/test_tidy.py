@@ -45,11 +45,11 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "click": {"cli"},
     "json": set(),
     "pickle": set(),
-    "boto3": {"client", "triggers", "testing", "buckets"},
-    "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets"},
+    "boto3": {"client", "triggers", "testing", "buckets", "kinesis"},
+    "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets", "kinesis"},
     "psycopg": {"storage"},
     "rocksdict": {"storage"},
-    "google_crc32c": {"storage"},
+    "fastcrc": {"storage"},
 }
 # What only some modules may name, as `module.attribute`.
 ALLOWED_NAMES: dict[str, set[str]] = {

@@ -74,6 +74,7 @@ _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
+    "kinesis_endpoint": "none",
     "backup_dir": "backups in the data directory; none without one",
 }
 

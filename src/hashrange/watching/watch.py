@@ -152,6 +152,7 @@ class Passage:
             counted,
             answer_bytes,
             self._fate is not None,
+            self._fate.left if self._fate is not None else NONE_LEFT,
         )
         for onlooker in self._watch.onlookers:
             onlooker.see(sight)
