@@ -253,11 +253,9 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request, which policies may refuse. Raises the error of a fault
-        rule that precedes it."""
+        """The body of a watched request, which policies judge. Raises the error of a fault that precedes it."""
         left = passage.decide()
-        if left:
-            body = self._prepare(entry, operation, request, caller, left)
+        body = self._prepare(entry, operation, request, caller, left) if left else body
         return passage.judged(body, self.clock.now())
 
     def submit(
