@@ -253,7 +253,7 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a watched request, which policies judge. Raises the error of a fault that precedes it."""
+        """The body of a watched request, judged by policies. Raises the error of a fault that precedes it."""
         left = passage.decide()
         body = self._prepare(entry, operation, request, caller, left) if left else body
         return passage.judged(body, self.clock.now())
