@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+import orjson
 import pytest
 from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -304,6 +305,41 @@ def test_an_unsigned_body_is_not_taken() -> None:
 def test_a_changed_signed_header_is_noticed() -> None:
     sent = changed(signed(), x_amz_target="DynamoDB_20120810.DeleteTable")
     assert refused(sent).code == "InvalidSignatureException"
+
+
+ODD = st.one_of(
+    st.sampled_from(["", "AWS4-HMAC-SHA256", "é", "\x00", "0" * 300, "-", ";;"]),
+    st.just("Mon, 01 Jan 0001 00:00:00 +1400"),
+    st.text(max_size=12),
+)
+PARTS = st.fixed_dictionaries({
+    "Credential": st.one_of(ODD, st.just(f"{KEY.id}/20260101/us-east-1/dynamodb/aws4_request")),
+    "SignedHeaders": st.one_of(ODD, st.just("host"), st.just("host;é")),
+    "Signature": ODD,
+    "Date": st.one_of(ODD, st.just("20260101T000000Z"), st.just("99991231T235959Z")),
+    "Algorithm": st.one_of(ODD, st.just("AWS4-HMAC-SHA256")),
+    "Security-Token": ODD,
+    "Expires": st.one_of(ODD, st.just("60"), st.just("٣")),
+})  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(parts=PARTS, in_query=st.booleans(), raw=st.binary(max_size=8))
+def test_whatever_is_sent_gets_an_error_of_the_api(parts: dict[str, str], in_query: bool, raw: bytes) -> None:
+    headers = {b"host": HOST.encode()}
+    target = b"/"
+    if in_query:
+        target += b"?" + "&".join(f"X-Amz-{name}={quote(value)}" for name, value in parts.items()).encode()
+        target += b"&x=" + raw.replace(b"&", b"")
+    else:
+        names = ("Credential", "SignedHeaders", "Signature")
+        pairs = ", ".join(f"{name}={parts[name]}" for name in names)
+        headers[b"authorization"] = f"{parts['Algorithm']} {pairs}".encode()
+        headers[b"x-amz-date"] = parts["Date"].encode()
+        headers[b"x-amz-security-token"] = parts["Security-Token"].encode() + raw
+    with pytest.raises(errors.ServiceError) as raised:
+        Verifier({KEY.id: KEY}, lambda: 1_767_225_600.0).verify(b"POST", target, headers, b"{}")
+    orjson.dumps(raised.value.wire())
 
 
 def test_no_secret_is_shown() -> None:
