@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from hashrange import triggers
 from hashrange.cli import main
-from hashrange.cli.pulling import pull
+from hashrange.cli.pulling import copying, pull
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
@@ -153,6 +153,63 @@ def test_a_table_comes_with_all_it_has_and_without_items(source: Any, target: An
     assert target.scan(TableName="shop-orders")["Count"] == 0
     # Tables here are thrown away, so they are not protected.
     target.delete_table(TableName="shop-orders")
+
+
+def test_a_table_as_aws_describes_it(target: Any) -> None:
+    """What AWS adds to a description, and no client may send, does not hinder."""
+    limits = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 100}
+    added: dict[str, Any] = {
+        "ProvisionedThroughput": {
+            "NumberOfDecreasesToday": 0,
+            "ReadCapacityUnits": 0,
+            "WriteCapacityUnits": 0,
+        },
+        "OnDemandThroughput": limits,
+        "WarmThroughput": {"ReadUnitsPerSecond": 12000, "WriteUnitsPerSecond": 4000, "Status": "ACTIVE"},
+        "ItemCount": 3,
+    }
+    index = {
+        "IndexName": "by-group",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+        "IndexStatus": "ACTIVE",
+        "IndexSizeBytes": 1,
+        "IndexArn": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/index/by-group",
+        **added,
+    }
+    table = simple("orders")
+    del table["BillingMode"]
+    table |= {
+        "TableStatus": "ACTIVE",
+        "TableArn": "arn:aws:dynamodb:us-east-1:123456789012:table/orders",
+        "TableId": "1",
+        "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+        "GlobalSecondaryIndexes": [index],
+        "SSEDescription": {"Status": "ENABLED", "SSEType": "KMS"},
+        "Replicas": [{"RegionName": "eu-west-1"}],
+        "GlobalTableVersion": "2019.11.21",
+        "DeletionProtectionEnabled": True,
+        **added,
+    }
+    tags = [{"Key": "aws:cloudformation:stack-name", "Value": "x"}, {"Key": "team", "Value": "shop"}]
+
+    class Account:
+        exceptions = target.exceptions
+        describe_table = staticmethod(lambda **_: {"Table": table})
+        describe_time_to_live = staticmethod(
+            lambda **_: {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+        )
+        list_tags_of_resource = staticmethod(lambda **_: {"Tags": tags})
+
+    plan = copying.plan(Account, "orders", str)
+    assert plan.about() == "key id; global index by-group; 1 tag"
+    assert copying.make(target, plan)
+    made = target.describe_table(TableName="orders")["Table"]
+    for one_made in (made, made["GlobalSecondaryIndexes"][0]):
+        assert one_made["OnDemandThroughput"]["MaxWriteRequestUnits"] == 100
+        assert one_made["OnDemandThroughput"].get("MaxReadRequestUnits", -1) == -1
+    assert target.list_tags_of_resource(ResourceArn=made["TableArn"])["Tags"] == tags[1:]
+    assert not made["DeletionProtectionEnabled"]
 
 
 def test_items_come_as_they_are_and_no_more_than_asked_for(source: Any, target: Any) -> None:
