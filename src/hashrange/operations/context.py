@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hashrange.errors import AccessDeniedException, ServiceError, ValidationException
 from hashrange.settings import Settings
@@ -24,15 +24,21 @@ Answer = dict[str, Any]
 NONE_LEFT: frozenset[int] = frozenset()
 
 
+OPERATOR: Final = "console"
+"""The access key of the requests that come by the admin plane: the console's, and those of operators' tools.
+Fault rules do not meet them."""
+
+
 class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
-    are separate (`scope_of`). The access key is not used yet. `attempt` is the number of the SDK's attempt,
-    if costs are recorded."""
+    are separate (`scope_of`). `attempt` is the number of the SDK's attempt, if costs are recorded.
+    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
     access_key: str = ""
     attempt: int = 1
+    identified: Any = None
 
 
 class Context:

@@ -65,6 +65,14 @@ class Throughput(msgspec.Struct, frozen=True):
         return self.decreases if last is not None and last // _DAY_SECONDS == now // _DAY_SECONDS else 0
 
 
+class Warming(msgspec.Struct, frozen=True):
+    """A raise of warm throughput in progress: the units per second that a table or index will have at the
+    time `until` (epoch seconds)."""
+
+    units: dict[str, int]
+    until: float
+
+
 class Index(msgspec.Struct, frozen=True):
     """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection."""
 
@@ -77,6 +85,7 @@ class Index(msgspec.Struct, frozen=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
     backfilling: bool = False
 
@@ -103,11 +112,45 @@ class Override(msgspec.Struct, frozen=True):
     read_ceiling: int | None = None
 
 
+class Insights(msgspec.Struct, frozen=True):
+    """The contributor insights of a table or a global index: whether its keys are counted.
+
+    `space` is that of the table or the index, so that a later index with the name does not inherit them.
+    ENABLING and DISABLING last until `until`, `changed` is the time of the last change (epoch seconds), and
+    `begun` is the number in the names of the rules: the time in milliseconds when they were made.
+    `exhausted`: there are too many rules, and ENABLING ends as FAILED.
+    """
+
+    space: int
+    status: Literal["ENABLING", "ENABLED", "DISABLING", "DISABLED", "FAILED"]
+    mode: Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
+    changed: float
+    begun: int
+    until: float = 0.0
+    exhausted: bool = False
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """The auto scaling of one dimension: of the writes of a table or an index, or of its reads in a region.
+
+    `units_min` and `units_max` bound the provisioned units, `target` is the utilization to aim at, in
+    percent. `options` are the other members of the policy's configuration, as they were given.
+    """
+
+    units_min: int
+    units_max: int
+    policy: str
+    target: float
+    options: dict[str, int | bool] = {}
+
+
 class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: the parts of the definition that belong to one region.
 
     `source` is the region from which it was added, None for the first member. `key` is the ARN of a
-    customer's KMS key. `creating_until` and `gone_at` are as in `Table`.
+    customer's KMS key. `creating_until` and `gone_at` are as in `Table`. `disassociation_protection` matters
+    only while the global table is eventually consistent. `scaling` is the auto scaling of the reads there: of
+    the table ("") and of its indexes, by name.
     """
 
     region: str
@@ -117,11 +160,13 @@ class Replica(msgspec.Struct, frozen=True):
     creating_until: float = 0.0
     gone_at: float | None = None
     deletion_protection: bool = False
+    disassociation_protection: bool = True
     key: str | None = None
     table_class: str | None = None
     class_changed: float | None = None
     throughput: Override = Override()
     indexes: dict[str, Override] = {}
+    scaling: dict[str, Scaling] = {}
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -158,19 +203,44 @@ class Policy(msgspec.Struct, frozen=True):
     revision: int
 
 
+class Destination(msgspec.Struct, frozen=True):
+    """A Kinesis data stream that gets, or got, the changes of a table.
+
+    `arn` is the stream's ARN. ENABLING, UPDATING and DISABLING last until `until` (epoch seconds) at least;
+    the deliverer ends them. `changed` is when the destination was enabled or disabled. `precision` is that of
+    the times in the records, MILLISECOND if it is None. `reason` says why the destination failed.
+    """
+
+    arn: str
+    status: Literal["ENABLING", "ACTIVE", "UPDATING", "DISABLING", "DISABLED", "ENABLE_FAILED"]
+    changed: float
+    until: float = 0.0
+    precision: Literal["MILLISECOND", "MICROSECOND"] | None = None
+    reason: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes the place of the one destination that a table may have."""
+        return self.status not in ("DISABLED", "ENABLE_FAILED")
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
-    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by an
-    import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space`
-    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the enabled
-    stream, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
-    including that of the first region; it is empty if the table is not global. `left_regions` are the regions
-    whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
-    exists while the table's past is needed, `restore` while the table is being restored. `policies` are those
-    of the table ("") and of its streams, by label.
+    states; a state lasts until it is ended, whichever way the clock moves. Beside its status, a table may be
+    changing its encryption until `encrypting_until`, and its warm throughput (`warming`). A table that is
+    being filled by an import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that.
+    `collection_space` holds the size of each item collection; it is 0 for a table without local indexes.
+    `stream` is the enabled stream, `stream_label` the label of the latest stream. `replicas` are all members
+    of a global table, including that of the first region; it is empty if the table is not global.
+    `left_regions` are the regions whose replica was deleted. See the module `replicas`. `scope` is the
+    table's owner (`catalog`). `history` exists while the table's past is needed, `restore` while the table is
+    being restored. `policies` are those of the table ("") and of its streams, by label. `destinations` are
+    the Kinesis data streams of the table, the newest first, and `outbox` is the log of the changes that the
+    live one has not got yet. `scaling` is the auto scaling of writes, in all regions: of the table ("")
+    and of its indexes, by name. `insights` are the contributor insights, by the same names.
     """
 
     name: str
@@ -186,10 +256,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     table_class: str | None = None
     class_changed: float | None = None
     deletion_protection: bool = False
     sse: dict[str, str] | None = None
+    encrypting_until: float = 0.0
     creating_until: float = 0.0
     updating_until: float = 0.0
     gone_at: float | None = None
@@ -199,6 +271,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream_label: str | None = None
     tags: dict[str, str] = {}
     policies: dict[str, Policy] = {}
+    destinations: tuple[Destination, ...] = ()
+    outbox: Stream | None = None
+    scaling: dict[str, Scaling] = {}
+    insights: dict[str, Insights] = {}
     replicas: tuple[Replica, ...] = ()
     witness: Witness | None = None
     strongly_consistent: bool = False
@@ -222,6 +298,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             return "CREATING"
         return "UPDATING" if self.updating_until else "ACTIVE"
 
+    @property
+    def is_changing_quietly(self) -> bool:
+        """Whether its encryption or its warm throughput is being changed, which its status does not show."""
+        return self.encrypting_until != 0.0 or self.warming is not None
+
     def has_changing_index(self) -> bool:
         """Whether an index is being filled. The table's own status does not show this."""
         return any(index.status != "ACTIVE" for index in self.indexes)
@@ -238,8 +319,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def needs_old_item(self) -> bool:
-        """Whether a write needs the previous attributes of the item: for an index, a stream or expiry."""
-        return bool(self.indexes) or self.ttl is not None or self.stream is not None
+        """Whether a write needs the previous attributes of the item: for an index, expiry, a stream or a
+        Kinesis data stream."""
+        changes_are_kept = self.stream is not None or self.outbox is not None
+        return bool(self.indexes) or self.ttl is not None or changes_are_kept
 
     @cached_property
     def is_plain(self) -> bool:
@@ -252,6 +335,14 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             if index.name == name:
                 return index
         return None
+
+    def insights_of(self, index: str) -> Insights | None:
+        """The insights of the table (""), or of the global index with this name."""
+        found = self.insights.get(index)
+        if found is None or not index:
+            return found
+        current = self.index(index)
+        return found if current is not None and current.space == found.space else None
 
     def with_index(self, index: Index) -> Table:
         """The table with one of its indexes changed; the index is found by its space."""
