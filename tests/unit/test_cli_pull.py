@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from hashrange import triggers
 from hashrange.cli import main
 from hashrange.cli.pulling import copying, pull
+from hashrange.cli.trigger import connect
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
@@ -337,20 +339,29 @@ def test_nothing_is_made_in_aws_nor_copied_to_itself(url: str) -> None:
 
 def test_aws_is_asked_whatever_endpoint_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
-    source = pull._Pull("aws", None, "eu-west-1", "http://127.0.0.1:1", 0, False)._source
-    assert source.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
+    client = connect("aws", "eu-west-1").dynamodb
+    assert client.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
 
 
 @pytest.mark.parametrize(
     ("key", "sent"), [("AKIAREAL", "hashrange"), ("123456789012", "123456789012")]
 )
 def test_the_keys_of_the_account_are_not_sent_here(
-    source: Any, monkeypatch: pytest.MonkeyPatch, key: str, sent: str
+    monkeypatch: pytest.MonkeyPatch, key: str, sent: str
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
-    made = pull._Pull(source.meta.endpoint_url, None, None, "http://127.0.0.1:1", 0, False)
-    assert made._target._request_signer._credentials.access_key == sent
-    assert made._source._request_signer._credentials.access_key == key
+    made = pull._target("http://127.0.0.1:1", "us-east-1", None)
+    assert made._request_signer._credentials.access_key == sent
+
+
+def test_a_server_with_users_gets_the_keys_of_a_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "credentials"
+    config.write_text("[here]\naws_access_key_id = AKIDALICE\naws_secret_access_key = x\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(config))
+    made = pull._target("http://127.0.0.1:1", "us-east-1", "here")
+    assert made._request_signer._credentials.access_key == "AKIDALICE"
 
 
 def test_invented_credentials_are_explained(
