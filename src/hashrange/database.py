@@ -68,19 +68,17 @@ if TYPE_CHECKING:
     from hashrange.watching.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
-
 _log = logging.getLogger("hashrange")
 
 Done = Callable[[Any, Exception | None], None]
 """Called exactly once with `(answer, None)` or `(None, exception)`."""
 
 Encode = Callable[[Answer], Any]
+Wait = Callable[[float], None]
 
 Charge = Callable[[str, Caller, Bill], None]
 """Called with the operation, the caller and the bill of a request that was answered, or that a condition
 refused. Must be quick."""
-
-Wait = Callable[[float], None]
 
 Later = Callable[[float, Callable[[], None]], object]
 """Calls a function after a number of seconds."""
