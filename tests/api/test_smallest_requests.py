@@ -62,6 +62,7 @@ TABLE: Json = {
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
+TO_KINESIS = {"TableName": "music", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}
 NO_SUCH_GLOBAL_TABLE = "GlobalTableNotFoundException"
 
 # The smallest request of each operation, and what answers it: "OK" or the code of an error.
@@ -89,15 +90,20 @@ SMALLEST: dict[str, tuple[Json, str]] = {
         "ResourceNotFoundException",
     ),
     "DescribeContinuousBackups": ({"TableName": "music"}, "OK"),
+    "DescribeContributorInsights": ({"TableName": "music"}, "OK"),
     "DescribeEndpoints": ({}, "OK"),
     "DescribeExport": ({"ExportArn": f"{ARN}/export/{JOB}"}, "ExportNotFoundException"),
     "DescribeGlobalTable": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "DescribeGlobalTableSettings": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "DescribeImport": ({"ImportArn": f"{ARN}/import/{JOB}"}, "ImportNotFoundException"),
+    "DescribeKinesisStreamingDestination": ({"TableName": "music"}, "OK"),
     "DescribeLimits": ({}, "OK"),
     "DescribeStream": ({"StreamArn": "<stream>"}, "OK"),
     "DescribeTable": ({"TableName": "music"}, "OK"),
+    "DescribeTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "DescribeTimeToLive": ({"TableName": "music"}, "OK"),
+    "DisableKinesisStreamingDestination": (TO_KINESIS, "ValidationException"),
+    "EnableKinesisStreamingDestination": (TO_KINESIS, "OK"),
     "ExecuteStatement": (SELECT, "OK"),
     "ExecuteTransaction": ({"TransactStatements": [SELECT]}, "OK"),
     "ExportTableToPointInTime": ({"TableArn": ARN, "S3Bucket": "a-bucket"}, "OK"),
@@ -118,6 +124,7 @@ SMALLEST: dict[str, tuple[Json, str]] = {
     ),
     "ListBackups": ({}, "OK"),
     "ListBulkOperations": ({}, "OK"),
+    "ListContributorInsights": ({}, "OK"),
     "ListExports": ({}, "OK"),
     "ListGlobalTables": ({}, "OK"),
     "ListImports": ({}, "OK"),
@@ -158,13 +165,16 @@ SMALLEST: dict[str, tuple[Json, str]] = {
         {"TableName": "music", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
         "OK",
     ),
+    "UpdateContributorInsights": ({"TableName": "music", "ContributorInsightsAction": "ENABLE"}, "OK"),
     "UpdateGlobalTable": (
         {"GlobalTableName": "music", "ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
         "ValidationException",
     ),
     "UpdateGlobalTableSettings": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "UpdateItem": (OF_ITEM, "OK"),
+    "UpdateKinesisStreamingDestination": (TO_KINESIS, "ValidationException"),
     "UpdateTable": ({"TableName": "music", "DeletionProtectionEnabled": False}, "OK"),
+    "UpdateTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "UpdateTimeToLive": (
         {"TableName": "music", "TimeToLiveSpecification": {"AttributeName": "t", "Enabled": True}},
         "OK",

@@ -11,6 +11,7 @@ import orjson
 
 from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.operations import REGISTRY
+from hostile import feature_seeds
 
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Json]
@@ -513,6 +514,7 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "GetResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
     "DeleteResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
+    **feature_seeds.of(MAIN),
     "CreateGlobalTable": [{"GlobalTableName": MAIN, "ReplicationGroup": [{"RegionName": "eu-west-1"}]}],
     "DescribeGlobalTable": [{"GlobalTableName": MAIN}],
     "DescribeGlobalTableSettings": [{"GlobalTableName": MAIN}],

@@ -18,7 +18,7 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Index, Replica, Table, Witness
+from hashrange.tables.definitions.table import Index, Insights, Replica, Table, Witness
 
 _Owner = TypeVar("_Owner", Table, Index)
 
@@ -39,6 +39,10 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
         table = msgspec.structs.replace(table, encrypting_until=0.0)
     table = _warmed(table, now, seconds_max)
+    if any(insights.until for insights in table.insights.values()):
+        ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
+        if ended != table.insights:
+            table = msgspec.structs.replace(table, insights=ended)
     return replicas.settled(table, now, seconds_max)
 
 
@@ -59,6 +63,16 @@ def _raised(owner: _Owner, now: float, seconds_max: float) -> _Owner:
     kept = owner.warm or {}
     warm = {name: max(units, kept.get(name, 0)) for name, units in warming.units.items()}
     return msgspec.structs.replace(owner, warm={**kept, **warm}, warming=None)
+
+
+def _settled(insights: Insights, now: float, seconds_max: float) -> Insights:
+    """Insights after the end of ENABLING or DISABLING, if its time has come."""
+    if not insights.until or not has_come(insights.until, now, seconds_max):
+        return insights
+    if insights.status == "DISABLING":
+        return msgspec.structs.replace(insights, status="DISABLED", changed=now, until=0.0, exhausted=False)
+    status = "FAILED" if insights.exhausted else "ENABLED"
+    return msgspec.structs.replace(insights, status=status, changed=now, until=0.0)
 
 
 def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> float:
@@ -96,6 +110,7 @@ def _ends(table: Table) -> list[float]:
     times = [table.creating_until, table.updating_until, table.encrypting_until]
     warmings = [table.warming, *(index.warming for index in table.indexes)]
     times += [warming.until for warming in warmings if warming is not None]
+    times += [insights.until for insights in table.insights.values()]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     return [moment for moment in times if moment > 0]
