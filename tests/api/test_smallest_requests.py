@@ -47,6 +47,7 @@ MODELLED = sorted(
 )
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 JOB = "01791506763707-476754e8"
+KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 KEY = {"pk": {"S": "a"}}
 OF_ITEM = {"TableName": "music", "Key": KEY}
 SELECT = {"Statement": "SELECT * FROM music WHERE pk = 'a'"}
@@ -62,7 +63,6 @@ TABLE: Json = {
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
-TO_KINESIS = {"TableName": "music", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}
 NO_SUCH_GLOBAL_TABLE = "GlobalTableNotFoundException"
 
 # The smallest request of each operation, and what answers it: "OK" or the code of an error.
@@ -90,20 +90,23 @@ SMALLEST: dict[str, tuple[Json, str]] = {
         "ResourceNotFoundException",
     ),
     "DescribeContinuousBackups": ({"TableName": "music"}, "OK"),
-    "DescribeContributorInsights": ({"TableName": "music"}, "OK"),
     "DescribeEndpoints": ({}, "OK"),
     "DescribeExport": ({"ExportArn": f"{ARN}/export/{JOB}"}, "ExportNotFoundException"),
     "DescribeGlobalTable": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "DescribeGlobalTableSettings": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "DescribeImport": ({"ImportArn": f"{ARN}/import/{JOB}"}, "ImportNotFoundException"),
-    "DescribeKinesisStreamingDestination": ({"TableName": "music"}, "OK"),
     "DescribeLimits": ({}, "OK"),
     "DescribeStream": ({"StreamArn": "<stream>"}, "OK"),
+    "DescribeContributorInsights": ({"TableName": "music"}, "OK"),
+    "DescribeKinesisStreamingDestination": ({"TableName": "music"}, "OK"),
     "DescribeTable": ({"TableName": "music"}, "OK"),
     "DescribeTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "DescribeTimeToLive": ({"TableName": "music"}, "OK"),
-    "DisableKinesisStreamingDestination": (TO_KINESIS, "ValidationException"),
-    "EnableKinesisStreamingDestination": (TO_KINESIS, "OK"),
+    "DisableKinesisStreamingDestination": (
+        {"TableName": "music", "StreamArn": KINESIS},
+        "ValidationException",
+    ),
+    "EnableKinesisStreamingDestination": ({"TableName": "music", "StreamArn": KINESIS}, "OK"),
     "ExecuteStatement": (SELECT, "OK"),
     "ExecuteTransaction": ({"TransactStatements": [SELECT]}, "OK"),
     "ExportTableToPointInTime": ({"TableArn": ARN, "S3Bucket": "a-bucket"}, "OK"),
@@ -172,7 +175,10 @@ SMALLEST: dict[str, tuple[Json, str]] = {
     ),
     "UpdateGlobalTableSettings": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "UpdateItem": (OF_ITEM, "OK"),
-    "UpdateKinesisStreamingDestination": (TO_KINESIS, "ValidationException"),
+    "UpdateKinesisStreamingDestination": (
+        {"TableName": "music", "StreamArn": KINESIS},
+        "ValidationException",
+    ),
     "UpdateTable": ({"TableName": "music", "DeletionProtectionEnabled": False}, "OK"),
     "UpdateTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "UpdateTimeToLive": (
