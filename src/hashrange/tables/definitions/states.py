@@ -10,6 +10,7 @@ settings allow, the state was stored before the clock was set back, and ends at 
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +18,9 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Insights, Replica, Table, Witness
+from hashrange.tables.definitions.table import Index, Insights, Replica, Table, Witness
+
+_Owner = TypeVar("_Owner", Table, Index)
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:
@@ -37,7 +40,29 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
         ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
         if ended != table.insights:
             table = msgspec.structs.replace(table, insights=ended)
+    if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
+        table = msgspec.structs.replace(table, encrypting_until=0.0)
+    table = _warmed(table, now, seconds_max)
     return replicas.settled(table, now, seconds_max)
+
+
+def _warmed(table: Table, now: float, seconds_max: float) -> Table:
+    """The table after the end of the raises of warm throughput whose time has come, its own and its
+    indexes'."""
+    indexes = tuple(_raised(index, now, seconds_max) for index in table.indexes)
+    if any(after is not before for after, before in zip(indexes, table.indexes, strict=True)):
+        table = msgspec.structs.replace(table, indexes=indexes)
+    return _raised(table, now, seconds_max)
+
+
+def _raised(owner: _Owner, now: float, seconds_max: float) -> _Owner:
+    warming = owner.warming
+    if warming is None or not has_come(warming.until, now, seconds_max):
+        return owner
+    # A switch of the billing mode may have given more in the meantime.
+    kept = owner.warm or {}
+    warm = {name: max(units, kept.get(name, 0)) for name, units in warming.units.items()}
+    return msgspec.structs.replace(owner, warm={**kept, **warm}, warming=None)
 
 
 def _settled(insights: Insights, now: float, seconds_max: float) -> Insights:
@@ -82,8 +107,10 @@ def _ends(table: Table) -> list[float]:
     members: list[Replica | Witness] = [*table.replicas]
     if table.witness is not None:
         members.append(table.witness)
-    times = [table.creating_until, table.updating_until]
+    times = [table.creating_until, table.updating_until, table.encrypting_until]
     times += [insights.until for insights in table.insights.values()]
+    warmings = [table.warming, *(index.warming for index in table.indexes)]
+    times += [warming.until for warming in warmings if warming is not None]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     return [moment for moment in times if moment > 0]

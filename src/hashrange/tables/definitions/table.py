@@ -65,6 +65,14 @@ class Throughput(msgspec.Struct, frozen=True):
         return self.decreases if last is not None and last // _DAY_SECONDS == now // _DAY_SECONDS else 0
 
 
+class Warming(msgspec.Struct, frozen=True):
+    """A raise of warm throughput in progress: the units per second that a table or index will have at the
+    time `until` (epoch seconds)."""
+
+    units: dict[str, int]
+    until: float
+
+
 class Index(msgspec.Struct, frozen=True):
     """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection."""
 
@@ -77,6 +85,7 @@ class Index(msgspec.Struct, frozen=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
     backfilling: bool = False
 
@@ -139,8 +148,9 @@ class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: the parts of the definition that belong to one region.
 
     `source` is the region from which it was added, None for the first member. `key` is the ARN of a
-    customer's KMS key. `creating_until` and `gone_at` are as in `Table`. `scaling` is the auto scaling of the
-    reads there: of the table ("") and of its indexes, by name.
+    customer's KMS key. `creating_until` and `gone_at` are as in `Table`. `disassociation_protection` matters
+    only while the global table is eventually consistent. `scaling` is the auto scaling of the reads there: of
+    the table ("") and of its indexes, by name.
     """
 
     region: str
@@ -150,6 +160,7 @@ class Replica(msgspec.Struct, frozen=True):
     creating_until: float = 0.0
     gone_at: float | None = None
     deletion_protection: bool = False
+    disassociation_protection: bool = True
     key: str | None = None
     table_class: str | None = None
     class_changed: float | None = None
@@ -218,17 +229,18 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
-    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by an
-    import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space`
-    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the enabled
-    stream, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
-    including that of the first region; it is empty if the table is not global. `left_regions` are the regions
-    whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
-    exists while the table's past is needed, `restore` while the table is being restored. `policies` are those
-    of the table ("") and of its streams, by label. `destinations` are the Kinesis data streams of the table,
-    the newest first, and `outbox` is the log of the changes that the live one has not got yet. `scaling` is
-    the auto scaling of writes, in all regions: of the table ("") and of its indexes, by name. `insights` are
-    the contributor insights, by the same names.
+    states; a state lasts until it is ended, whichever way the clock moves. Beside its status, a table may be
+    changing its encryption until `encrypting_until`, and its warm throughput (`warming`). A table that is
+    being filled by an import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that.
+    `collection_space` holds the size of each item collection; it is 0 for a table without local indexes.
+    `stream` is the enabled stream, `stream_label` the label of the latest stream. `replicas` are all members
+    of a global table, including that of the first region; it is empty if the table is not global.
+    `left_regions` are the regions whose replica was deleted. See the module `replicas`. `scope` is the
+    table's owner (`catalog`). `history` exists while the table's past is needed, `restore` while the table is
+    being restored. `policies` are those of the table ("") and of its streams, by label. `destinations` are
+    the Kinesis data streams of the table, the newest first, and `outbox` is the log of the changes that the
+    live one has not got yet. `scaling` is the auto scaling of writes, in all regions: of the table ("") and
+    of its indexes, by name. `insights` are the contributor insights, by the same names.
     """
 
     name: str
@@ -244,10 +256,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     table_class: str | None = None
     class_changed: float | None = None
     deletion_protection: bool = False
     sse: dict[str, str] | None = None
+    encrypting_until: float = 0.0
     creating_until: float = 0.0
     updating_until: float = 0.0
     gone_at: float | None = None
@@ -283,6 +297,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         if self.creating_until:
             return "CREATING"
         return "UPDATING" if self.updating_until else "ACTIVE"
+
+    @property
+    def is_changing_quietly(self) -> bool:
+        """Whether its encryption or its warm throughput is being changed, which its status does not show."""
+        return self.encrypting_until != 0.0 or self.warming is not None
 
     def has_changing_index(self) -> bool:
         """Whether an index is being filled. The table's own status does not show this."""
