@@ -21,6 +21,7 @@ holds, and what it refuses to know:
     watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs
+    access       who may do what: signatures, users, policies
     operations   one module per API operation, and the registry of them
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read

@@ -253,9 +253,10 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request. Raises the error of a fault rule that precedes it."""
+        """The body of a watched request, which policies may refuse. Raises a preceding fault rule's error."""
         left = passage.decide()
-        return self._prepare(entry, operation, request, caller, left) if left else body
+        body = self._prepare(entry, operation, request, caller, left) if left else body
+        return passage.judged(body, self.clock.now())
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode

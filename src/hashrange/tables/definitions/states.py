@@ -36,13 +36,13 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
     if table.updating_until and has_come(table.updating_until, now, seconds_max):
         table = msgspec.structs.replace(table, updating_until=0.0)
+    if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
+        table = msgspec.structs.replace(table, encrypting_until=0.0)
+    table = _warmed(table, now, seconds_max)
     if any(insights.until for insights in table.insights.values()):
         ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
         if ended != table.insights:
             table = msgspec.structs.replace(table, insights=ended)
-    if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
-        table = msgspec.structs.replace(table, encrypting_until=0.0)
-    table = _warmed(table, now, seconds_max)
     return replicas.settled(table, now, seconds_max)
 
 
@@ -108,9 +108,9 @@ def _ends(table: Table) -> list[float]:
     if table.witness is not None:
         members.append(table.witness)
     times = [table.creating_until, table.updating_until, table.encrypting_until]
-    times += [insights.until for insights in table.insights.values()]
     warmings = [table.warming, *(index.warming for index in table.indexes)]
     times += [warming.until for warming in warmings if warming is not None]
+    times += [insights.until for insights in table.insights.values()]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     return [moment for moment in times if moment > 0]

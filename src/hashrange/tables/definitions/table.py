@@ -239,8 +239,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     table's owner (`catalog`). `history` exists while the table's past is needed, `restore` while the table is
     being restored. `policies` are those of the table ("") and of its streams, by label. `destinations` are
     the Kinesis data streams of the table, the newest first, and `outbox` is the log of the changes that the
-    live one has not got yet. `scaling` is the auto scaling of writes, in all regions: of the table ("") and
-    of its indexes, by name. `insights` are the contributor insights, by the same names.
+    live one has not got yet. `scaling` is the auto scaling of writes, in all regions: of the table ("")
+    and of its indexes, by name. `insights` are the contributor insights, by the same names.
     """
 
     name: str
