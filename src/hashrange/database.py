@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from hashrange.watching.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
-
 _log = logging.getLogger("hashrange")
 
 Charge = Callable[[str, Caller, Bill], None]
@@ -252,8 +251,7 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request, which policies may refuse. Raises the error of a fault
-        rule that precedes it."""
+        """The body of a watched request, judged by policies. Raises the error of a fault that precedes it."""
         left = passage.decide()
         body = self._prepare(entry, operation, request, caller, left) if left else body
         return passage.body(body, entry, self.clock.now())

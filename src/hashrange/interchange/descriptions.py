@@ -53,6 +53,7 @@ def create_request(given: Mapping[str, Any]) -> Request:
     for member in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"):
         if member in create:
             create[member] = [_index(index) for index in create[member]]
+    _limit(create)
     mode = given.get("BillingMode") or (given.get("BillingModeSummary") or {}).get("BillingMode")
     throughput = _throughput(create.pop("ProvisionedThroughput", None))
     if mode == "PAY_PER_REQUEST" or throughput is None:
@@ -75,7 +76,15 @@ def _index(given: Mapping[str, Any]) -> Request:
     throughput = _throughput(index.pop("ProvisionedThroughput", None))
     if throughput is not None:
         index["ProvisionedThroughput"] = throughput
+    _limit(index)
     return index
+
+
+def _limit(create: Request) -> None:
+    """Leave out the limits of requests on demand that are -1: so the service describes that there is none."""
+    limits = create.pop("OnDemandThroughput", None) or {}
+    if kept := {name: units for name, units in limits.items() if units != -1}:
+        create["OnDemandThroughput"] = kept
 
 
 def _throughput(given: Mapping[str, Any] | None) -> dict[str, int] | None:
