@@ -112,6 +112,7 @@ class Database:
         self.bulk = Bulker(engine, settings, bulk_put)
         self._jobs = self.imports, self.exports, self.backups, self.bulk
         self._next_sweep = 0.0
+        self._kept: dict[str, Any] = {}
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._turn = pace.turn()
@@ -374,7 +375,7 @@ class Database:
         if settings.separate_accounts or settings.separate_regions:
             scope = scope_of(caller.account_id, caller.region, settings)
         billed = self.charge is not None or self.interest.costs
-        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left)
+        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left, self._kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -427,6 +428,7 @@ class Database:
         """Restore the state of `snapshot`, but not the clock; takes microseconds, and may be repeated. Raises
         Unsupported (`storage.failures`) for a database on disk."""
         self._rewinding().restore(snapshot)
+        self._kept.clear()
         self.background.forget()
         self.release_jobs()
         self._next_sweep = 0.0
@@ -467,6 +469,7 @@ class Database:
         self.engine.close()
         for jobs in self._jobs:
             jobs.close()
+        self._kept.clear()
         self.clients.clear()
 
 

@@ -24,6 +24,11 @@ class Settings:
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
         with 0 they are up to date at once, which hides mistakes in programs that read their own writes there.
+    vector_backfill_seconds: how long a new vector index of an existing table is backfilled, at least; on AWS
+        many minutes, however few items there are.
+    vector_start_seconds: how long a vector index that has become ACTIVE still refuses searches; AWS's may.
+    vector_memory_bytes: how much memory the vectors of searched indexes may take; beyond that a search reads
+        the vectors from the store.
     transaction_seconds: how long a transaction holds its items, so that other requests get a
         TransactionConflictException; with 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
@@ -53,6 +58,9 @@ class Settings:
     update_seconds: float = 0.0
     item_collection_bytes_max: int = ITEM_COLLECTION_BYTES_MAX
     gsi_delay_seconds: float = 0.0
+    vector_backfill_seconds: float = 0.0
+    vector_start_seconds: float = 0.0
+    vector_memory_bytes: int = 256 * 1024 * 1024
     transaction_seconds: float = 0.0
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0

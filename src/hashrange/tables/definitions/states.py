@@ -17,7 +17,7 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Replica, Table, Witness
+from hashrange.tables.definitions.table import Index, Replica, Table, Vector, Witness
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:
@@ -33,7 +33,55 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
     if table.updating_until and has_come(table.updating_until, now, seconds_max):
         table = msgspec.structs.replace(table, updating_until=0.0)
+    for index in table.indexes:
+        if index.vector is not None:
+            after = _settled_index(index, index.vector, now, settings)
+            table = table if after is index else table.with_index(after)
     return replicas.settled(table, now, seconds_max)
+
+
+def _settled_index(index: Index, vector: Vector, now: float, settings: Settings) -> Index:
+    """A vector index after the end of all its phases whose time has come."""
+    changes: dict[str, float] = {}
+    allocating, filling, starting = settings.update_seconds, _filling_seconds(settings), _in_all(settings)
+    if vector.allocated_at and has_come(vector.allocated_at, now, allocating):
+        changes["allocated_at"] = 0.0
+    if vector.filled_at and has_come(vector.filled_at, now, filling):
+        changes["filled_at"] = 0.0
+    if vector.served_at and has_come(vector.served_at, now, starting):
+        changes["served_at"] = 0.0
+    after = msgspec.structs.replace(vector, **changes) if changes else vector
+    if index.status == "CREATING" and not (index.backfilling or after.allocated_at or after.filled_at):
+        seconds = settings.vector_start_seconds
+        after = msgspec.structs.replace(after, served_at=now + seconds if seconds else 0.0)
+        return msgspec.structs.replace(index, status="ACTIVE", vector=after)
+    return msgspec.structs.replace(index, vector=after) if changes else index
+
+
+def _filling_seconds(settings: Settings) -> float:
+    return settings.update_seconds + settings.vector_backfill_seconds
+
+
+def _in_all(settings: Settings) -> float:
+    return settings.create_seconds + settings.vector_start_seconds
+
+
+def begun(index: Index, now: float, settings: Settings) -> Index:
+    """A new vector index of an existing table, with the ends of its phases."""
+    if index.vector is None or not _filling_seconds(settings):
+        return index
+    ends = {"filled_at": now + _filling_seconds(settings)}
+    if settings.update_seconds:
+        ends["allocated_at"] = now + settings.update_seconds
+    return msgspec.structs.replace(index, vector=msgspec.structs.replace(index.vector, **ends))
+
+
+def begun_with_table(index: Index, now: float, settings: Settings) -> Index:
+    """An index of a new table, with the end of the time in which a vector index refuses searches."""
+    if index.vector is None or not settings.vector_start_seconds:
+        return index
+    vector = msgspec.structs.replace(index.vector, served_at=now + _in_all(settings))
+    return msgspec.structs.replace(index, vector=vector)
 
 
 def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> float:
@@ -58,7 +106,13 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
         ends += _ends(after)
     # A state that begins before the next call is unknown until then, so the next call must come within the
     # shortest of these durations.
-    durations = (settings.create_seconds, settings.update_seconds, settings.delete_seconds)
+    durations = (
+        settings.create_seconds,
+        settings.update_seconds,
+        settings.delete_seconds,
+        settings.vector_backfill_seconds,
+        settings.vector_start_seconds,
+    )
     waits = [*(moment - now for moment in ends), *(seconds for seconds in durations if seconds > 0)]
     return min(waits, default=settings.sweep_seconds)
 
@@ -71,6 +125,9 @@ def _ends(table: Table) -> list[float]:
     times = [table.creating_until, table.updating_until]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
+    for index in table.indexes:
+        if index.vector is not None:
+            times += [index.vector.allocated_at, index.vector.filled_at, index.vector.served_at]
     return [moment for moment in times if moment > 0]
 
 

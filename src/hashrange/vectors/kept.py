@@ -1,0 +1,169 @@
+"""The matrices that a database keeps between searches, within a bound of memory.
+
+For each index there is the position in its log of changes up to which its matrices are right. A search first
+brings them up to what its reader shows: it reads the changes since, and then the changed entries. If the log
+no longer has all of these changes, the matrices are dropped. A reader that shows an older state than the
+matrices have, because another search was faster, reads the entries themselves.
+
+A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from hashrange import pace
+from hashrange.storage.api import Reader
+from hashrange.tables.data import vectors
+from hashrange.tables.definitions.table import Index, Vector
+from hashrange.vectors.matrix import Floats, Matrix
+from hashrange.vectors.nearest import Match, nearest
+
+_PART_BYTES: Final = 16 * 1024 * 1024
+_ENTRIES_AT_ONCE: Final = 256
+
+
+class Search(NamedTuple):
+    """What to search for: the `top` vectors nearest to `query` among the entries of `partition` whose
+    filter attributes have the contents `wanted`."""
+
+    partition: bytes
+    query: Floats
+    top: int
+    wanted: Mapping[str, str]
+
+
+class _OfIndex:
+    """The matrices of an index, by the partitions of its entries, and up to which change they are right."""
+
+    __slots__ = ("lock", "matrices", "position")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.position = -1
+        self.matrices: dict[bytes, Matrix] = {}
+
+
+class Kept:
+    """The matrices of a database, at most `bytes_max` together. Any thread may search."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._indexes: dict[int, _OfIndex] = {}
+        self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """About how much memory the matrices take."""
+        with self._lock:
+            return sum(self._used.values())
+
+    def find(self, reader: Reader, index: Index, vector: Vector, search: Search) -> list[Match]:
+        """The nearest entries, the nearest first."""
+        with self._lock:
+            own = self._indexes.setdefault(index.space, _OfIndex())
+        pace.acquire(own.lock)
+        try:
+            if self._bring_up(reader, index, vector, own):
+                matrix = own.matrices.get(search.partition)
+                if matrix is not None and matrix.is_worn():
+                    matrix = None
+                if matrix is not None:
+                    self._use(index.space, search.partition, matrix)
+                    return nearest(matrix, vector.distance, search.query, search.top, search.wanted)
+                return self._first(reader, index, vector, own, search)
+        finally:
+            own.lock.release()
+        return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+
+    def _first(
+        self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search
+    ) -> list[Match]:
+        """The first search of a partition, or the search of one that is too large to keep."""
+        parts = _parts(reader, index, vector, search.partition, min(_PART_BYTES, self._bytes_max))
+        whole = Matrix(vector)
+        for part in parts:
+            if whole.size + part.size > self._bytes_max:
+                return _through(_joined([whole, part], parts), vector, search)
+            whole.add(part)
+        own.matrices[search.partition] = whole
+        self._use(index.space, search.partition, whole)
+        return nearest(whole, vector.distance, search.query, search.top, search.wanted)
+
+    def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
+        """Bring the matrices of an index up to what the reader shows; returns False if they are ahead of
+        it."""
+        changes = vectors.changes(reader, vector, own.position) if own.position >= 0 else None
+        if changes is None:
+            position = vectors.position(reader, vector)
+            if position < own.position:
+                return False
+            own.matrices.clear()
+            self._forget(index.space)
+            own.position = position
+            return True
+        if not changes:
+            return vectors.position(reader, vector) >= own.position
+        places = sorted({(partition, sort) for _, partition, sort in changes if partition in own.matrices})
+        for start in range(0, len(places), _ENTRIES_AT_ONCE):
+            pace.point()
+            part = places[start : start + _ENTRIES_AT_ONCE]
+            stored = reader.get_many([(index.space, *place) for place in part])
+            for (partition, sort), record in zip(part, stored, strict=True):
+                matrix = own.matrices.get(partition)
+                if matrix is None:
+                    continue
+                if record is None:
+                    matrix.remove(sort)
+                else:
+                    matrix.put(sort, record)
+        own.position = changes[-1][0]
+        return True
+
+    def _forget(self, space: int) -> None:
+        with self._lock:
+            for used in [used for used in self._used if used[0] == space]:
+                del self._used[used]
+
+    def _use(self, space: int, partition: bytes, matrix: Matrix) -> None:
+        """Note the use of a matrix, and drop those that were used least recently if all take too much."""
+        with self._lock:
+            self._used[space, partition] = matrix.size
+            self._used.move_to_end((space, partition))
+            total = sum(self._used.values())
+            while total > self._bytes_max and self._used:
+                (old_space, old_partition), size = self._used.popitem(last=False)
+                total -= size
+                self._indexes[old_space].matrices.pop(old_partition, None)
+
+
+def _parts(
+    reader: Reader, index: Index, vector: Vector, partition: bytes, bytes_max: int
+) -> Iterator[Matrix]:
+    """The entries of a partition as matrices of about `bytes_max`."""
+    part = Matrix(vector)
+    for sort, record in reader.scan(index.space, partition):
+        pace.point()
+        part.put(sort, record)
+        if part.size >= bytes_max:
+            yield part
+            part = Matrix(vector)
+    yield part
+
+
+def _joined(first: Iterable[Matrix], rest: Iterable[Matrix]) -> Iterator[Matrix]:
+    yield from first
+    yield from rest
+
+
+def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Match]:
+    """The nearest entries of all parts."""
+    best: list[Match] = []
+    for part in parts:
+        found: Any = nearest(part, vector.distance, search.query, search.top, search.wanted)
+        best = sorted(best + found)[: search.top]
+    return best
