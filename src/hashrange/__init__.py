@@ -21,6 +21,7 @@ holds, and what it refuses to know:
     faults       fault rules: which requests fail, and how
     costs        what each request costs
     operations   one module per API operation, and the registry of them
+    vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read
     expressions  the four expression languages

@@ -61,6 +61,19 @@ CREATE_MAIN: Json = {
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         },
     ],
+    "VectorIndexes": [
+        {
+            "IndexName": "nearby",
+            "VectorAttribute": {"AttributeName": "v"},
+            "SearchSchema": [
+                {"AttributeName": "g", "SearchSchemaElementType": "HASH"},
+                {"AttributeName": "r", "SearchSchemaElementType": "INLINE_FILTER"},
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+            "Dimensions": 2,
+            "DistanceFunction": "COSINE",
+        }
+    ],
     "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     "Tags": [{"Key": "team", "Value": "a"}],
 }
@@ -101,6 +114,7 @@ ITEM: Json = {
     "ns": {"NS": ["1", "2.5"]},
     "bs": {"BS": ["AA==", "AQ=="]},
     "list": {"L": [{"N": "1"}, {"S": "x"}, {"L": [{"M": {}}]}]},
+    "v": {"L": [{"N": "0.5"}, {"N": "-1"}]},
     "map": {"M": {"a": {"M": {"b": {"L": [{"N": "7"}]}}}, "c.d": {"S": "dot"}}},
 }
 _KEY: Json = {"pk": {"S": "a"}, "sk": {"N": "1"}}
@@ -207,6 +221,19 @@ REQUESTS: dict[str, list[Json]] = {
             "QueryFilter": {"n": {"ComparisonOperator": "LT", "AttributeValueList": [{"N": "5"}]}},
             "Select": "ALL_ATTRIBUTES",
             "ConsistentRead": True,
+        },
+    ],
+    "SearchVectors": [
+        {
+            "TableName": MAIN,
+            "IndexName": "nearby",
+            "SearchVector": [{"N": "1"}, {"N": "-0.25"}],
+            "TopK": 3,
+            "SearchConditionExpression": "#g = :g AND r = :r",
+            "ProjectionExpression": "pk, v",
+            "ExpressionAttributeNames": {"#g": "g"},
+            "ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": "eu"}},
+            "ReturnConsumedCapacity": "INDEXES",
         },
     ],
     "Scan": [

@@ -73,6 +73,15 @@ def create_table(database: Database, caller: Caller, name: str) -> None:
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [key],
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "VectorIndexes": [
+            {
+                "IndexName": "nearby",
+                "VectorAttribute": {"AttributeName": "place"},
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+                "Dimensions": 1,
+                "DistanceFunction": "EUCLIDEAN",
+            }
+        ],
     }
     database.execute("CreateTable", request, caller)
 
@@ -123,6 +132,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "ExpressionAttributeValues": {":k": {"S": "k"}},
     },
     "Scan": {"TableName": "pages"},
+    "SearchVectors": {
+        "TableName": "pages", "IndexName": "nearby", "SearchVector": [{"N": "1"}], "TopK": 1
+    },
     "TransactGetItems": {"TransactItems": [{"Get": {"TableName": "pages", "Key": KEY}}]},
     "TransactWriteItems": {"TransactItems": [{"Delete": {"TableName": "pages", "Key": KEY}}]},
     "UpdateItem": {"TableName": "pages", "Key": KEY},

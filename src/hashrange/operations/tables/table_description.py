@@ -69,23 +69,7 @@ def describe(
         if table.billing_changed is not None and status != "CREATING":
             summary["LastUpdateToPayPerRequestDateTime"] = _moment(table.billing_changed)
         shown |= billing_mode(summary)
-    local = [_index(reader, index, arn) for index in table.indexes if not index.is_global]
-    if local:
-        shown["LocalSecondaryIndexes"] = local
-    globals_ = [
-        _global_index(reader, table, index, arn, status, now)
-        for index in table.indexes
-        if index.kind == "global"
-    ]
-    if globals_:
-        shown["GlobalSecondaryIndexes"] = globals_
-    vectors = [
-        _vector_index(reader, index, index.vector, arn, status)
-        for index in table.indexes
-        if index.vector is not None
-    ]
-    if vectors:
-        shown["VectorIndexes"] = vectors
+    shown |= _indexes(reader, table, arn, status, now)
     if table.stream is not None:
         shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": table.stream.view_type}
     if table.stream_label is not None:
@@ -102,8 +86,9 @@ def describe(
         shown["TableClassSummary"] = summary
     if table.restore is not None:
         shown["RestoreSummary"] = _restore(table.restore)
-        for index in globals_ + vectors:
-            del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
+        for kind in ("GlobalSecondaryIndexes", "VectorIndexes"):
+            for index in shown.get(kind, ()):
+                del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
     shown["DeletionProtectionEnabled"] = table.deletion_protection
     shown["WarmThroughput"] = _warm(table.warm, table.throughput, table.billing_mode, status)
     if whole.replicas:
@@ -111,6 +96,26 @@ def describe(
     elif table.settings_replication is not None:
         shown["GlobalTableSettingsReplicationMode"] = table.settings_replication
     return shown
+
+
+def _indexes(reader: Reader, table: Table, arn: str, status: str, now: float) -> dict[str, Any]:
+    """The members that list the indexes, one for each kind that the table has."""
+    listed: dict[str, list[dict[str, Any]]] = {
+        "LocalSecondaryIndexes": [
+            _index(reader, index, arn) for index in table.indexes if index.kind == "local"
+        ],
+        "GlobalSecondaryIndexes": [
+            _global_index(reader, table, index, arn, status, now)
+            for index in table.indexes
+            if index.kind == "global"
+        ],
+        "VectorIndexes": [
+            _vector_index(reader, index, index.vector, arn, status)
+            for index in table.indexes
+            if index.vector is not None
+        ],
+    }
+    return {member: indexes for member, indexes in listed.items() if indexes}
 
 
 def _restore(restore: Restore) -> dict[str, Any]:

@@ -174,7 +174,8 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
         if index.backfilling:
             yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index.space))
         if index.vector is not None:
-            yield Unit(f"changes of index {name}/{index.name}", partial(_trim_index, engine, name, index.space))
+            trim = partial(_trim_index, engine, name, index.space)
+            yield Unit(f"changes of index {name}/{index.name}", trim)
     if table.ttl is not None:
         step = _expire if table.ttl.built else _queue
         yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
