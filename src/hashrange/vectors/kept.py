@@ -5,6 +5,9 @@ brings them up to what its reader shows: it reads the changes since, and then th
 no longer has all of these changes, the matrices are dropped. A reader that shows an older state than the
 matrices have, because another search was faster, reads the entries themselves.
 
+A search is a part of a body, which an engine may run over outdated records before it runs it again. What is
+kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
+
 A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
 """
 
@@ -25,6 +28,9 @@ from hashrange.vectors.nearest import Match, nearest
 _PART_BYTES: Final = 16 * 1024 * 1024
 _ENTRIES_AT_ONCE: Final = 256
 
+_DOUBTS_MAX: Final = 10
+"""After so many searches whose entries are not those of the log, as after damage, an index is read anew."""
+
 
 class Search(NamedTuple):
     """What to search for: the `top` vectors nearest to `query` among the entries of `partition` whose
@@ -37,13 +43,15 @@ class Search(NamedTuple):
 
 
 class _OfIndex:
-    """The matrices of an index, by the partitions of its entries, and up to which change they are right."""
+    """The matrices of an index, by the partitions of its entries, and up to which change they are right;
+    `doubts` counts the searches since then whose entries were not those of the log."""
 
-    __slots__ = ("lock", "matrices", "position")
+    __slots__ = ("doubts", "lock", "matrices", "position")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.position = -1
+        self.doubts = 0
         self.matrices: dict[bytes, Matrix] = {}
 
 
@@ -108,20 +116,28 @@ class Kept:
             return True
         if not changes:
             return vectors.position(reader, vector) >= own.position
-        places = sorted({(partition, sort) for _, partition, sort in changes if partition in own.matrices})
+        latest = {
+            (change.partition, change.sort): change.digest
+            for change in changes
+            if change.partition in own.matrices
+        }
+        places = sorted(latest)
         for start in range(0, len(places), _ENTRIES_AT_ONCE):
             pace.point()
             part = places[start : start + _ENTRIES_AT_ONCE]
             stored = reader.get_many([(index.space, *place) for place in part])
-            for (partition, sort), record in zip(part, stored, strict=True):
-                matrix = own.matrices.get(partition)
-                if matrix is None:
-                    continue
-                if record is None:
-                    matrix.remove(sort)
-                else:
-                    matrix.put(sort, record)
-        own.position = changes[-1][0]
+            for place, record in zip(part, stored, strict=True):
+                if vectors.digest_of(record) != latest[place]:
+                    # This is not the entry of the log's moment: the engine will run the body again.
+                    own.doubts += 1
+                    own.position = own.position if own.doubts < _DOUBTS_MAX else -1
+                    return False
+                matrix = own.matrices.get(place[0])
+                if matrix is not None and record is None:
+                    matrix.remove(place[1])
+                elif matrix is not None and record is not None:
+                    matrix.put(place[1], record)
+        own.position, own.doubts = changes[-1].number, 0
         return True
 
     def _forget(self, space: int) -> None:

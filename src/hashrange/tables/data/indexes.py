@@ -227,7 +227,11 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
 
 
 def _note(txn: Transaction, vector: Vector, before: Entry | None, after: Entry | None) -> None:
-    places = {(entry.partition, entry.sort) for entry in (before, after) if entry is not None}
+    places: dict[tuple[bytes, bytes], bytes | None] = {}
+    if before is not None:
+        places[before.partition, before.sort] = None
+    if after is not None:
+        places[after.partition, after.sort] = after.record
     vectors.note(txn, vector, places)
 
 

@@ -8,8 +8,13 @@ So an entry is an item in stored form like any other, and its size is what the s
 An index also has a log, in the space `Vector.changes`, so that the vectors that a search keeps in memory can
 follow the writes of all servers (`hashrange.vectors`):
 
-    (space, "log", sequence)  → the partition and the sort of an entry that was written or removed
+    (space, "log", sequence)  → the partition and the sort of an entry that was written or removed, and the
+                                digest of its record, zeros if it was removed
     (space, "from", "")       → the sequence number below which the log was trimmed, 8 bytes
+
+A body may run over records that are no longer current, before the engine finds that out and runs it again.
+What is kept beyond the body's end must not depend on such records. So the digest tells whether an entry is
+that of the log, and the log's own place is read by a scan, which an engine reads together with the log.
 
 Filling a new index, or a restored table, writes no log, because nobody can search it yet.
 """
@@ -17,9 +22,11 @@ Filling a new index, or a restored table, writes no log, because nobody can sear
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import blake2b
 from itertools import islice
 from struct import Struct, error
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.errors import INVALID, ValidationException
@@ -34,7 +41,7 @@ _FROM: Final = b"from"
 KEPT_CHANGES: Final = 10_000
 """How many changes the log of an index keeps; twice as many until it is trimmed."""
 
-FLOAT_BYTES: Final = 4
+_DIGEST_BYTES: Final = 8
 FLOAT_MAX: Final = 3.4028234663852886e38
 
 _FLOATS: Final[dict[int, Struct]] = {}
@@ -116,22 +123,38 @@ def query(dimensions: int, numbers: list[str]) -> bytes | None:
 # ------------------------------------------------------------------------------------- the log
 
 
-def note(txn: Transaction, vector: Vector, places: set[tuple[bytes, bytes]]) -> None:
-    """Log that the entries at these places changed."""
-    for partition, sort in sorted(places):
-        txn.append(vector.changes, LOG, partition + sort)
+class Change(NamedTuple):
+    """A change in the log of an index: its number, the place of the entry, and the digest of its record."""
+
+    number: int
+    partition: bytes
+    sort: bytes
+    digest: bytes
 
 
-def changes(reader: Reader, vector: Vector, after: int) -> list[tuple[int, bytes, bytes]] | None:
-    """The changes after a sequence number: the number, the partition and the sort of each. None if they are
-    more than the log keeps, or if some of them were trimmed."""
+def digest_of(record: bytes | None) -> bytes:
+    """The digest of an entry's record; None: there is none."""
+    return bytes(_DIGEST_BYTES) if record is None else blake2b(record, digest_size=_DIGEST_BYTES).digest()
+
+
+def note(txn: Transaction, vector: Vector, places: Mapping[tuple[bytes, bytes], bytes | None]) -> None:
+    """Log the new records of the entries at these places."""
+    for (partition, sort), record in places.items():
+        txn.append(vector.changes, LOG, partition + sort + digest_of(record))
+
+
+def changes(reader: Reader, vector: Vector, after: int) -> list[Change] | None:
+    """The changes after a sequence number. None if they are more than the log keeps, or if some of them were
+    trimmed."""
     if after < trimmed_below(reader, vector) - 1:
         return None
     rows = list(islice(reader.scan(vector.changes, LOG, (after + 1).to_bytes(8)), KEPT_CHANGES + 1))
     if len(rows) > KEPT_CHANGES:
         return None
+    end = -_DIGEST_BYTES
     return [
-        (int.from_bytes(place), value[:PARTITION_BYTES], value[PARTITION_BYTES:]) for place, value in rows
+        Change(int.from_bytes(place), value[:PARTITION_BYTES], value[PARTITION_BYTES:end], value[end:])
+        for place, value in rows
     ]
 
 
@@ -144,8 +167,9 @@ def position(reader: Reader, vector: Vector) -> int:
 
 def trimmed_below(reader: Reader, vector: Vector) -> int:
     """The sequence number below which changes were trimmed."""
-    stored = reader.get(vector.changes, _FROM, b"")
-    return int.from_bytes(stored) if stored else 0
+    for _, stored in reader.scan(vector.changes, _FROM, likely=1):
+        return int.from_bytes(stored)
+    return 0
 
 
 def is_long(reader: Reader, vector: Vector) -> bool:
