@@ -11,6 +11,7 @@ import orjson
 
 from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.operations import REGISTRY
+from vector_tables import index_of, listed
 
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Json]
@@ -37,6 +38,7 @@ def _typed(**types: str) -> list[Json]:
     return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
 
 
+_IN_G: Json = {"AttributeName": "g", "SearchSchemaElementType": "HASH"}
 CREATE_MAIN: Json = {
     "TableName": MAIN,
     "AttributeDefinitions": _typed(pk="S", sk="N", l="S", g="S", b="B", r="S"),
@@ -61,19 +63,7 @@ CREATE_MAIN: Json = {
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         },
     ],
-    "VectorIndexes": [
-        {
-            "IndexName": "nearby",
-            "VectorAttribute": {"AttributeName": "v"},
-            "SearchSchema": [
-                {"AttributeName": "g", "SearchSchemaElementType": "HASH"},
-                {"AttributeName": "r", "SearchSchemaElementType": "INLINE_FILTER"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-            "Dimensions": 2,
-            "DistanceFunction": "COSINE",
-        }
-    ],
+    "VectorIndexes": [index_of("nearby", SearchSchema=[_IN_G])],
     "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     "Tags": [{"Key": "team", "Value": "a"}],
 }
@@ -114,7 +104,7 @@ ITEM: Json = {
     "ns": {"NS": ["1", "2.5"]},
     "bs": {"BS": ["AA==", "AQ=="]},
     "list": {"L": [{"N": "1"}, {"S": "x"}, {"L": [{"M": {}}]}]},
-    "v": {"L": [{"N": "0.5"}, {"N": "-1"}]},
+    "v": listed((0.5, -1)),
     "map": {"M": {"a": {"M": {"b": {"L": [{"N": "7"}]}}}, "c.d": {"S": "dot"}}},
 }
 _KEY: Json = {"pk": {"S": "a"}, "sk": {"N": "1"}}
@@ -225,15 +215,10 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "SearchVectors": [
         {
-            "TableName": MAIN,
-            "IndexName": "nearby",
-            "SearchVector": [{"N": "1"}, {"N": "-0.25"}],
-            "TopK": 3,
-            "SearchConditionExpression": "#g = :g AND r = :r",
-            "ProjectionExpression": "pk, v",
-            "ExpressionAttributeNames": {"#g": "g"},
-            "ExpressionAttributeValues": {":g": {"S": "g1"}, ":r": {"S": "eu"}},
-            "ReturnConsumedCapacity": "INDEXES",
+            **{"TableName": MAIN, "IndexName": "nearby", "ReturnConsumedCapacity": "INDEXES"},
+            **{"SearchVector": listed((1, -0.25))["L"], "TopK": 3, "ProjectionExpression": "pk, v"},
+            "SearchConditionExpression": "g = :g",
+            "ExpressionAttributeValues": {":g": {"S": "g1"}},
         },
     ],
     "Scan": [

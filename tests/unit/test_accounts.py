@@ -22,6 +22,7 @@ from hashrange.protocol import Call, Wire
 from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from vector_tables import index_of
 
 ONE, OTHER = "111111111111", "222222222222"
 ACCOUNTS = Settings(separate_accounts=True)
@@ -56,6 +57,7 @@ class World:
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+            VectorIndexes=[{**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}],
         )
         self(caller, "PutItem", TableName=name, Item={**KEY, "v": {"S": value}})
 
@@ -73,15 +75,6 @@ def create_table(database: Database, caller: Caller, name: str) -> None:
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [key],
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "VectorIndexes": [
-            {
-                "IndexName": "nearby",
-                "VectorAttribute": {"AttributeName": "place"},
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-                "Dimensions": 1,
-                "DistanceFunction": "EUCLIDEAN",
-            }
-        ],
     }
     database.execute("CreateTable", request, caller)
 

@@ -59,7 +59,7 @@ def _settled_index(index: Index, vector: Vector, now: float, settings: Settings)
 
 
 def _filling_seconds(settings: Settings) -> float:
-    return settings.update_seconds + settings.vector_backfill_seconds
+    return settings.update_seconds + settings.vector_fill_seconds
 
 
 def _in_all(settings: Settings) -> float:
@@ -110,7 +110,7 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
         settings.create_seconds,
         settings.update_seconds,
         settings.delete_seconds,
-        settings.vector_backfill_seconds,
+        settings.vector_fill_seconds,
         settings.vector_start_seconds,
     )
     waits = [*(moment - now for moment in ends), *(seconds for seconds in durations if seconds > 0)]
