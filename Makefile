@@ -42,6 +42,9 @@ COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/uni
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
              server_http.py server_turns.py server_large_requests.py values_*.py))
 
+# Tests that mostly wait for other programs: twice as many side by side as there are cores.
+WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
+
 test: lint types layers pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
 
 gate: long postgres examples test-compiled  ## Run the rest: clients, brokers, crashes, PostgreSQL, a browser, compiled
@@ -64,7 +67,7 @@ long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need progr
 
 .PHONY: postgres
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto --postgres tests $(PYTEST)
+	$(BIN)/python -m pytest -n $(WAITING) --postgres tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser

@@ -115,6 +115,7 @@ class Database:
         self._kept: dict[str, Any] = {}
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
+        self._tasks = self._workers.tasks
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
@@ -271,8 +272,9 @@ class Database:
             prepared = self._ask(operation, request, caller, done, encode, aside=False)
             if prepared is None:
                 return None
-            is_busy = self._workers.waiting > 0
-            turn.begin(min(pace.BUSY_TURN_SECONDS, self.turn_seconds) if is_busy else self.turn_seconds)
+            # (beside work on threads each turn is shorter)
+            seconds = self.turn_seconds
+            turn.begin(min(pace.BUSY_TURN_SECONDS, seconds) if self._tasks else seconds)
             return self._run_or_stop(prepared)
         finally:
             turn.end()
@@ -340,7 +342,7 @@ class Database:
 
     def works_aside(self) -> bool:
         """Whether long requests are running on worker threads."""
-        return self._workers.waiting > 0
+        return bool(self._tasks)
 
     def deliver(self, callback: Callable[[], None]) -> None:
         """Call `callback` on the thread that late outcomes are delivered on."""

@@ -483,8 +483,7 @@ class _RequestIds:
     def __call__(self) -> bytes:
         while True:
             prefix, endings = self._drawn
-            ending = next(endings, None)
-            if ending is not None:
+            for ending in endings:
                 return prefix + ending
             self._draw()
 

@@ -18,8 +18,10 @@ import orjson
 
 from consistency.history import History, NoAnswer, Operation, OutcomeUnknown, Refused
 
+ANSWER_SECONDS: Final = 20.0
+"""After this time a server that is alive gives up."""
 TIMEOUT_SECONDS: Final = 30.0
-"""Longer than any server takes that is alive: it gives up after 20 seconds."""
+"""Longer than any server takes that is alive."""
 REPEATED_SECONDS: Final = 120.0
 """How long a request is repeated: longer than a group of PostgreSQL servers takes to have a primary."""
 AWAY_SECONDS: Final = 0.02
@@ -83,6 +85,15 @@ class Client:
         """Record an operation that has ended well."""
         operation = Operation(self.number, workload, action, arguments, invoked, "ok", ended, result)
         self._history.operations.append(operation)
+
+    def settled(self, moment: float) -> float:
+        """When the last operation of a workload had ended that began before `moment`; at least `moment`."""
+        ends = [
+            min(operation.ended, operation.invoked + ANSWER_SECONDS)
+            for operation in self._history.operations
+            if operation.client >= 0 and operation.invoked < moment
+        ]
+        return max(moment, *ends)
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """Send a request to one of the endpoints, and return its answer.

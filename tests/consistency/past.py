@@ -3,6 +3,10 @@
 For the workloads such a state is a read of all their keys, within the request that named its moment: they
 judge it as any other read, so that the accounts of a torn state have the wrong sum. Here it is compared with
 the stream: the records up to some point have to make exactly this state, and its indexes have to agree.
+
+A change has the time at which its request came. If its commit takes long, such as over a failover, the state
+of a moment before the commit includes it, and reads in between do not. So the state of a named moment is a
+read that ends when all requests have ended that were under way then.
 """
 
 from __future__ import annotations
@@ -80,7 +84,8 @@ class Past:
             content = tables.content(self._client, name)
             within = (taken.invoked, taken.ended)
             if kind == "moment":
-                within = (taken.invoked - CLOCK_SECONDS, taken.ended + 1.0 + CLOCK_SECONDS)
+                end = taken.ended + 1.0 + CLOCK_SECONDS
+                within = (taken.invoked - CLOCK_SECONDS, self._client.settled(end))
             self._client.saw(NAME, "state", content, *within, table=self._table, kind=kind)
             for workload in workloads:
                 for action, arguments, result in workload.reads(content["items"]):

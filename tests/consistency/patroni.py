@@ -124,16 +124,20 @@ class Member:
         self.kill_postgres()
 
     def kill_postgres(self) -> None:
-        """Kill its PostgreSQL only, by SIGKILL: the postmaster and all its children."""
+        """Kill its PostgreSQL only: the postmaster and all its children at one moment."""
         file = self._data / "postmaster.pid"
         if not file.exists():
             return
         postmaster = int(file.read_text().split("\n", 1)[0])
         if str(self._data) not in _command_line(postmaster):
             return  # it is dead, and another process may have its pid
-        for pid in (postmaster, *_children(postmaster)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        processes = (postmaster, *_children(postmaster))
+        # All stop before the first dies. A process that waits for the standby and sees that the postmaster is
+        # dead waits no longer: it shows its commit to readers, although no standby has it.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         while str(self._data) in _command_line(postmaster):
             pass  # it is dying
 

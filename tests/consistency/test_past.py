@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, Final
 
 import pytest
 
 from consistency import past, registers, transfers
+from consistency.client import Client
 from consistency.drawn import done, names
-from consistency.history import Operation
+from consistency.history import History, Operation
 from consistency.lists import Lists
 from consistency.registers import Registers
 from consistency.tables import KEY
@@ -60,6 +62,22 @@ def test_a_state_from_before_its_moment_is_a_stale_read() -> None:
     for action, arguments, result in Registers("t").reads({}):
         history.append(done(registers.NAME, action, 5, 6, result, **arguments))
     assert names(registers.judge(history)) == {"not linearizable"}
+
+
+def test_a_state_may_show_what_was_under_way_at_its_moment() -> None:
+    """A write that came at second 1, and was committed after second 8."""
+    history = History()
+    history.operations += [
+        done(registers.NAME, "put", 1, 9, key="register 0", value=1),
+        done(registers.NAME, "get", 7, 8, None, key="register 0"),
+        done(registers.NAME, "put", 10, 12, key="register 0", value=2),
+    ]
+    client = Client(-3, [], Random(0), history)
+    for end in (2.0, client.settled(2.0)):
+        seen = done(registers.NAME, "get", 0, end, 1, key="register 0")
+        problems = names(registers.judge([*history.operations, seen]))
+        assert problems == ({"not linearizable"} if end == 2.0 else set())
+    assert client.settled(9.5) == 9.5
 
 
 def test_a_state_with_half_of_a_transaction_on_lists_is_found() -> None:

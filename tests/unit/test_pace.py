@@ -287,7 +287,7 @@ def test_abandoned_work_ends(engine: Engine) -> None:
     task.abandon()
     workers.close()
     assert outcome == ["abandoned"]
-    assert not workers._tasks
+    assert not workers.tasks
     with pytest.raises(RuntimeError):
         workers.start(work)
 

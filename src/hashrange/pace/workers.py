@@ -25,17 +25,12 @@ _log = logging.getLogger("hashrange")
 
 
 class Workers:
-    """A pool of threads."""
+    """A pool of threads. `tasks` are the tasks of the work that has not ended."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        self._tasks: set[Task] = set()
+        self.tasks: set[Task] = set()
         self._closed = False
-
-    @property
-    def waiting(self) -> int:
-        """How many pieces of work have not ended."""
-        return len(self._tasks)
 
     def start(self, work: Callable[[], None]) -> Task:
         """Do `work` on a thread, unless its task is abandoned before. Raises RuntimeError when the workers
@@ -45,11 +40,11 @@ class Workers:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="hashrange-worker")
         task = Task()
-        self._tasks.add(task)
+        self.tasks.add(task)
         try:
             self._pool.submit(self._run, task, work)
         except RuntimeError:
-            self._tasks.discard(task)
+            self.tasks.discard(task)
             raise
         return task
 
@@ -65,12 +60,12 @@ class Workers:
             _log.exception("work on a worker thread failed")
         finally:
             turn.task = None
-            self._tasks.discard(task)
+            self.tasks.discard(task)
 
     def close(self) -> None:
         """Abandon the work that is under way, and wait for its end. Idempotent."""
         self._closed = True
-        for task in tuple(self._tasks):
+        for task in tuple(self.tasks):
             task.abandon()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         if expectation is not None and not self._last:
             if expectation.lower() != b"100-continue":
                 self._refuse(417)
-            interim = Exchange(self, False)
+            interim = Exchange(self, self.plane, False)
             interim.answer = CONTINUE
             self._held_bytes += len(CONTINUE)
             self._pending.append(interim)
@@ -305,7 +305,7 @@ class Connection(asyncio.Protocol):
                 return
         body = self._body
         close = tunnel or plane.draining or not parser.should_keep_alive()
-        exchange = Exchange(self, close)
+        exchange = Exchange(self, self.plane, close)
         self._last = close
         began = latency_now()
         may_start = not self._waiting and self._may_start()
@@ -394,7 +394,7 @@ class Connection(asyncio.Protocol):
                 self._end_with(431)
 
     def _end_with(self, status: int) -> None:
-        exchange = Exchange(self, True)
+        exchange = Exchange(self, self.plane, True)
         exchange.linger = True
         exchange.answer = self.plane.frames.refusal(status)
         self.plane.metrics.responded(status)

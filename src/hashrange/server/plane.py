@@ -308,14 +308,16 @@ class Exchange:
         "linger",
         "noted",
         "operation",
+        "plane",
         "sent",
         "started",
         "task",
         "written_bytes",
     )
 
-    def __init__(self, connection: Client, close: bool) -> None:
+    def __init__(self, connection: Client, plane: Plane, close: bool) -> None:
         self.connection = connection
+        self.plane = plane
         self.close = close
         self.linger = False
         self.started = 0.0
@@ -360,14 +362,14 @@ class Exchange:
         self.operation = call.operation
         self.form = call.form
         self.call = None
-        if self.connection.plane.log_requests:
+        if self.plane.log_requests:
             self.noted = trace.note(call)
 
     def read_large(self) -> None:
         """Read and run a large request, on a thread."""
         large = self.large
         assert large is not None
-        plane = self.connection.plane
+        plane = self.plane
         database = plane.database
         try:
             outcome = plane.wire.read(large.method, large.url, large.headers, large.body)
@@ -388,7 +390,7 @@ class Exchange:
     def encode(self, result: dict[str, Any]) -> bytes | memoryview:
         """The body of the answer to a successful call. All of the answer is made here, where the call runs:
         the event loop would need long for the checksum and a copy of 16 MB."""
-        frames = self.connection.plane.frames
+        frames = self.plane.frames
         if self.form is None and pace.is_aside() and result is not NOTHING:
             pieces = answers.pieces(result)
             self.framed = frames.success_in_pieces(pieces)
@@ -404,8 +406,7 @@ class Exchange:
         """Take the outcome of the call: the answer's body, or the error."""
         if self.answer is not None:
             return
-        connection = self.connection
-        plane = connection.plane
+        plane = self.plane
         frames = plane.frames
         framed, self.framed = self.framed, b""
         if error is None:
@@ -427,7 +428,7 @@ class Exchange:
 
     def respond(self, response: Response) -> None:
         """Take the answer to a request that has no call."""
-        plane = self.connection.plane
+        plane = self.plane
         plane.metrics.responded(response.status, response.error)
         self.answer = plane.frames.response(response, close=self.close)
         if plane.log_requests:
@@ -447,7 +448,7 @@ class Exchange:
         previous = self.large
         kept_bytes = len(previous.body) if previous is not None else 0
         added_bytes = len(large.body) if large is not None else 0
-        self.connection.plane.gathered_bytes += added_bytes - kept_bytes
+        self.plane.gathered_bytes += added_bytes - kept_bytes
         self.large = large
 
 

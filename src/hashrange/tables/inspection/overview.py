@@ -33,8 +33,8 @@ def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> li
 
 def table(reader: Reader, full_name: str) -> dict[str, Any] | None:
     """The entry of one table; None if there is none."""
-    found = catalog.find_full(reader, full_name)
-    return _table(reader, found) if found is not None else None
+    definition = catalog.find_full(reader, full_name)
+    return _table(reader, definition) if definition is not None else None
 
 
 def _table(reader: Reader, table: Table) -> dict[str, Any]:
