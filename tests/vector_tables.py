@@ -81,7 +81,8 @@ class World:
     def search(self, vector: Numbers, top: int = 10, index: str = "near", **given: Any) -> list[Item]:
         """The SearchResults of a search."""
         request = {"TableName": "table", "IndexName": index, "TopK": top, **given}
-        found: list[Item] = self("SearchVectors", SearchVector=listed(vector)["L"], **request)["SearchResults"]
+        answer = self("SearchVectors", SearchVector=listed(vector)["L"], **request)
+        found: list[Item] = answer["SearchResults"]
         return found
 
     def items(self, table: str = "table") -> list[Item]:

@@ -215,8 +215,8 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "SearchVectors": [
         {
-            **{"TableName": MAIN, "IndexName": "nearby", "ReturnConsumedCapacity": "INDEXES"},
-            **{"SearchVector": listed((1, -0.25))["L"], "TopK": 3, "ProjectionExpression": "pk, v"},
+            "TableName": MAIN, "IndexName": "nearby", "ReturnConsumedCapacity": "INDEXES",
+            "SearchVector": listed((1, -0.25))["L"], "TopK": 3, "ProjectionExpression": "pk, v",
             "SearchConditionExpression": "g = :g",
             "ExpressionAttributeValues": {":g": {"S": "g1"}},
         },

@@ -32,7 +32,10 @@ def nearest(client: Any, *, by_arn: bool = False) -> Any:
         client.put_item(TableName="words", Item={"pk": {"S": "cat"}, "v": listed((1, 2))})
     table = client.describe_table(TableName="words")["Table"]
     found = client.search_vectors(
-        TableName=table["TableArn" if by_arn else "TableName"], IndexName="near", SearchVector=listed((1, 2))["L"], TopK=1
+        TableName=table["TableArn" if by_arn else "TableName"],
+        IndexName="near",
+        SearchVector=listed((1, 2))["L"],
+        TopK=1,
     )
     return found["SearchResults"]
 

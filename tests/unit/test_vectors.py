@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import postgres
 from hashrange import pace
 from hashrange.errors import ValidationException
-from hashrange.storage.api import Engine
+from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
@@ -75,6 +76,10 @@ def index_in(world: World, name: str = "near", table: str = "table") -> tuple[In
     return index, index.vector
 
 
+def rows_of(reader: Reader, space: int) -> list[Any]:
+    return list(reader.scan_space(space))
+
+
 def compare(world: World, distance: str, vector: list[Any], top: int, wanted: dict[str, str]) -> None:
     """Assert that a search finds what a search through all items finds."""
     found = world.search(vector, top, **(condition(wanted) if wanted else {}))
@@ -124,8 +129,8 @@ def take(world: World, distance: str, step: tuple[Any, ...]) -> None:
         case "delete", number:
             world("DeleteItem", TableName="table", Key=key_of(number))
         case "batch", pairs:
-            puts = [{"Put": {"TableName": "table", "Item": {**key_of(number), "area": {"S": "north"},
-                                                            "v": listed(vector)}}} for number, vector in pairs]
+            items = [{**key_of(n), "area": {"S": "north"}, "v": listed(vector)} for n, vector in pairs]
+            puts = [{"Put": {"TableName": "table", "Item": item}} for item in items]
             if puts:
                 world("TransactWriteItems", TransactItems=puts)
         case ("forget",):
@@ -350,7 +355,8 @@ def test_a_large_table_is_indexed_by_the_sweep(open_engine: Callable[[], Engine]
     world = World(open_engine())
     world.create()
     for start in range(0, 1_100, 25):
-        puts = [{"PutRequest": {"Item": {**key_of(n), "v": listed([n, 1])}}} for n in range(start, start + 25)]
+        numbers_ = range(start, start + 25)
+        puts = [{"PutRequest": {"Item": {**key_of(n), "v": listed([n, 1])}}} for n in numbers_]
         world("BatchWriteItem", RequestItems={"table": puts})
     world("UpdateTable", TableName="table", VectorIndexUpdates=[{"Create": index_of()}])
     with pytest.raises(ValidationException, match="Cannot search backfilling vector index: near"):
@@ -387,7 +393,7 @@ def test_a_deleted_index_leaves_nothing(world: World) -> None:
     index, vector = index_in(world)
     world("UpdateTable", TableName="table", VectorIndexUpdates=[{"Delete": {"IndexName": "near"}}])
     for space in (index.space, vector.changes):
-        assert world.database.engine.read(lambda reader, space=space: list(reader.scan_space(space))) == []
+        assert world.database.engine.read(partial(rows_of, space=space)) == []
     with pytest.raises(ValidationException, match="does not have the specified index: near"):
         world.search([1, 0])
 

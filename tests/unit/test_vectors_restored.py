@@ -17,12 +17,13 @@ from vector_tables import SCHEMA, World, condition, index_of, listed
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}
 NAMED = index_of(SearchSchema=SCHEMA)
-FAR = index_of("far", distance="EUCLIDEAN", Projection={"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]})
+SOME = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]}
+FAR = index_of("far", distance="EUCLIDEAN", Projection=SOME)
 
 
 def results(world: Any, table: str, index: str, **given: Any) -> list[tuple[str, float]]:
-    request = {"TableName": table, "IndexName": index, "SearchVector": listed((1, 0))["L"], "TopK": 5, **given}
-    found = world("SearchVectors", **request)["SearchResults"]
+    request = {"TableName": table, "IndexName": index, "TopK": 5, **given}
+    found = world("SearchVectors", SearchVector=listed((1, 0))["L"], **request)["SearchResults"]
     return [(next(iter(result["Item"]["s"].values())), result["Score"]) for result in found]
 
 
