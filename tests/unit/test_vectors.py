@@ -283,7 +283,7 @@ def test_the_log_is_trimmed_and_followed(world: World, monkeypatch: pytest.Monke
     assert world.database.engine.read(lambda reader: vectors.is_long(reader, vector))
     world.database.settle()
     kept = world.database.engine.read(lambda reader: len(list(reader.scan(vector.changes, vectors.LOG))))
-    assert kept <= 41
+    assert kept == 20
     for searching in (world, other):
         compare(searching, "COSINE", [1, 0], 5, {})
     assert index.space != vector.changes
@@ -349,6 +349,18 @@ def test_outdated_entries_are_not_kept(world: World) -> None:
         engine.read(lambda reader: kept.find(Outdated(reader), index, vector, wanted))
         world.put(0, [1, 3])
     compare(world, "COSINE", [1, 0], 4, {})
+
+
+def test_a_search_does_not_wait_for_ever_for_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_matrices, "_LOCK_SECONDS_MAX", 0.01)
+    world.create(index_of())
+    world.put(1, [1, 0])
+    world.search([1, 0])
+    index, _ = index_in(world)
+    with world.database._kept["vectors"]._indexes[index.space].lock:
+        assert len(world.search([1, 0])) == 1
 
 
 def test_a_large_table_is_indexed_by_the_sweep(open_engine: Callable[[], Engine]) -> None:

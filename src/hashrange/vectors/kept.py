@@ -28,6 +28,9 @@ from hashrange.vectors.nearest import Match, nearest
 _PART_BYTES: Final = 16 * 1024 * 1024
 _ENTRIES_AT_ONCE: Final = 256
 
+_LOCK_SECONDS_MAX: Final = 0.5
+"""A search that waits longer for others on its index reads the entries itself."""
+
 _DOUBTS_MAX: Final = 10
 """After so many searches whose entries are not those of the log, as after damage, an index is read anew."""
 
@@ -74,7 +77,11 @@ class Kept:
         """The nearest entries, the nearest first."""
         with self._lock:
             own = self._indexes.setdefault(index.space, _OfIndex())
-        pace.acquire(own.lock)
+        # The memory engine holds its lock while a body runs, except on a worker thread, which takes it for a
+        # moment when it reads. If they waited for each other, neither would go on.
+        seconds = -1.0 if pace.is_aside() else _LOCK_SECONDS_MAX
+        if not own.lock.acquire(timeout=seconds):
+            return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
         try:
             if self._bring_up(reader, index, vector, own):
                 matrix = own.matrices.get(search.partition)

@@ -141,6 +141,7 @@ def note(txn: Transaction, vector: Vector, places: Mapping[tuple[bytes, bytes], 
     """Log the new records of the entries at these places."""
     for (partition, sort), record in places.items():
         txn.append(vector.changes, LOG, partition + sort + digest_of(record))
+    txn.count(vector.changes, len(places), 0)
 
 
 def changes(reader: Reader, vector: Vector, after: int) -> list[Change] | None:
@@ -174,21 +175,17 @@ def trimmed_below(reader: Reader, vector: Vector) -> int:
 
 def is_long(reader: Reader, vector: Vector) -> bool:
     """Whether the log should be trimmed."""
-    low = trimmed_below(reader, vector).to_bytes(8)
-    for place, _ in reader.scan(vector.changes, LOG, low, likely=1):
-        return position(reader, vector) - int.from_bytes(place) >= 2 * KEPT_CHANGES
-    return False
+    return reader.totals(vector.changes).records >= 2 * KEPT_CHANGES
 
 
 def trim(txn: Transaction, vector: Vector, limit: int) -> int:
     """Remove at most `limit` of the changes that are too many; returns how many it removed."""
-    end = position(txn, vector) - KEPT_CHANGES
-    if end <= 0:
-        return 0
+    count = min(limit, txn.totals(vector.changes).records - KEPT_CHANGES)
     low = trimmed_below(txn, vector).to_bytes(8)
-    places = [place for place, _ in islice(txn.scan(vector.changes, LOG, low, end.to_bytes(8)), limit)]
+    places = [place for place, _ in islice(txn.scan(vector.changes, LOG, low), max(0, count))]
     for place in places:
         txn.delete(vector.changes, LOG, place)
     if places:
         txn.put(vector.changes, _FROM, b"", (int.from_bytes(places[-1]) + 1).to_bytes(8))
+        txn.count(vector.changes, -len(places), 0)
     return len(places)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StoreDamaged
+from hashrange.tables.definitions import catalog
 from hashrange.tables.spaces import LAG_SPACE
 from hashrange.tables.streams import logs
 
 
 def find_logs(reader: Reader) -> set[int]:
-    """The spaces of streams, and that of the queue of lagging indexes.
+    """The spaces of streams, that of the queue of lagging indexes, and those of the changes of vector
+    indexes.
 
     Whatever else is appended to has to be added here. Raises StoreDamaged if a stream cannot be decoded.
     """
@@ -21,4 +23,6 @@ def find_logs(reader: Reader) -> set[int]:
                 "that is wrong with the store."
             )
         spaces.add(stream.space)
+    for table in catalog.definitions(reader):
+        spaces.update([index.vector.changes for index in table.indexes if index.vector is not None])
     return spaces
