@@ -21,7 +21,7 @@ from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, records, vectors
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table, Vector
-from hashrange.values import AttributeValue, Item, item_size, numbers
+from hashrange.values import AttributeValue, Item, admit_value, item_size, numbers
 
 if TYPE_CHECKING:
     from hashrange.vectors.kept import Kept
@@ -101,9 +101,11 @@ def _searching(request: Request) -> _Searching:
     subs.check_all_used()
     given: list[str] = []
     for element in request["SearchVector"]:
+        pace.step()
+        admit_value(element)
         if "N" not in element:
             raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
-        given.append(numbers.normalise(element["N"]))
+        given.append(element["N"])
     return _Searching(request["IndexName"], given, count, wanted, project)
 
 
