@@ -47,7 +47,7 @@ WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
 test: lint types layers pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
 
-gate: long postgres examples test-compiled  ## Run the rest: clients, brokers, crashes, PostgreSQL, a browser, compiled
+gate: site long postgres examples test-compiled  ## Run the rest: the site, clients, brokers, crashes, PostgreSQL, a browser, compiled
 
 lint: $(VENV)/.develop  ## Check the style
 	$(BIN)/ruff check .
@@ -102,6 +102,27 @@ hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 growth: fast  ## Look whether memory grows under mixed control operations (MINUTES=60)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)
 
+# Its packages would fill the tests' environment.
+DOCS := $(VENV)/docs
+RELEASE := $(VENV)/release
+
+.PHONY: site
+site: $(DOCS)/.installed  ## Build the documentation site into build/site/html, with every link checked
+	@$(DOCS)/bin/python tools/pages.py build/site/pages
+	@$(DOCS)/bin/zensical build --strict --clean
+	@$(DOCS)/bin/python tools/links.py build/site/html
+
+.PHONY: wheel
+wheel: $(RELEASE)/.installed  ## Build the wheels and the source archive into dist, and try them in empty environments
+	@$(RELEASE)/bin/python tools/wheels.py build
+	@$(RELEASE)/bin/python tools/wheels.py try
+
+.PHONY: release-check
+release-check: $(RELEASE)/.installed  ## Check everything that a release needs (PYTHONS="python3.12 python3.13")
+	@$(RELEASE)/bin/python tools/release.py before
+	@$(MAKE) --no-print-directory site wheel
+	@$(RELEASE)/bin/python tools/release.py after
+
 machine-crash: ROUNDS = 200
 machine-crash: $(VENV)/.develop  ## Cut a writing store off from its power, again and again (ROUNDS=200)
 	PYTHONPATH=tests $(BIN)/python -m crash --level machine --rounds $(ROUNDS)
@@ -130,7 +151,7 @@ bystander: fast  ## Measure how long others wait while a client sends its worst 
 	$(BIN)/python -m bench.bystander $(BENCH)
 
 clean:  ## Remove what was built; data directories stay
-	rm -rf $(VENV) $(NODE:=/node_modules) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(NODE:=/node_modules) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
 	find . -name __pycache__ -type d -prune -not -path './$(VENV)/*' -exec rm -rf {} +
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
@@ -141,6 +162,11 @@ $(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml | $(BIN)/pytho
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]'
+	@touch $@
+
+$(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/$*
+	@$(BIN)/python tools/extra.py $* | xargs -d '\n' $(VENV)/$*/bin/python -m pip install --quiet
 	@touch $@
 
 # Other people's clients that cannot be installed beside the rest; their tests are skipped without them.

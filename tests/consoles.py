@@ -204,6 +204,7 @@ CHANGES: dict[str, Any] = {
     "/console/saved": {"name": "mine", "address": "/console/ask?table=orders"},
     "/console/saved/delete": {"name": "other"},
     "/console/entities": {"table": "orders", "rules": [{"name": "x", "partition": "*"}]},
+    "/console/uses": {"table": "orders", "on": True},
     "/console/undo-save": {"table": "orders", "key": KEY, "since": "now"},
     "/console/import": {
         "table": "orders", "name": "x.csv", "piece": base64.b64encode(b"pk,sk\nnew,1\n").decode(),

@@ -72,7 +72,7 @@ def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
+    reader = threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
         line = _wait_for_endpoint(lines)
@@ -93,7 +93,7 @@ def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
         process.stdout.close()
 
 
-def _read_lines(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+def read_lines(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
     """Drain the output for as long as the process lives: a full pipe would stop it."""
     for line in output:
         lines.put(line)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "__version__", "compiled", "form", "local"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -102,8 +102,8 @@ class Wire:
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
     operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
-    the database's. `admin_url` is where the admin plane listens, which GET / tells commands. `page` is the
-    HTML for browsers, if there is any.
+    the database's. `admin_url` is where the admin plane listens, which GET / tells commands. `page`
+    makes the HTML for browsers, from the Host header of their request.
     """
 
     __slots__ = (
@@ -125,7 +125,7 @@ class Wire:
         operations: Container[str] | None = None,
         interest: Interest | None = None,
         admin_url: str | None = None,
-        page: bytes = b"",
+        page: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self._page = page
         self._region = region
@@ -238,8 +238,9 @@ class Wire:
             return _preflight(headers)
         path = target.partition(b"?")[0]
         if method in (b"GET", b"HEAD") and path == b"/":
-            if self._page and b"text/html" in headers.get(b"accept", b""):
-                return Response(200, self._page, b"text/html; charset=utf-8", _PAGE_HEADERS)
+            if self._page is not None and b"text/html" in headers.get(b"accept", b""):
+                shown = self._page(headers.get(b"host", b""))
+                return Response(200, shown, b"text/html; charset=utf-8", _PAGE_HEADERS)
             healthy = f"healthy: dynamodb.{self._region}.amazonaws.com ".encode()
             return Response(200, healthy, b"text/plain", (*_cors_headers(headers), self._admin))
         if method == b"GET" and path == b"/favicon.ico":

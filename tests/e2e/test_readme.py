@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 import sysconfig
+import uuid
 from pathlib import Path
 
 import pytest
 
 from endpoints import ON_AWS, OTHER_ENDPOINT
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 ENDPOINT = "http://127.0.0.1:8000"
 
@@ -53,6 +55,20 @@ def test_over_http(endpoint: str, tmp_path: Path) -> None:
     for _ in range(2):
         assert run(f"{before}python pages.py", tmp_path) == promised_output(over_http) != ""
         assert '"Count": 1' in run(before + shell, tmp_path)
+
+
+@pytest.mark.skipif(ON_AWS, reason="the page names its own endpoint and credentials")
+def test_the_programs_of_the_first_page(endpoint: str, tmp_path: Path) -> None:
+    text = (DOCS / "five-minutes.md").read_text(encoding="utf-8")
+    exports = "".join(f"{line}\n" for line in text.splitlines() if line.startswith("export "))
+    assert ENDPOINT in exports
+    for name, program in re.findall(r"`(\w+\.py)`.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        # The suite's other tests may have a table of the README's name.
+        renamed = program.replace('"pages"', f'"pages-{uuid.uuid4().hex}"')
+        (tmp_path / name).write_text(renamed, encoding="utf-8")
+        script = f"{exports.replace(ENDPOINT, endpoint)}python {name}"
+        assert run(script, tmp_path).endswith(promised_output(program))
+        assert promised_output(program)
 
 
 @pytest.mark.skipif(OTHER_ENDPOINT is not None, reason="needs no endpoint")

@@ -72,7 +72,8 @@ def test_broken_http_may_be_answered_by_others_than_the_api() -> None:
 
 
 def test_only_one_operation_may_fail_inside_the_service() -> None:
-    message = {"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "Internal server error"}
+    kind = "com.amazonaws.dynamodb.v20120810#InternalServerError"
+    message = {"__type": kind, "message": "Internal server error"}
     answer = _answer(500, message)
     assert find_fault("values", 100, *answer, "ListGlobalTables") is None
     assert find_fault("values", 100, *answer, "ListTables") == "status 500"

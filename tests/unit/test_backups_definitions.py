@@ -81,3 +81,19 @@ def test_a_table_whose_indexes_have_changed(world: World) -> None:
         world.restore(arn, f"restored-{number}")
         world.database.settle()
         assert world.rows(f"restored-{number}") == world.rows()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_backup_has_an_encryption_without_the_state_of_its_change(tmp_path: Path, durable: bool) -> None:
+    world = World(tmp_path, durable=durable, update_seconds=20)
+    world.create()
+    world("UpdateTable", TableName="music", SSESpecification={"Enabled": True})
+    changing = world.backup()
+    described = world("DescribeBackup", BackupArn=changing)["BackupDescription"]
+    assert described["SourceTableFeatureDetails"]["SSEDescription"]["Status"] == "ENABLED"
+    world.restore(changing)
+    world.clock.advance(20)
+    world.database.settle()
+    shown = [world("DescribeTable", TableName=name)["Table"] for name in ("music", "restored")]
+    assert shown[0]["SSEDescription"] == shown[1]["SSEDescription"]
+    world.database.close()

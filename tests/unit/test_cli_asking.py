@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.remote.asking import _reachable
+from hashrange.cli.remote.asking import reachable
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
@@ -138,7 +138,7 @@ def test_a_server_that_is_not_hashrange_is_not_asked(servers: list[Server]) -> N
     ],
 )
 def test_the_plane_is_reached_as_this_machine_reaches_it(endpoint: str, bound: str, reached: str) -> None:
-    assert _reachable(endpoint, bound) == reached
+    assert reachable(endpoint, bound) == reached
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
@@ -164,7 +164,7 @@ def test_a_plane_on_any_address_is_reached_from_its_own_machine(address: str) ->
 )
 def test_no_other_machine_is_asked_which_would_get_the_token(bound: str, reason: str) -> None:
     with pytest.raises(click.ClickException, match=reason):
-        _reachable("http://db.example:8000", bound)
+        reachable("http://db.example:8000", bound)
 
 
 def test_every_command_that_works_on_a_server_has_the_option() -> None:
@@ -176,7 +176,7 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
         else:
             yield path, one
 
-    local = {" serve", " check", " migrate", " completion"}
+    local = {" serve", " check", " migrate", " completion", " healthcheck"}
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

@@ -44,24 +44,23 @@ def test_the_server_starts_in_a_folder_that_everybody_may_write_and_that_is_kept
     assert stat.S_IMODE(here.stat().st_mode) == 0o1777
     # Nothing else says where the data is, because --memory and --postgres would contradict it.
     assert "HASHRANGE_DATA_DIR" not in DOCKERFILE
+    assert step("USER").isdecimal()  # so that it is known not to be root
+    assert step("EXPOSE") == "8000"
 
 
-def test_the_health_check_asks_the_admin_plane() -> None:
+def test_the_health_check_asks_the_server_of_the_container() -> None:
     check = orjson.loads(step("HEALTHCHECK").partition("CMD ")[2])
-    assert check[0] == "python"
-    environment = dict(pair.split("=") for pair in step("ENV").split())
-    assert environment["HASHRANGE_ADMIN_PORT"] == "8100"
-    admin = bind_admin(0)
-    environment = os.environ | {"HASHRANGE_ADMIN_PORT": str(admin.port)}
+    assert check[0] == "hashrange"
 
-    def status() -> int:
-        return subprocess.run(
-            [sys.executable, *check[1:]], env=environment, capture_output=True, check=False
-        ).returncode
+    def status(port: str) -> int:
+        environment = os.environ | {"HASHRANGE_PORT": port}
+        command = [sys.executable, "-m", *check]
+        return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
 
-    with Database.in_memory() as database, running(database, admin=admin):
-        assert status() == 0
-    assert status() != 0
+    with Database.in_memory() as database, running(database, admin=bind_admin(0)) as url:
+        port = url.rpartition(":")[2]
+        assert status(port) == 0
+    assert status(port) != 0
 
 
 def test_the_image_is_built_of_what_it_copies_and_of_nothing_else() -> None:

@@ -15,9 +15,15 @@ BROWSER = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ADMIN_URL = "http://127.0.0.1:8100"
 
 
-def get(path: bytes = b"/", accept: bytes | None = BROWSER, method: bytes = b"GET") -> Response:
+def get(
+    path: bytes = b"/",
+    accept: bytes | None = BROWSER,
+    method: bytes = b"GET",
+    host: bytes = b"127.0.0.1:8000",
+) -> Response:
     wire = Wire(region="us-east-1", account_id="000000000000", page=page(ADMIN_URL))
-    answer = wire.read(method, path, {} if accept is None else {b"accept": accept}, b"")
+    headers = {b"host": host} if accept is None else {b"host": host, b"accept": accept}
+    answer = wire.read(method, path, headers, b"")
     assert isinstance(answer, Response)
     return answer
 
@@ -55,16 +61,36 @@ def test_the_page_is_whole_and_loads_nothing() -> None:
         def handle_endtag(self, tag: str) -> None:
             assert opened.pop() == tag
 
-    Tags().feed(page('http://"><script>alert(1)</script>').decode())
+    Tags().feed(page('http://"><script>alert(1)</script>')(b"localhost").decode())
     assert opened == []
-    assert not re.search(r"@import|url\(", page(ADMIN_URL).decode())
+    assert not re.search(r"@import|url\(", page(ADMIN_URL)(b"localhost").decode())
     assert dict(get().headers)[b"Content-Security-Policy"].startswith(b"default-src 'none'")
 
 
 def test_the_page_says_who_reaches_the_admin_plane() -> None:
-    assert b"own machine" in page(ADMIN_URL)
-    assert b"--admin-token" in page(ADMIN_URL, guarded=True)
-    assert b"without an admin plane" in page(None)
+    assert b"own machine" in page(ADMIN_URL)(b"")
+    assert b"--admin-token" in page(ADMIN_URL, guarded=True)(b"")
+    assert b"without an admin plane" in page(None)(b"")
+
+
+@pytest.mark.parametrize("host", [b"127.0.0.1:8000", b"db.example", b"[::1]:4566", b"localhost:80"])
+def test_the_examples_name_the_address_by_which_the_browser_came(host: bytes) -> None:
+    text = get(host=host).body.decode()
+    endpoint = f"http://{host.decode()}"
+    for variable in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"):
+        assert f"export {variable}={endpoint}\n" in text
+    for language in ("Python", "JavaScript", "Java", "Go"):
+        example = text.partition(f"<summary>{language}</summary>")[2].partition("</details>")[0]
+        assert f'"{endpoint}"' in example
+
+
+@pytest.mark.parametrize(
+    "host", [b"", b"x<script>", b'"onload="', b"a b", b"[x]", b"a:123456", b"\xff", b"a" * 300, b"a\nb"]
+)
+def test_a_host_that_is_no_name_is_not_shown(host: bytes) -> None:
+    text = get(host=host).body.decode()
+    assert "DYNAMODB=THE-ADDRESS-OF-THIS-PAGE\n" in text
+    assert not host or "http://" + host.decode("latin-1") not in text
 
 
 def test_nothing_is_logged_of_the_icon_that_every_browser_asks_for(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,7 +49,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets"},
     "psycopg": {"storage"},
     "rocksdict": {"storage"},
-    "google_crc32c": {"storage"},
+    "fastcrc": {"storage"},
 }
 # What only some modules may name, as `module.attribute`.
 ALLOWED_NAMES: dict[str, set[str]] = {

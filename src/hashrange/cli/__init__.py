@@ -14,6 +14,8 @@
     stream      follow a table's changes
     trigger     functions on a table's changes
     completion  shell completion
+    health      `doctor` and `healthcheck`: whether all is well
+    pulling     `pull`: tables of an account, with some of their items
 
     logs        the form of log lines
     admin       the parts of the admin plane
@@ -46,9 +48,12 @@ _COMMANDS: Final = {
     "completion": "Print the shell's completion script.",
     "console": "Print a link to a running server's web console.",
     "copy": "Copy a store between directories and PostgreSQL.",
+    "doctor": "Check the installation, the disk and the server, and say what to do.",
     "faults": "List, add and remove a running server's fault rules.",
+    "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
     "migrate": "Upgrade a data directory of an older version.",
+    "pull": "Make the tables of an AWS account, or of another server, here.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
@@ -57,7 +62,14 @@ _COMMANDS: Final = {
 
 
 # Modules whose names differ from their commands.
-_MODULES: Final = {"as-of": "as_of", "copy": "copying", "import": "importing"}
+_MODULES: Final = {
+    "as-of": "as_of",
+    "copy": "copying",
+    "doctor": "health.doctor",
+    "healthcheck": "health.healthcheck",
+    "import": "importing",
+    "pull": "pulling.pull",
+}
 
 
 class _Commands(click.Group):

@@ -46,14 +46,17 @@ def connection(function: Any) -> Any:
     return endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB.")(function)
 
 
-def connect(endpoint_url: str, region: str | None) -> Clients:
-    """Clients of the server that the options of `connection` name. Raises `ClickException`."""
+def connect(endpoint_url: str, region: str | None, **more: Any) -> Clients:
+    """Clients of the server that the options of `connection` name; `more` goes to `triggers.connect`. Raises
+    `ClickException`."""
     try:
         from hashrange import triggers
     except ImportError as error:
         raise click.ClickException("This command needs boto3; install it with: pip install boto3") from error
     try:
-        return triggers.connect(None if endpoint_url == AWS else endpoint_url, region)
+        if endpoint_url == AWS:  # whatever endpoint the environment names
+            return triggers.connect(None, region, only_aws=True, **more)
+        return triggers.connect(endpoint_url, region, **more)
     except (*triggers.SERVICE_ERRORS, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
@@ -147,7 +150,7 @@ def command() -> None:
     type=click.IntRange(-1),
     default=-1,
     show_default=True,
-    help="Calls after the first before a batch is options_ up; -1 for no limit.",
+    help="Calls after the first before a batch is given up; -1 for no limit.",
 )
 @click.option(
     "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
@@ -160,12 +163,12 @@ def command() -> None:
     type=click.FloatRange(-1),
     default=-1.0,
     show_default=True,
-    help="Seconds after which a record is options_ up; -1 for never.",
+    help="Seconds after which a record is given up; -1 for never.",
 )
 @click.option(
     "--on-failure",
     metavar="FILE|table:NAME",
-    help="Where to store records that are options_ up: as lines of a file, or items of a table.",
+    help="Where to store records that are given up: as lines of a file, or items of a table.",
 )
 @click.option(
     "--checkpoint-table",

@@ -109,8 +109,8 @@ def _with_binary(value: Any, made: Callable[[str], Raw]) -> Any:
         case {"BS": [str(), *_] as texts} if len(value) == 1:
             return {"BS": [made(str(text)) for text in texts]}
         case dict():
-            return {name: _with_binary(one, made) for name, one in value.items()}
+            return {name: _with_binary(content, made) for name, content in value.items()}
         case list():
-            return [_with_binary(one, made) for one in value]
+            return [_with_binary(content, made) for content in value]
         case _:
             return value

@@ -99,11 +99,11 @@ def _written(shape: Shape, value: Any, indent: int, name: str = "") -> str:
         case Structure(name=type_name):
             return _structure(shape, value, f"&types.{type_name}", indent)
         case List(member=member):
-            rows = [_element(member, one, indent + 1) for one in value]
+            rows = [_element(member, content, indent + 1) for content in value]
             return _block(f"[]{_type(member)}", rows, indent)
         case Map(value=member):
             pairs = value.items()
-            rows = [f"{_text(key)}: {_element(member, one, indent + 1)}" for key, one in pairs]
+            rows = [f"{_text(key)}: {_element(member, content, indent + 1)}" for key, content in pairs]
             return _block(f"map[string]{_type(member)}", rows, indent)
 
 
@@ -142,14 +142,14 @@ def _attribute(value: dict[str, Any], indent: int) -> str:
         case "B":
             text = _bytes(inner)
         case "SS" | "NS":
-            text = _block("[]string", [_text(one) for one in inner], indent)
+            text = _block("[]string", [_text(content) for content in inner], indent)
         case "BS":
-            text = _block("[][]byte", [_bytes(one) for one in inner], indent)
+            text = _block("[][]byte", [_bytes(content) for content in inner], indent)
         case "L":
-            text = _block(f"[]{_VALUE}", [_attribute(one, indent + 1) for one in inner], indent)
+            text = _block(f"[]{_VALUE}", [_attribute(content, indent + 1) for content in inner], indent)
         case "M":
             pairs = inner.items()
-            rows = [f"{_text(name)}: {_attribute(one, indent + 1)}" for name, one in pairs]
+            rows = [f"{_text(name)}: {_attribute(content, indent + 1)}" for name, content in pairs]
             text = _block(f"map[string]{_VALUE}", rows, indent)
         case _:
             text = _text(inner)

@@ -109,8 +109,8 @@ async def entities(view: View, table: str) -> tuple[Rule, ...]:
     scope = view.full_scope
 
     def body(reader: Reader) -> tuple[Rule, ...]:
-        found = _ENTITIES.find(reader, scope, table)
-        return found.rules if found is not None else ()
+        corrected = _ENTITIES.find(reader, scope, table)
+        return corrected.rules if corrected is not None else ()
 
     return await aside(view.request, lambda database: database.engine.read(body))
 

@@ -97,7 +97,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(asset=asset, href=href, navigation=NAVIGATION, live_tabs=LIVE_TABS)
-    made.filters.update(amount=amount, epoch=epoch, size=size, span=span, units=units)
+    made.filters.update(amount=amount, counted=counted, epoch=epoch, size=size, span=span, units=units)
     return made
 
 
@@ -129,6 +129,11 @@ def asset(name: str) -> str:
 def amount(number: int) -> str:
     """A whole number with separators: 12,345."""
     return f"{number:,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 item, 12,345 items."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def units(number: float) -> str:

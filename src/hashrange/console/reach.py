@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from hashrange.clock import parse_moment, show_moment
 from hashrange.console.code import snippets
-from hashrange.errors import AnswerLost, ServiceError
+from hashrange.errors import ServiceError
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
 from hashrange.server.admin.application import subject_of
@@ -24,7 +24,6 @@ from hashrange.server.admin.aside import aside
 T = TypeVar("T")
 
 COOKIE: Final = "hashrange-console"
-DROPPED: Final = "A fault rule dropped the answer, as if the connection had broken."
 
 
 def cookie_of(request: Request) -> str:
@@ -110,8 +109,6 @@ class View:
         """The answer to a request, which the caller has judged."""
         try:
             answer = await data.ask(subject_of(self.request), operation, orjson.dumps(sent), self.scope)
-        except AnswerLost:
-            raise Refused(DROPPED) from None
         except ServiceError as error:
             refuse(error)
         return orjson.loads(answer) if answer else {}

@@ -80,10 +80,10 @@ async def _start(request: Request) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    found = looks.static(request.path_params["stamp"], request.path_params["name"])
-    if found is None:
+    file = looks.static(request.path_params["stamp"], request.path_params["name"])
+    if file is None:
         raise HTTPException(404, "Not Found")
-    return found
+    return file
 
 
 def _endpoint(part: Part) -> Endpoint:

@@ -113,12 +113,12 @@ def node(name: str, value: Value) -> Node:
     """The tree of a value."""
     kind, inner = _parted(value)
     if kind in ("M", "L"):
-        pairs = list(inner.items()) if kind == "M" else [(str(n), one) for n, one in enumerate(inner)]
-        members = tuple(node(member, one) for member, one in pairs[:MEMBERS_MAX])
+        pairs = list(inner.items()) if kind == "M" else [(str(n), content) for n, content in enumerate(inner)]
+        members = tuple(node(member, content) for member, content in pairs[:MEMBERS_MAX])
         more = max(0, len(pairs) - MEMBERS_MAX)
         return Node(name, kind, "", members=members, more=more, note=_counted(len(pairs), "member"))
     if kind in MEMBERS:
-        members = tuple(node("", {MEMBERS[kind]: one}) for one in inner[:MEMBERS_MAX])
+        members = tuple(node("", {MEMBERS[kind]: content}) for content in inner[:MEMBERS_MAX])
         more = max(0, len(inner) - MEMBERS_MAX)
         return Node(name, kind, "", members=members, more=more, note=_counted(len(inner), "member"))
     text = inner if kind in ("S", "N", "B") else _short(value, TEXT_CHARACTERS_MAX)
@@ -152,9 +152,9 @@ def plain(value: Value) -> Any:
         case "NS":
             return [Raw(number) for number in inner]
         case "L":
-            return [plain(one) for one in inner]
+            return [plain(content) for content in inner]
         case "M":
-            return {name: plain(one) for name, one in inner.items()}
+            return {name: plain(content) for name, content in inner.items()}
         case "NULL":
             return None
         case _:
@@ -176,12 +176,13 @@ def literal(value: Any, *, words: tuple[str, str, str], indent: int = 0) -> str:
             return orjson.dumps(value).decode()
         case dict() if value:
             rows = [
-                f"{orjson.dumps(name).decode()}: {literal(one, words=words, indent=indent + 2)}"
-                for name, one in value.items()
+                f"{orjson.dumps(name).decode()}: {literal(content, words=words, indent=indent + 2)}"
+                for name, content in value.items()
             ]
             return _block("{", rows, "}", indent)
         case list() if value:
-            return _block("[", [literal(one, words=words, indent=indent + 2) for one in value], "]", indent)
+            rows = [literal(content, words=words, indent=indent + 2) for content in value]
+            return _block("[", rows, "]", indent)
         case dict():
             return "{}"
         case list():
@@ -213,11 +214,11 @@ def _short(value: Value, characters_max: int) -> str:
         case "NULL":
             return "null"
         case "L":
-            return f"[{_listed([(None, one) for one in inner], characters_max)}]"
+            return f"[{_listed([(None, content) for content in inner], characters_max)}]"
         case "M":
             return f"{{{_listed(list(inner.items()), characters_max)}}}"
         case "SS" | "NS" | "BS":
-            members: list[tuple[str | None, Value]] = [(None, {MEMBERS[kind]: one}) for one in inner]
+            members: list[tuple[str | None, Value]] = [(None, {MEMBERS[kind]: content}) for content in inner]
             return f"{{{_listed(members, characters_max)}}}"
         case _:
             return str(inner)

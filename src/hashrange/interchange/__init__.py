@@ -10,6 +10,7 @@
     rows           what a reader gives for a row that holds no item
     plain_json     items of plain values, and lists of them in JSON
     exports        the objects of an export: data, manifests, checksums
+    descriptions   the request of CreateTable for a table that DescribeTable describes
 
 A reader yields items as DynamoDB's JSON; its caller checks the rules of values and of the table. A row that
 is not an item yields a `Bad` (`rows`) instead. Everything works in constant memory, except a list in JSON.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hashrange.errors import AccessDeniedException, ServiceError, ValidationException
 from hashrange.settings import Settings
@@ -22,6 +22,11 @@ Answer = dict[str, Any]
 
 
 NONE_LEFT: frozenset[int] = frozenset()
+
+
+OPERATOR: Final = "console"
+"""The access key of the requests that come by the admin plane: the console's, and those of operators' tools.
+Fault rules do not meet them."""
 
 
 class Caller(NamedTuple):

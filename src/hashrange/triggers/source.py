@@ -29,6 +29,9 @@ PAGE_RECORDS_MAX: Final = 1_000
 SERVICE_ERRORS: Final = (BotoCoreError, ClientError)
 """The exceptions of boto3 for a service that refuses a request or cannot be reached."""
 
+INVENTED: Final = ("hashrange", "hashrange")
+"""Credentials for servers that accept any."""
+
 Start = Literal["TRIM_HORIZON", "LATEST"]
 
 # Temporary errors: the service is busy, or cannot be reached.
@@ -72,19 +75,32 @@ class ShardInfo:
     closed: bool
 
 
-def connect(endpoint_url: str | None = None, region: str | None = None) -> Clients:
+def connect(
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    *,
+    profile: str | None = None,
+    credentials: tuple[str, str] | None = None,
+    only_aws: bool = False,
+) -> Clients:
     """Clients of a server at `endpoint_url`, or of AWS; region and credentials as boto3 finds them.
 
-    If boto3 finds no credentials, a server at `endpoint_url` gets invented ones, because it accepts any.
+    `profile` names a profile of the AWS CLI; `credentials` are an access key and its secret. With `only_aws`
+    the endpoints in the environment and in the profile are ignored. If boto3 finds no credentials, a server
+    at `endpoint_url` gets invented ones, because it accepts any. Raises the errors of `SERVICE_ERRORS`.
     """
-    session = boto3.Session(region_name=region)
-    retries: Any = {"mode": "standard", "total_max_attempts": 4}
-    options: dict[str, Any] = {"config": Config(retries=retries, max_pool_connections=64)}
+    session = boto3.Session(region_name=region, profile_name=profile)
+    settings: dict[str, Any] = {"retries": {"mode": "standard", "total_max_attempts": 4}}
+    if only_aws:
+        settings["ignore_configured_endpoint_urls"] = True
+    options: dict[str, Any] = {"config": Config(max_pool_connections=64, **settings)}
     if endpoint_url is not None:
         options["endpoint_url"] = endpoint_url
         options["region_name"] = session.region_name or "us-east-1"
-        if session.get_credentials() is None:
-            options |= {"aws_access_key_id": "hashrange", "aws_secret_access_key": "hashrange"}
+        if credentials is None and session.get_credentials() is None:
+            credentials = INVENTED
+    if credentials is not None:
+        options["aws_access_key_id"], options["aws_secret_access_key"] = credentials
     return Clients(session.client("dynamodb", **options), session.client("dynamodbstreams", **options))
 
 

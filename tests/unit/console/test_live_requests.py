@@ -23,8 +23,8 @@ from hashrange.console.live.feed import Feed, Viewer, Wanted
 from hashrange.costs.noting import Items
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError, ThrottlingException
+from hashrange.operations.context import OPERATOR
 from hashrange.server import running
-from hashrange.server.admin.data import CALLER
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
 
@@ -309,4 +309,4 @@ def test_an_item_shows_that_the_console_wrote_it(orders: Database, browser: Brow
     item = orjson.dumps({"pk": {"S": "new"}, "sk": {"N": "1"}}).decode()
     assert browser.post("/console/save", {"table": "orders", "edited": item})[0] == 200
     versions = orders.travel.versions("orders", {"pk": {"S": "new"}, "sk": {"N": "1"}})
-    assert versions["Versions"][0]["By"] == CALLER
+    assert versions["Versions"][0]["By"] == OPERATOR

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from consoles import Browser, fill, opened, parsed
+from consoles import CHANGES, ITEM, KEY, Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.console.live import faults
 from hashrange.database import Database
+from hashrange.errors import ServiceError
 from hashrange.faults import effects, parse
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
@@ -93,3 +94,17 @@ def test_a_virtual_clock_is_moved_set_stopped_and_started() -> None:
             assert "cannot change the clock" in page
             assert "<form" not in page
             assert "<form" not in browser.ask("/console/faults")[1]
+
+
+def test_rules_do_not_meet_what_the_console_asks(orders: Database, browser: Browser) -> None:
+    """An operator looks for what a rule does: the page must not be refused, late or counted itself."""
+    for rule in ("* throttle", "* latency seconds=0.001", "* lose-answer", "GetItem times=1 internal-error"):
+        orders.faults.add(rule)
+    for path in ("/console", "/console/t/orders", ITEM, "/console/t/orders/about", "/console/faults"):
+        assert browser.ask(path)[0] == 200, path
+    assert browser.post("/console/run", CHANGES["/console/run"])[0] == 200
+    assert browser.post("/data/Scan", {"TableName": "orders"})[0] == 200
+    assert [(armed.matched, armed.fired) for armed in orders.faults] == [(0, 0)] * 4
+    with pytest.raises(ServiceError):
+        orders.execute("GetItem", {"TableName": "orders", "Key": dict(KEY)})
+    assert [armed.fired for armed in orders.faults] == [1] * 4

@@ -15,6 +15,7 @@ from consoles import (
     CREATE,
     EVERY_TYPE,
     KEY,
+    PAGES,
     Browser,
     opened,
     parsed,
@@ -196,3 +197,14 @@ def test_a_key_in_an_address_must_be_one() -> None:
     for text in ("", "[]", "{}", "x"):
         with pytest.raises(Refused, match="not a key"):
             key_of(text)
+
+
+def test_every_page_counts_one_thing_as_one_and_lets_code_be_copied(
+    orders: Database, browser: Browser
+) -> None:
+    nouns = "items|attributes|entities|requests|units|changes|versions|members|rows|indexes|records"
+    several = re.compile(rf"(?<![\d.,])\b1 (?:(?:capacity|read|write|rarer|more) )?(?:{nouns})\b")
+    for path in PAGES:
+        page = browser.ask(path)[1]
+        assert several.findall(" ".join(parsed(page).text.split())) == [], path
+        assert page.count("<pre") <= page.count("data-copy"), path

@@ -15,6 +15,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ _HELLO_SECONDS_MAX: Final = 10.0
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def endpoint_option(text: str) -> Any:
+def endpoint_option(text: str) -> Callable[[Any], Any]:
     """The option that says which server a command works on."""
     return click.option(
         "--endpoint-url",
@@ -124,23 +125,32 @@ def _plane(endpoint_url: str, admin_url: str | None) -> Plane:
     return Plane(endpoint_url, None) if admin_url is None else Plane(None, admin_url)
 
 
+def hello(endpoint_url: str, seconds: float = _HELLO_SECONDS_MAX) -> str | None:
+    """What the server at `endpoint_url` says of its admin plane: its URL, `NO_ADMIN`, or None if it is not a
+    server of Hashrange. Raises OSError if no server answers within `seconds`."""
+    try:
+        request = urllib.request.Request(endpoint_url, method="HEAD")
+        with _OPENER.open(request, timeout=seconds) as answer:
+            named: str | None = answer.headers.get(ADMIN_HEADER.decode())
+            return named
+    except urllib.error.HTTPError as error:
+        error.close()
+        return None
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(error) from error
+
+
 def _plane_of(endpoint_url: str) -> str:
     """The URL of the admin plane of the server at `endpoint_url`, as the server says."""
     no_server = f"{endpoint_url} is not a Hashrange server, and this command needs one"
     if endpoint_url == AWS:
         raise click.ClickException(f"{no_server}.")
     try:
-        request = urllib.request.Request(endpoint_url, method="HEAD")
-        with _OPENER.open(request, timeout=_HELLO_SECONDS_MAX) as answer:
-            admin_url = answer.headers.get(ADMIN_HEADER.decode())
-    except urllib.error.HTTPError as error:
-        error.close()
-        admin_url = None
-    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        admin_url = hello(endpoint_url)
+    except OSError as error:
         raise click.ClickException(
-            f"No server answers at {endpoint_url} ({reason}); start one with `hashrange serve`, or name "
-            "another with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB."
+            f"No server answers at {endpoint_url} ({getattr(error, 'reason', error)}); start one with "
+            "`hashrange serve`, or name another with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB."
         ) from None
     if admin_url is None:
         raise click.ClickException(
@@ -151,13 +161,14 @@ def _plane_of(endpoint_url: str) -> str:
             f"The server at {endpoint_url} has no admin plane, which this command asks: start it without "
             "`--admin-port 0`."
         )
-    return _reachable(endpoint_url, admin_url)
+    return reachable(endpoint_url, admin_url)
 
 
-def _reachable(endpoint_url: str, admin_url: str) -> str:
-    """The admin URL by which this machine reaches the plane; `told` is the URL on the server's own machine.
+def reachable(endpoint_url: str, admin_url: str) -> str:
+    """The admin URL by which this machine reaches the plane; `admin_url` is that on the server's own machine.
 
     The plane must be on the server's machine, because a command sends it the token from the environment.
+    Raises click.ClickException.
     """
     host, parts = urlsplit(endpoint_url).hostname or "", urlsplit(admin_url)
     admin = _address(parts.hostname)
@@ -213,6 +224,30 @@ def ask(
     if not isinstance(shown, dict) or member not in shown:
         raise click.ClickException(f"{url} is not an admin plane; is it the server's own endpoint?")
     return shown
+
+
+def health(admin_url: str, seconds: float) -> tuple[int, dict[str, Any]]:
+    """The status and the answer of an admin plane that is asked for its health.
+
+    Raises OSError if there is no such answer within `seconds`.
+    """
+    headers = {}
+    if token := os.environ.get(TOKEN_VARIABLE):
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(f"{admin_url}/health", headers=headers)
+    try:
+        try:
+            answer = _OPENER.open(request, timeout=seconds)
+        except urllib.error.HTTPError as error:
+            answer = error
+        with answer:
+            shown = orjson.loads(answer.read())
+            status: int = answer.status
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(error) from error
+    if not isinstance(shown, dict):
+        raise OSError(f"{admin_url} is not an admin plane")
+    return status, shown
 
 
 def _error_text(error: urllib.error.HTTPError) -> str:

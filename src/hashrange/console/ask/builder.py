@@ -7,7 +7,7 @@ Everything is in the address. Opening it shows the plan; with `run` it shows the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from hashrange.console.ask import saved, statements
 from hashrange.console.ask.conditions import OPERATORS, TYPES, Condition, condition_of, quoted
 from hashrange.console.ask.estimates import COUNTED_MAX, estimated
 from hashrange.console.ask.plans import AUTOMATIC, Plan, plan
-from hashrange.console.ask.sources import Source, sources_of
+from hashrange.console.ask.sources import Key, Source, sources_of
 from hashrange.console.items.grid import COLUMNS_MAX
 from hashrange.console.items.requests import PAGE_ITEMS, consumed_units
 from hashrange.console.reach import Refused, View, key_of, text_of
@@ -28,7 +28,6 @@ from hashrange.console.values import Item, cell, columns, number_columns
 ROWS_MAX: Final = 50
 _SAMPLE_ITEMS: Final = 25
 _TABLES_MAX: Final = 100
-_EMPTY_ROWS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,8 @@ class Row:
     kind: str = "S"
     value: str = ""
     value2: str = ""
+    is_blank: bool = False
+    """Whether it stands for an attribute of a key that has no value yet, and so is no condition."""
 
 
 async def page(view: View) -> Response:
@@ -51,7 +52,7 @@ async def page(view: View) -> Response:
         "tab": "builder",
         "table": view.given("table"),
         "tables": await tables_of(view),
-        "form_rows": [*rows, *[Row()] * _EMPTY_ROWS],
+        "form_rows": [*rows, Row()],
         "any_of": view.given("match") == "any",
         "chosen": view.given("source") or AUTOMATIC,
         "order": view.given("order"),
@@ -83,6 +84,24 @@ def rows_of(view: View) -> list[Row]:
     return [row for row in rows if row.attribute]
 
 
+def _with_keys(rows: list[Row], keys: tuple[Key, ...]) -> list[Row]:
+    """The rows with one for each attribute of the chosen key, all of them first and in the key's order. A row
+    of such an attribute without a value is blank: no key is empty."""
+    named = {quoted(name): (place, kind) for place, (name, kind) in enumerate(keys)}
+    known = [
+        replace(row, is_blank=True)
+        if row.attribute in named and row.operator in ("=", "between") and not (row.value or row.value2)
+        else row
+        for row in rows
+    ]
+    missing = [
+        Row(attribute, kind=kind, is_blank=True)
+        for attribute, (_, kind) in named.items()
+        if all(row.attribute != attribute for row in rows)
+    ]
+    return sorted([*known, *missing], key=lambda row: named.get(row.attribute, (len(named), ""))[0])
+
+
 async def tables_of(view: View) -> list[str]:
     """The names of the first tables, for completion."""
     answer = await view.read("ListTables", {"Limit": _TABLES_MAX})
@@ -95,12 +114,19 @@ async def _fill(view: View, about: dict[str, Any], rows: list[Row]) -> None:
     before something is refused is shown as well. Raises `Refused`."""
     described = (await view.read("DescribeTable", {"TableName": about["table"]}))["Table"]
     sources = [*sources_of(described)]
+    chosen = "" if about["chosen"] == "table" else about["chosen"]
     about |= {"sources": sources, "attributes": await _attributes(view, sources)}
+    rows = _with_keys(rows, next((source.keys for source in sources if source.index == chosen), ()))
+    about["form_rows"] = [*rows, Row()]
     made = plan(
         sources,
-        [condition_of(row.attribute, row.operator, row.kind, (row.value, row.value2)) for row in rows],
+        [
+            condition_of(row.attribute, row.operator, row.kind, (row.value, row.value2))
+            for row in rows
+            if not row.is_blank
+        ],
         any_of=about["any_of"],
-        chosen="" if about["chosen"] == "table" else about["chosen"],
+        chosen=chosen,
         descending=about["order"] == "down",
     )
     request = made.request | {"Limit": PAGE_ITEMS, "ReturnConsumedCapacity": "INDEXES"}

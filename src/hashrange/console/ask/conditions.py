@@ -155,10 +155,10 @@ def path_of(text: str) -> Path:
     """The path of an attribute. Raises `Refused`."""
     parts: list[str | int] = []
     place = 0
-    while found := _PATH.match(text, place):
-        quoted, name, number = found.groups()
+    while match := _PATH.match(text, place):
+        quoted, name, number = match.groups()
         parts.append(int(number) if number else quoted.replace('""', '"') if quoted else name)
-        place = found.end()
+        place = match.end()
     if not parts or place != len(text) or isinstance(parts[0], int):
         raise Refused(f'{text!r} is no attribute. Write a name, a path like a.b[0], or "a name.with dots".')
     return tuple(parts)
@@ -183,7 +183,7 @@ def _choices(text: str) -> list[str]:
         except (msgspec.DecodeError, RecursionError) as error:
             raise Refused(f"This list is not JSON: {error}.") from None
         if isinstance(listed, list):
-            return [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in listed]
+            return [word if isinstance(word, str) else msgspec.json.encode(word).decode() for word in listed]
     return [choice.strip() for choice in text.split(",")]
 
 

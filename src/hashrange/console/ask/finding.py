@@ -59,27 +59,27 @@ async def page(view: View) -> Response:
     text = view.given("text")
     if not text:
         return RedirectResponse(looks.href("/console/ask", scope=view.scope), 303, looks.HEADERS)
-    found = await _found(view, text)
-    if (place := _only(found)) is not None:
+    meaning = await _found(view, text)
+    if (place := _only(meaning)) is not None:
         return RedirectResponse(place.href, 303, looks.HEADERS)
-    return await looks.page("ask/found.html", view=view, text=text, found=found)
+    return await looks.page("ask/found.html", view=view, text=text, meaning=meaning)
 
 
 async def find(view: View) -> Response:
     """The same for a text of any length: an address to go to, or the words for nothing found."""
     sent = await read_json(view.request, Find, limits.REQUEST_BODY_BYTES_MAX)
-    found = await _found(view, sent.text)
-    if not found.readings:
-        raise Refused(f"{found.understood} {found.advice}".strip())
-    return json({"href": found.readings[0].href})
+    meaning = await _found(view, sent.text)
+    if not meaning.readings:
+        raise Refused(f"{meaning.understood} {meaning.advice}".strip())
+    return json({"href": meaning.readings[0].href})
 
 
-def _only(found: Found) -> Reading | None:
+def _only(meaning: Found) -> Reading | None:
     """The place that is certainly meant."""
-    exact = [reading for reading in found.readings if reading.exact]
+    exact = [reading for reading in meaning.readings if reading.exact]
     if len(exact) == 1:
         return exact[0]
-    return found.readings[0] if len(found.readings) == 1 else None
+    return meaning.readings[0] if len(meaning.readings) == 1 else None
 
 
 async def _found(view: View, text: str) -> Found:
@@ -111,7 +111,7 @@ async def _in_tables(
 async def _sources(view: View) -> list[tuple[str, Source]]:
     """The scopes and sources of the tables that the page is about."""
     database = subject_of(view.request).database
-    found: list[tuple[str, Source]] = []
+    pairs: list[tuple[str, Source]] = []
     after, count = "", 0
     while count < TABLES_MAX and (tables := database.overview(after, TABLES_PER_PAGE)):
         after = tables[-1]["name"]
@@ -124,9 +124,9 @@ async def _sources(view: View) -> list[tuple[str, Source]]:
                 described = await View(view.request, scope).read("DescribeTable", {"TableName": name})
             except Refused:
                 continue  # (deleted meanwhile)
-            found += [(scope, source) for source in sources_of(described["Table"])]
+            pairs += [(scope, source) for source in sources_of(described["Table"])]
         await asyncio.sleep(0)
-    return found
+    return pairs
 
 
 def _of_arn(view: View, arn: Arn, sources: list[tuple[str, Source]]) -> Found:

@@ -78,8 +78,8 @@ Meaning = Arn | Statement | Attributes | Words | Unreadable
 def meaning_of(text: str) -> Meaning:
     """What a text means."""
     text = text.strip().rstrip(",;").strip()
-    if found := _ARN.fullmatch(text):
-        return Arn(found["region"], found["account"], found["table"], found["index"] or "")
+    if match := _ARN.fullmatch(text):
+        return Arn(match["region"], match["account"], match["table"], match["index"] or "")
     if _STATEMENT.match(text):
         return Statement(text)
     if not text.startswith(("{", "[")):
@@ -168,6 +168,6 @@ def _attributes(document: Any) -> Attributes:
     for name in ("Key", "Item", "PutRequest", "DeleteRequest"):
         inner = document.get(name)
         if isinstance(inner, Mapping) and (table or set(document) - {name} <= _AROUND):
-            found = _attributes(inner) if name.endswith("Request") else Attributes(item_of(inner))
-            return Attributes(found.item, table)
+            inside = _attributes(inner) if name.endswith("Request") else Attributes(item_of(inner))
+            return Attributes(inside.item, table)
     return Attributes(item_of(document))

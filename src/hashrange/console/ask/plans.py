@@ -118,23 +118,24 @@ def _bind(source: Source, conditions: Sequence[Condition], *, any_of: bool) -> _
             break
         bound.append(on_sort)
         unbound.pop(0)
-    filters = [one for one in conditions if not any(one is other for other in (*bound, *used))]
+    served = (*bound, *used)
+    filters = [condition for condition in conditions if not any(condition is other for other in served)]
     _check_filter(source, filters)
     leaves_out = tuple(name for name, _ in unbound) if source.index else ()
     return _Binding(source, bound, filters, leaves_out)
 
 
 def _equality(conditions: Sequence[Condition], key: Key) -> Condition | None:
-    return next((one for one in conditions if one.is_on(*key, "=")), None)
+    return next((condition for condition in conditions if condition.is_on(*key, "=")), None)
 
 
 def _range(conditions: Sequence[Condition], key: Key) -> tuple[Condition | None, list[Condition]]:
     """The condition that narrows a sort key, and the conditions that it stands for: a lower and an upper end
     make one BETWEEN."""
-    fitting = [one for one in conditions if one.is_on(*key, *_RANGES)]
-    fitting = [one for one in fitting if one.operator != "begins_with" or key[1] != "N"]
-    low = next((one for one in fitting if one.operator == ">="), None)
-    high = next((one for one in fitting if one.operator == "<="), None)
+    fitting = [condition for condition in conditions if condition.is_on(*key, *_RANGES)]
+    fitting = [condition for condition in fitting if condition.operator != "begins_with" or key[1] != "N"]
+    low = next((condition for condition in fitting if condition.operator == ">="), None)
+    high = next((condition for condition in fitting if condition.operator == "<="), None)
     if low is not None and high is not None and _in_order(low.values[0], high.values[0]):
         return Condition((key[0],), "between", (*low.values, *high.values)), [low, high]
     return (fitting[0], [fitting[0]]) if fitting else (None, [])

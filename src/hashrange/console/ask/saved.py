@@ -53,7 +53,7 @@ class Shown:
 
 async def shown(view: View) -> dict[str, Any]:
     """What the page shows: the saved queries, and the address of this page, "" if it asks for nothing."""
-    queries = [Shown(one.id, one.address, _about(one.address)) for one in await kept.queries(view)]
+    queries = [Shown(query.id, query.address, _about(query.address)) for query in await kept.queries(view)]
     asks = view.given("table") or view.given("statement")
     return {"saved": queries, "address": address_of(str(view.request.url)) if asks else ""}
 

@@ -47,7 +47,7 @@ async def planned(view: View, statement: str) -> StatementPlan | None:
         described = (await view.read("DescribeTable", {"TableName": plan.table}))["Table"]
     except Refused:
         return plan
-    source = next((one for one in sources_of(described) if one.index == plan.index), None)
+    source = next((candidate for candidate in sources_of(described) if candidate.index == plan.index), None)
     if source is None:
         return plan
     match plan.way:

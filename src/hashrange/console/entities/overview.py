@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from hashrange.console import kept, looks
 from hashrange.console.ask.builder import href_of
+from hashrange.console.entities import recorded
 from hashrange.console.entities.graph import graph_of
 from hashrange.console.entities.sampling import Entity, Sample, Use, beginning, conditions_of, sampled
 from hashrange.console.items.grid import COLUMNS_MAX
@@ -60,13 +61,14 @@ async def page(view: View) -> Response:
         "views": VIEWS,
         "corrected": any(entity.corrected for entity in sample.entities),
         "sort_key": sample.table.sort[0][0] if sample.table.sort else "",
-        **dict.fromkeys(("graph", "access", "grid")),
+        **dict.fromkeys(("graph", "access", "grid", "recorded")),
     }
     match chosen:
         case "graph":
             about["graph"] = graph_of(sample)
         case "access":
             about["access"] = [*_accesses(view, sample)]
+            about["recorded"] = recorded.shown(view, table, tuple(name for name, _ in sample.table.keys))
         case "items":
             about["grid"] = _grid(view, sample)
     return await looks.page("entities/overview.html", view=view, **about)
@@ -121,7 +123,7 @@ def _grid(view: View, sample: Sample) -> dict[str, Any]:
     wanted = view.given("entity")
     items = sample.items
     if wanted:
-        items = [item for one in sample.entities if one.rule.name == wanted for item in one.items]
+        items = [item for entity in sample.entities if entity.rule.name == wanted for item in entity.items]
     shown = items[:_ITEMS_MAX]
     names, hidden = columns(shown, [name for name, _ in sample.table.keys], COLUMNS_MAX)
     return {

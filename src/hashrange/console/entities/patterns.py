@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hashrange.console.ask.sources import Source
 from hashrange.console.kept import Rule
-from hashrange.console.values import Item
+from hashrange.console.values import Item, Value
 
 LITERALS_MAX: Final = 12
 """The most words that stay in one place of a key: if there are more, they are values."""
@@ -72,13 +72,13 @@ def proposed(source: Source, items: Sequence[Item]) -> list[Rule]:
     for item in items:
         key = tuple(pattern_of(item, name, words) for name, words in zip(names, kept, strict=True))
         groups[key].append(item)
-    found: list[tuple[int, Rule]] = []
+    counted: list[tuple[int, Rule]] = []
     for patterns, members in groups.items():
         partition, sort = [*patterns, ""][:2]
         whole = Rule(name=_name(partition, sort), partition=partition, sort=sort)
-        found += _split(whole, source, members) if set(patterns) == {"*"} else [(len(members), whole)]
-    found.sort(key=lambda pair: (-pair[0], pair[1].partition, pair[1].sort))
-    return _distinct([rule for _, rule in found])
+        counted += _split(whole, source, members) if set(patterns) == {"*"} else [(len(members), whole)]
+    counted.sort(key=lambda pair: (-pair[0], pair[1].partition, pair[1].sort))
+    return _distinct([rule for _, rule in counted])
 
 
 def pattern_of(item: Item, name: str, words: set[tuple[int, str]]) -> str:
@@ -91,6 +91,15 @@ def pattern_of(item: Item, name: str, words: set[tuple[int, str]]) -> str:
         for place, part in enumerate(parts)
     ]
     return "".join(shown) or "*"
+
+
+def pattern_of_value(value: Value) -> str:
+    """The pattern of a value by itself: a word before a separator stays, and a word in capitals."""
+    if "S" not in value:
+        return "*"
+    parts = value["S"].replace("|", "#").split("#")
+    words = {(0, parts[0])} if len(parts) > 1 or (parts[0].isupper() and parts[0].isalpha()) else set()
+    return pattern_of({"": value}, "", words)
 
 
 def _words(source: Source, items: Sequence[Item], name: str, *, is_sort: bool) -> set[tuple[int, str]]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hashrange.console import kept, looks
 from hashrange.console.ask.conditions import Condition
 from hashrange.console.ask.sources import Source, sources_of
-from hashrange.console.entities.patterns import fits, pattern_of, proposed, text_of
+from hashrange.console.entities.patterns import fits, pattern_of_value, proposed
 from hashrange.console.items.requests import consumed_units
 from hashrange.console.kept import Rule
 from hashrange.console.reach import View
@@ -140,23 +140,16 @@ def _uses(sources: list[Source], entity: Entity) -> list[Use]:
             uses.append(Use(source, entity.rule.partition, entity.rule.sort, there[0]))
             continue
         sort = source.sort[0][0] if source.sort else ""
-        found = {_partition(source, item): item for item in reversed(there)}
-        if len(found) > _PATTERNS_MAX:
-            found = {"*": there[0]}
-        for partition, item in sorted(found.items()):
-            uses.append(Use(source, partition, _pattern(item, sort) if sort else "", item))
+        examples = {_partition(source, item): item for item in reversed(there)}
+        if len(examples) > _PATTERNS_MAX:
+            examples = {"*": there[0]}
+        for partition, item in sorted(examples.items()):
+            uses.append(Use(source, partition, pattern_of_value(item[sort]) if sort else "", item))
     return uses
 
 
 def _partition(source: Source, item: Item) -> str:
-    return ", ".join(_pattern(item, name) for name, _ in source.partition)
-
-
-def _pattern(item: Item, name: str) -> str:
-    """The pattern of a value in an index: its words in capitals or before a separator stay."""
-    parts = text_of(item, name).replace("|", "#").split("#")
-    words = {(0, parts[0])} if len(parts) > 1 or (parts[0].isupper() and parts[0].isalpha()) else set()
-    return pattern_of(item, name, words)
+    return ", ".join(pattern_of_value(item[name]) for name, _ in source.partition)
 
 
 def beginning(pattern: str) -> str:
@@ -167,11 +160,11 @@ def beginning(pattern: str) -> str:
 def conditions_of(use: Use, *, whole: bool = False) -> list[Condition]:
     """The conditions that ask for an entity where it is used: its partition, and the beginning of its sort
     key; `whole`: one item."""
-    found = [Condition((name,), "=", (use.example[name],)) for name, _ in use.source.partition]
+    conditions = [Condition((name,), "=", (use.example[name],)) for name, _ in use.source.partition]
     for name, kind in use.source.sort[:1]:
         prefix = beginning(use.sort)
         if whole:
-            found.append(Condition((name,), "=", (use.example[name],)))
+            conditions.append(Condition((name,), "=", (use.example[name],)))
         elif prefix and kind == "S":
-            found.append(Condition((name,), "begins_with", ({"S": prefix},)))
-    return found
+            conditions.append(Condition((name,), "begins_with", ({"S": prefix},)))
+    return conditions

@@ -94,23 +94,23 @@ async def review(view: View) -> Response:
     """What a save would change: the differences by path, and the request as code."""
     sent = await read_json(view.request, Edit, limits.REQUEST_BODY_BYTES_MAX)
     keys, shown, edited = await _edit(view, sent)
-    found = await asyncio.to_thread(differences, shown, edited)
+    changes = await asyncio.to_thread(differences, shown, edited)
     snippets: list[tuple[str, str]] = []
     problem = ""
-    if found:
+    if changes:
         try:
             snippets = view.code(*_request(sent, keys, shown, edited))
         except Refused as error:
             problem = str(error)
     html = await looks.part(
         "items/review.html",
-        found=found[:DIFFERENCES_MAX],
-        more=max(0, len(found) - DIFFERENCES_MAX),
+        changes=changes[:DIFFERENCES_MAX],
+        more=max(0, len(changes) - DIFFERENCES_MAX),
         is_new=not sent.shown,
         code=snippets,
         problem=problem,
     )
-    return json({"count": len(found), "html": html})
+    return json({"count": len(changes), "html": html})
 
 
 async def convert(view: View) -> Response:

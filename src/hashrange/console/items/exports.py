@@ -124,9 +124,9 @@ def _exact(value: Any) -> Any:
         case Raw():
             return orjson.Fragment(str(value))
         case dict():
-            return {name: _exact(one) for name, one in value.items()}
+            return {name: _exact(content) for name, content in value.items()}
         case list():
-            return [_exact(one) for one in value]
+            return [_exact(content) for content in value]
         case _:
             return value
 

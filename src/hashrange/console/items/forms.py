@@ -76,11 +76,11 @@ def _row(name: str, value: Value) -> Row:
     if _NOT_IN_LINE.search(name):
         row.name, row.name_escaped = _escaped(name), True
     if kind == "M":
-        row.rows = [_row(member, one) for member, one in inner.items()]
+        row.rows = [_row(member, content) for member, content in inner.items()]
     elif kind == "L":
-        row.rows = [_row("", one) for one in inner]
+        row.rows = [_row("", content) for content in inner]
     elif kind in MEMBERS:
-        row.rows = [_row("", {MEMBERS[kind]: one}) for one in inner]
+        row.rows = [_row("", {MEMBERS[kind]: content}) for content in inner]
     elif kind == "BOOL":
         row.text = "true" if inner else "false"
     elif kind != "NULL":
@@ -119,10 +119,10 @@ def value_of(row: Row, path: str) -> Value:
         case "M":
             return {"M": _members(row.rows, path)}
         case "L":
-            return {"L": [value_of(one, f"{path}[{number}]") for number, one in enumerate(row.rows)]}
+            return {"L": [value_of(child, f"{path}[{number}]") for number, child in enumerate(row.rows)]}
         case "SS" | "NS" | "BS":
             member = MEMBERS[row.kind]
-            value = {row.kind: [_text(one, member, path) for one in row.rows]}
+            value = {row.kind: [_text(child, member, path) for child in row.rows]}
         case "BOOL":
             if row.text not in ("true", "false"):
                 raise Refused(f"{path}: a boolean is true or false.")

@@ -11,7 +11,7 @@ from hashrange.console import looks
 from hashrange.console.items.bulk import digest
 from hashrange.console.items.exports import FORMATS
 from hashrange.console.items.forms import MAKES
-from hashrange.console.items.requests import OPERATORS, PAGE_ITEMS, Key, asked, consumed_units
+from hashrange.console.items.requests import OPERATORS, PAGE_ITEMS, Key, asked, consumed_units, sorts
 from hashrange.console.reach import Refused, View, key_of, text_of
 from hashrange.console.tables.listing import indexes_of, keys_of
 from hashrange.console.values import MEMBERS, Item, Value, cell, columns, number_columns, plain_text
@@ -25,7 +25,7 @@ WHOLE_MAX: Final = 3_000
 _BACK_MAX: Final = 12
 """The most earlier pages to which the address remembers the way."""
 _UNIT_BYTES: Final = 4_096
-_FIELDS: Final = ("op", "sk", "sk2", "filter", "names", "values", "order")
+_FIELDS: Final = ("filter", "names", "values", "order")
 
 
 async def page(view: View) -> Response:
@@ -47,7 +47,9 @@ async def page(view: View) -> Response:
         "columns_given": view.request.query_params.getlist("col"),
         "formats": FORMATS,
         "makes": MAKES,
+        "whole_max": WHOLE_MAX,
         "pks": [*view.request.query_params.getlist("pk"), "", "", "", ""],
+        "sorts": sorts(view, sum(role == "RANGE" for _, role, _ in keys)),
         "form": {name: view.given(name) for name in _FIELDS},
     }
     try:
@@ -115,7 +117,7 @@ def _row(
         "href": looks.href(f"/console/t/{table}/item", key=key, scope=view.scope, at=at),
         "key": key,
         "seen": digest(item) if seals else "",
-        "label": ", ".join(one.text for name, _, _ in own_keys if (one := cell(item.get(name)))),
+        "label": ", ".join(shown.text for name, _, _ in own_keys if (shown := cell(item.get(name)))),
         "cells": [(cell(item.get(name)), _whole(item.get(name))) for name in names],
     }
 

@@ -54,8 +54,8 @@ async def preview(view: View) -> Response:
     """The first items of a file, with their types, and what is wrong with them."""
     sent = await read_json(view.request, Piece, limits.REQUEST_BODY_BYTES_MAX)
     described = (await view.read("DescribeTable", {"TableName": sent.table}))["Table"]
-    start, found = _begin(sent, described)
-    first = [row for _, row in zip(range(PREVIEW_ROWS), found, strict=False)]
+    start, rows = _begin(sent, described)
+    first = [row for _, row in zip(range(PREVIEW_ROWS), rows, strict=False)]
     keys = keys_of(described)
     items = [row.outcome for row in first if not isinstance(row.outcome, Bad)]
     problems = [(_line(sent, start, row), why) for row in first if (why := _problem(row, keys))]
@@ -77,13 +77,13 @@ async def write(view: View) -> Response:
     """Write the items of a piece, and say how far they were written."""
     sent = await read_json(view.request, Piece, limits.REQUEST_BODY_BYTES_MAX)
     described = (await view.read("DescribeTable", {"TableName": sent.table}))["Table"]
-    start, found = _begin(sent, described)
+    start, rows = _begin(sent, described)
     loop = asyncio.get_running_loop()
     until = loop.time() + WORK_SECONDS
     writing = _Writing(view, sent, keys_of(described)[0][0])
     reached, is_over = 0, True
     batch: list[Row] = []
-    for row in found:
+    for row in rows:
         batch.append(row)
         if len(batch) == limits.BATCH_WRITE_ITEMS_MAX:
             await writing.write(batch, start)
@@ -117,7 +117,10 @@ def _begin(sent: Piece, described: dict[str, Any]) -> tuple[int, Any]:
         sent.layout, start = recognised(sent.name, sent.piece)
     if sent.layout.format not in FORMATS:
         raise Refused(f"{sent.layout.format!r} is no format of a file.")
-    types = {one["AttributeName"]: one["AttributeType"] for one in described["AttributeDefinitions"]}
+    types = {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in described["AttributeDefinitions"]
+    }
     keys = [name for name, _, _ in keys_of(described)]
     return start, rows(sent.layout, sent.piece[start:], sent.is_last, types, keys)
 

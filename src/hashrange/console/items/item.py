@@ -17,7 +17,7 @@ from hashrange.console.items.forms import FORMS, written
 from hashrange.console.items.grid import recovery
 from hashrange.console.items.requests import consumed_units
 from hashrange.console.reach import Refused, View, key_of, text_of
-from hashrange.console.tables.listing import keys_of
+from hashrange.console.tables.listing import indexes_of, keys_of
 from hashrange.console.values import Item, cell, plain_json, tree, typed_json
 
 VIEWS: Final = {
@@ -41,14 +41,14 @@ async def page(view: View) -> Response:
     if chosen not in offered:
         raise Refused(f"There is no view {chosen!r} of this item.")
     sent = {"TableName": table, "Key": key, "ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"}
-    found, at, units = await _found(view, table, sent)
+    item, at, units = await _found(view, table, sent)
     names = [name for name, _, _ in keys_of(described)]
     about: dict[str, Any] = {
         "table": table,
         "key": key,
         "key_text": text_of(key),
         "key_cells": [(name, cell(key.get(name))) for name in names],
-        "found": found,
+        "item": item,
         "at": at,
         "units": units,
         "chosen": chosen,
@@ -56,14 +56,15 @@ async def page(view: View) -> Response:
         "code": view.code("GetItem", sent),
         "history": None,
         "saved": "" if at else view.given("saved"),
+        "index_keys": index_keys(described, item or {}),
     }
     if chosen == "history":
         about["history"] = await _history(view, table, key)
         about["code"] = []
-    elif found is not None:
+    elif item is not None:
         # (an item may be large, and other requests are not to wait for it)
-        about |= await asyncio.to_thread(_shown, view, chosen, found, names)
-    status = 200 if found is not None or chosen == "history" else 404
+        about |= await asyncio.to_thread(_shown, view, chosen, item, names)
+    status = 200 if item is not None or chosen == "history" else 404
     return await looks.page("items/item.html", status, view=view, **about)
 
 
@@ -75,9 +76,17 @@ async def new(view: View) -> Response:
     form = chosen_form(view)
     empty = "0" if form == "json" else ""
     begin = {name: {kind: empty if kind == "N" else ""} for name, _, kind in keys}
-    about = {"table": table, "form": form, "forms": FORMS, "saved": ""}
+    about: dict[str, Any] = {"table": table, "form": form, "forms": FORMS, "saved": ""}
+    about["index_keys"] = index_keys(described, begin)
     edited = written(begin, form, [name for name, _, _ in keys])
     return await looks.page("items/new.html", view=view, edited=edited, **about)
+
+
+def index_keys(described: dict[str, Any], item: Item) -> list[tuple[str, str]]:
+    """The attributes of index keys that an item does not have, with their types. The item is in an index only
+    with all attributes of its key."""
+    keys = [key for index in indexes_of(described) for key in keys_of(described, index)]
+    return list(dict.fromkeys((name, kind) for name, _, kind in keys if name not in item))
 
 
 def chosen_form(view: View) -> str:

@@ -69,7 +69,10 @@ def _typed(path: str, value: Any, shown: Value | None) -> Value:
         case _:
             members = shown["M"] if shown and kind == "M" else {}
             return {
-                "M": {name: _typed(f"{path}.{name}", one, members.get(name)) for name, one in value.items()}
+                "M": {
+                    name: _typed(f"{path}.{name}", content, members.get(name))
+                    for name, content in value.items()
+                }
             }
 
 

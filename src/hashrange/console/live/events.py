@@ -100,19 +100,19 @@ class Stream(Response):
             return
         self._streams.take(self)
         self._source.begin()
-        gone = asyncio.ensure_future(_gone(receive))
+        disconnected = asyncio.ensure_future(_gone(receive))
         try:
             await send(start)
             await _send(send, _RETRY)
-            await self._go_on(send, gone)
+            await self._go_on(send, disconnected)
         finally:
-            gone.cancel()
+            disconnected.cancel()
             self._streams.drop(self)
             self._source.end()
 
-    async def _go_on(self, send: Send, gone: asyncio.Future[None]) -> None:
+    async def _go_on(self, send: Send, disconnected: asyncio.Future[None]) -> None:
         silent_seconds = 0.0
-        while not gone.done() and self._end is None and not self._is_over():
+        while not disconnected.done() and self._end is None and not self._is_over():
             events = await self._source.poll()
             silent_seconds = 0.0 if events else silent_seconds + TICK_SECONDS
             if events:
@@ -122,8 +122,8 @@ class Stream(Response):
                 await _send(send, b":\n\n")
             if any(event.name == "end" for event in events):
                 break
-            await asyncio.wait([gone], timeout=TICK_SECONDS)
-        if gone.done():
+            await asyncio.wait([disconnected], timeout=TICK_SECONDS)
+        if disconnected.done():
             return
         last = Event("end", self._end).wire() if self._end is not None else b""
         await send({"type": "http.response.body", "body": last})

@@ -21,9 +21,8 @@ import orjson
 from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.console.live.attention import Attention
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
-from hashrange.operations.context import Request
+from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import Target, name_in, targets
-from hashrange.server.admin.data import CALLER
 from hashrange.server.admin.port import Subject
 from hashrange.tables.data.capacity import NO_BILL, Bill
 from hashrange.watching.sights import Sight
@@ -185,13 +184,13 @@ class Feed:
         """The rows that are kept, newest first."""
         with self._lock:
             kept = {row.number: row for row in (*self._latest, *self._notable)}
-        found: list[Row] = []
+        chosen: list[Row] = []
         for number in sorted(kept, reverse=True):
             if wanted.takes_row(kept[number]):
-                found.append(kept[number])
-                if len(found) == rows_max:
+                chosen.append(kept[number])
+                if len(chosen) == rows_max:
                     break
-        return found
+        return chosen
 
     def row(self, number: int) -> Row | None:
         """The row with a number, if it is still kept."""
@@ -203,7 +202,7 @@ class Feed:
         if self._plane.draining:
             self._interest.show(self, False)  # the server stops, and the database may be used further
             return
-        if sight.caller.access_key == CALLER:
+        if sight.caller.access_key == OPERATOR:
             return
         tables = tables_of(sight.operation, sight.request)
         failed = sight.error is not None

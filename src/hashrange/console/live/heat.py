@@ -20,8 +20,7 @@ from hashrange.console.live.feed import targets_of
 from hashrange.console.live.sketch import Count, Sketch
 from hashrange.encoding import partition_of_one
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import scope_of
-from hashrange.server.admin.data import CALLER
+from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.server.admin.port import Subject
 from hashrange.watching.sights import Sight
 
@@ -99,7 +98,7 @@ class Heat:
             database.interest.show(self, False)  # the server stops, and the database may be used further
             return
         caller = sight.caller
-        if sight.operation not in _CONSUMERS or caller.access_key == CALLER:
+        if sight.operation not in _CONSUMERS or caller.access_key == OPERATOR:
             return
         scope = scope_of(caller.account_id, caller.region, database.settings)
         is_write = _is_write(sight)

@@ -77,13 +77,13 @@ class Reading:
 
     async def read(self, view: View, limit: int) -> list[dict[str, Any]]:
         """The next records of all shards, up to `limit` of each, in the order of their numbers."""
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         has_ended = False
         for shard, iterator in tuple(self.iterators.items()):
             try:
                 answer = await view.read("GetRecords", {"ShardIterator": iterator, "Limit": limit})
             except Refused as error:
-                if error.code not in _GONE and found:
+                if error.code not in _GONE and records:
                     break  # what was read counts; the next call asks again
                 if error.code not in _GONE:
                     raise
@@ -91,7 +91,7 @@ class Reading:
                 del self.iterators[shard]
                 await self._open(view, shard, "LATEST", None)
                 continue
-            found += answer["Records"]
+            records += answer["Records"]
             following = answer.get("NextShardIterator")
             if following is None:
                 del self.iterators[shard]
@@ -101,7 +101,7 @@ class Reading:
                 self.iterators[shard] = following
         if has_ended:
             await self.follow(view)
-        return sorted(found, key=lambda record: int(record["dynamodb"]["SequenceNumber"]))
+        return sorted(records, key=lambda record: int(record["dynamodb"]["SequenceNumber"]))
 
 
 async def shards_of(view: View, arn: str) -> list[dict[str, Any]]:

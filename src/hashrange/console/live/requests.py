@@ -77,15 +77,15 @@ class _Rows:
         self._feed.attention.release()
 
     async def poll(self) -> list[Event]:
-        found = []
+        events = []
         if rows := self._feed.take(self._viewer):
             template = "live/request_rows.html"
             html = await looks.part(template, rows=rows[::-1], filters=self._filters)
-            found.append(Event("rows", html))
+            events.append(Event("rows", html))
         if (counted := _counted(self._feed.seen, self._viewer.skipped)) != self._counted:
             self._counted = counted
-            found.append(Event("state", counted))
-        return found
+            events.append(Event("state", counted))
+        return events
 
 
 def filters_of(view: View) -> dict[str, str]:

@@ -31,14 +31,14 @@ _NO_STREAM: Final = "The table {} has no stream that is on, so its changes are n
 
 async def tables(view: View) -> Response:
     """The tables with a stream."""
-    found: list[dict[str, Any]] = []
+    streaming: list[dict[str, Any]] = []
     after = ""
     while page := subject_of(view.request).database.overview(after, TABLES_PER_PAGE):
-        found += [about for about in page if about["stream"] is not None]
+        streaming += [about for about in page if about["stream"] is not None]
         after = page[-1]["name"]
         await asyncio.sleep(0)
     rows = []
-    for about in found:
+    for about in streaming:
         scope, _, name = about["name"].rpartition("/")
         own = View(view.request, scope)
         of_table = await triggers.of_table(own, name)
@@ -134,13 +134,13 @@ class _Changes:
 
     async def poll(self) -> list[Event]:
         self._ticks += 1
-        found = []
+        events = []
         try:
             records = await self._reading.read(self._view, _LIVE_ROWS_MAX)
             if self._is_due(_DISCOVER_SECONDS):
                 await self._reading.follow(self._view)
             if self._is_due(_TRIGGERS_SECONDS):
-                found += await self._trigger_events()
+                events += await self._trigger_events()
             self._failures = 0
         except Refused as error:
             # A fault rule may refuse a request of the console, too; the next one may be answered.
@@ -150,8 +150,8 @@ class _Changes:
         if records:
             rows = [row_of(self._view, self._reading.table, record) for record in reversed(records)]
             html = await looks.part("live/stream_rows.html", rows=rows)
-            found.append(Event("rows", html))
-        return found
+            events.append(Event("rows", html))
+        return events
 
     def _is_due(self, seconds: float) -> bool:
         return self._ticks % round(seconds / TICK_SECONDS) == 0

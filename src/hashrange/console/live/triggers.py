@@ -58,7 +58,7 @@ async def of_table(view: View, table: str) -> list[Trigger]:
     checkpoints = await _checkpoints(view)
     if not checkpoints:
         return []
-    found = []
+    triggers = []
     streams = (await view.read("ListStreams", {"TableName": table})).get("Streams", [])
     arns = {stream["StreamLabel"]: stream["StreamArn"] for stream in streams}
     by_trigger: dict[str, dict[str, dict[str, Any]]] = {}
@@ -67,8 +67,8 @@ async def of_table(view: View, table: str) -> list[Trigger]:
     for name, places in sorted(by_trigger.items()):
         own = {place: of for place, of in places.items() if place.partition("/")[0] in arns}
         if own:
-            found.append(await _trigger(view, name, own, arns))
-    return found
+            triggers.append(await _trigger(view, name, own, arns))
+    return triggers
 
 
 async def _checkpoints(view: View) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 // Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
 
-import { revealCopy, send } from "./console.js";
+import { counted, send } from "./console.js";
 
 // An address has room for some 60,000 characters, so a longer text is posted.
 const ADDRESS_CHARACTERS_MAX = 10_000;
@@ -16,8 +16,8 @@ for (const form of document.querySelectorAll("[data-find]")) {
   form.addEventListener("submit", async (event) => {
     if (field.value.length <= ADDRESS_CHARACTERS_MAX) return;
     event.preventDefault();
-    const found = await send("/console/find", { text: field.value });
-    if (found) location.assign(found.href);
+    const answer = await send("/console/find", { text: field.value });
+    if (answer) location.assign(answer.href);
   });
 }
 
@@ -46,7 +46,6 @@ for (const form of document.querySelectorAll("[data-plans]")) {
       const open = part.querySelector("details.code")?.open ?? false;
       part.replaceChildren(...parts[place].childNodes);
       for (const code of part.querySelectorAll("details.code")) code.open = open;
-      for (const button of part.querySelectorAll("[data-copy]")) revealCopy(button);
     });
   };
   form.addEventListener("input", () => {
@@ -57,7 +56,10 @@ for (const form of document.querySelectorAll("[data-plans]")) {
 
 for (const form of document.querySelectorAll(".builder")) {
   // The attributes and indexes are those of the table, so another one needs another page.
-  form.elements.table.addEventListener("change", () => form.requestSubmit());
+  // So are the conditions on a key, which a chosen index offers.
+  for (const field of [form.elements.table, form.elements.source]) {
+    field?.addEventListener("change", () => form.requestSubmit());
+  }
   const adapt = (row) => {
     const operator = row.querySelector("[name=op]").value;
     const bare = operator.startsWith("attribute_") && operator !== "attribute_type";
@@ -90,7 +92,7 @@ for (const button of document.querySelectorAll("[data-run-change]")) {
     const statement = document.getElementById("statement").defaultValue;
     const done = await send("/console/run", { statement });
     if (done) {
-      const units = done.units === null ? "" : ` It cost ${done.units} capacity units.`;
+      const units = done.units === null ? "" : ` It cost ${counted(done.units, "capacity unit")}.`;
       document.querySelector("[data-done]").textContent = `Done.${units}`;
     } else {
       button.disabled = false;

@@ -48,26 +48,40 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// A search filters the rows of a list. Enter opens the first one that is left, the arrow keys go through them.
 for (const field of document.querySelectorAll("[data-filters]")) {
+  const rows = [...document.querySelectorAll(`#${field.dataset.filters} tbody tr`)];
+  const links = () => rows.filter((row) => !row.hidden && row.isConnected).map((row) => row.querySelector("th a"));
   field.addEventListener("input", () => {
     const search = field.value.toLowerCase();
-    for (const row of document.querySelectorAll(`#${field.dataset.filters} tbody tr`)) {
-      row.hidden = !row.dataset.name.toLowerCase().includes(search);
-    }
+    for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(search);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !field.value || !links().length) return;
+    event.preventDefault();
+    links()[0].click();
+  });
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const place = links().indexOf(event.target);
+    if (!step || (place < 0 && event.target !== field) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    (links()[place + step] ?? (place + step < 0 ? field : null))?.focus();
   });
 }
 
-for (const button of document.querySelectorAll("[data-copy]")) revealCopy(button);
+// A number of things: "1 item", "2 items".
+export const counted = (number, noun) => `${number} ${noun}${Number(number) === 1 ? "" : "s"}`;
 
-export function revealCopy(button) {
-  if (!navigator.clipboard) return;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.closest("section").querySelector("pre").textContent);
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  });
-}
+// Buttons that copy the text beside them are shown where the browser lets pages copy.
+if (navigator.clipboard) document.documentElement.classList.add("copies");
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.closest(".copied, section").querySelector("pre").textContent);
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+});
 
 for (const field of document.querySelectorAll("[data-submit-keys]")) {
   field.addEventListener("keydown", (event) => {
@@ -84,7 +98,8 @@ export function snippet([language, text]) {
   const title = document.createElement("h2");
   title.className = "language";
   const pre = document.createElement("pre");
-  title.textContent = language;
+  title.append(language, " ", Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Copy" }));
+  title.lastChild.dataset.copy = "";
   pre.textContent = text;
   pre.tabIndex = 0;
   section.append(title, pre);

@@ -2,6 +2,14 @@
 
 import { send } from "./console.js";
 
+for (const button of document.querySelectorAll("[data-records]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const done = await send("/console/uses", { table: button.dataset.records, on: button.dataset.on === "yes" });
+    if (done) location.reload();
+  });
+}
+
 for (const form of document.querySelectorAll("[data-entities]")) {
   const table = form.dataset.entities;
   const acts = form.querySelector("[data-acts]");
@@ -20,7 +28,7 @@ for (const form of document.querySelectorAll("[data-entities]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const rules = [...form.querySelectorAll("[data-rule]")].map(rule);
-    keep(rules.filter((one) => one.name.trim()));
+    keep(rules.filter((rule) => rule.name.trim()));
   });
   form.querySelector("[data-add]").addEventListener("click", () => {
     const first = form.querySelector("[data-rule]");

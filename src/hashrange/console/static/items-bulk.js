@@ -7,7 +7,7 @@ const WAIT_MS = 1000;
 const part = document.querySelector("[data-bulk]");
 const selected = document.querySelector("[data-selected]");
 if (selected) {
-  const told = (count) => {
+  const showCount = (count) => {
     selected.textContent = count ? `${count} selected` : "none is selected";
     const option = part?.querySelector("option[value=chosen]");
     if (!option) return;
@@ -16,8 +16,8 @@ if (selected) {
     if (count) option.selected = true;
     else part.querySelector("option[value=found]").selected = true;
   };
-  document.addEventListener("chosen", (event) => told(event.detail));
-  told(document.querySelectorAll("[data-grid] tbody th input:checked").length);
+  document.addEventListener("chosen", (event) => showCount(event.detail));
+  showCount(document.querySelectorAll("[data-grid] tbody th input:checked").length);
 }
 if (part) begin(part);
 

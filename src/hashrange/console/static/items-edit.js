@@ -74,6 +74,14 @@ function begin(form) {
     });
   }
 
+  for (const button of form.querySelectorAll("[data-adds]")) {
+    button.addEventListener("click", () => {
+      const { adds, kind } = button.dataset;
+      button.hidden = true;
+      if (!rows.add(adds, kind)) rows.focus(adds);
+    });
+  }
+
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (reviewed !== mode + text()) {

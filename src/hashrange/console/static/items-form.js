@@ -12,9 +12,21 @@ const SHOWN_MAX = 50;
 // Shows the rows of `text` in `place`. `changed` is called after each change.
 export function itemForm(place, text, changed) {
   const item = { kind: "M", name: "", rows: JSON.parse(text) };
-  place.replaceChildren(...membersOf(item, changed));
+  const [list, button] = membersOf(item, changed);
+  place.replaceChildren(list, button);
   return {
     text: () => JSON.stringify(item.rows),
+    // Adds an attribute, unless there is one of this name, and returns whether it did.
+    add: (name, kind) => {
+      if (item.rows.some((row) => row.name === name)) return false;
+      const row = { kind, name, text: "" };
+      item.rows.push(row);
+      const made = rowOf(row, item, changed);
+      list.append(made);
+      made.querySelector("input.value, textarea.value").focus();
+      changed();
+      return true;
+    },
     focus: (name) => {
       const all = [...place.querySelectorAll(":scope > .rows > .row")];
       const chosen = all.find((row) => row.dataset.name === name) ?? place;

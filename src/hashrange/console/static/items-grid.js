@@ -25,7 +25,7 @@ function useKeys(grid) {
     boxes[place].checked = value;
     boxes[place].closest("tr").classList.toggle("chosen", value);
   };
-  const told = () => {
+  const showChosen = () => {
     all.checked = boxes.every((box) => box.checked);
     all.indeterminate = !all.checked && boxes.some((box) => box.checked);
     const chosen = boxes.filter((box) => box.checked).length;
@@ -33,7 +33,7 @@ function useKeys(grid) {
   };
   const range = (from, to, value) => {
     for (let place = Math.min(from, to); place <= Math.max(from, to); place++) mark(place, value);
-    told();
+    showChosen();
   };
 
   all.hidden = false;
@@ -43,11 +43,11 @@ function useKeys(grid) {
       if (event.shiftKey) range(anchor, place, box.checked);
       else mark(place, box.checked);
       anchor = place;
-      told();
+      showChosen();
     });
   }
 
-  grid.addEventListener("keydown", (event) => {
+  const keyed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const place = focused();
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -links.length, End: links.length };
@@ -66,27 +66,26 @@ function useKeys(grid) {
       typed = event.timeStamp - typedAt < TYPING_MS ? typed + event.key : event.key;
       typedAt = event.timeStamp;
       const search = typed.toLowerCase();
-      const found = links.findIndex((link) => link.dataset.label.toLowerCase().startsWith(search));
-      if (found >= 0) {
-        go(found);
+      const place = links.findIndex((link) => link.dataset.label.toLowerCase().startsWith(search));
+      if (place >= 0) {
+        go(place);
       } else if (partition) {
         event.preventDefault();
         partition.value = typed;
         partition.focus();
       }
     }
+  };
+  grid.addEventListener("keydown", keyed);
+  // So they do before anything has the focus.
+  document.addEventListener("keydown", (event) => {
+    const scrolls = ["Home", "End", "PageUp", "PageDown"].includes(event.key);
+    if (event.target === document.body && !scrolls) keyed(event);
   });
   // The browser keeps boxes checked when it comes back to a page.
   for (const [place, box] of boxes.entries()) mark(place, box.checked);
-  addEventListener("pageshow", told);
-  told();
-  if (document.activeElement === document.body) {
-    document.addEventListener("keydown", (event) => {
-      if (event.key !== "ArrowDown" || document.activeElement !== document.body) return;
-      event.preventDefault();
-      go(0);
-    });
-  }
+  addEventListener("pageshow", showChosen);
+  showChosen();
 }
 
 for (const form of document.querySelectorAll("[data-columns]")) {

@@ -12,8 +12,8 @@ for (const field of document.querySelectorAll("select[data-submits]")) {
   });
 }
 
-for (const field of document.querySelectorAll("select[name=op]")) {
-  const second = field.form.querySelector(".second");
+for (const [place, field] of document.querySelectorAll("select[name=op]").entries()) {
+  const second = field.form.querySelectorAll(".second")[place];
   const adapt = () => (second.hidden = field.value !== "between");
   field.addEventListener("change", adapt);
   adapt();
@@ -91,7 +91,7 @@ if (tree) {
     } else if (event.key.length === 1 && event.key !== "/" && event.key !== " ") {
       typed = isTyping ? typed + event.key : event.key;
       typedAt = event.timeStamp;
-      rows.find((one) => nameOf(one).toLowerCase().startsWith(typed.toLowerCase()))?.focus();
+      rows.find((row) => nameOf(row).toLowerCase().startsWith(typed.toLowerCase()))?.focus();
     } else if (event.key === "Enter" && row) {
       edit(row);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {

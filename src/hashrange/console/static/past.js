@@ -1,6 +1,6 @@
 // The slider over the past, and bringing items back.
 
-import { send } from "./console.js";
+import { counted, send } from "./console.js";
 
 const DELAY_MILLISECONDS = 250;
 
@@ -64,7 +64,7 @@ function choose() {
   const count = () => {
     const number = chosen().length;
     attempt.disabled = !number;
-    if (number) text.textContent = number === 1 ? "1 item chosen" : `${number} items chosen`;
+    if (number) text.textContent = `${counted(number, "item")} chosen`;
   };
   for (const box of boxes()) box.addEventListener("change", count);
   all.addEventListener("click", () => {

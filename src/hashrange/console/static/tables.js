@@ -1,6 +1,6 @@
 // Pages about tables: their forms, demo tables, and what changes by itself.
 
-import { send, snippet } from "./console.js";
+import { counted, send, snippet } from "./console.js";
 
 const problem = document.getElementById("problem");
 const KEPT = "hashrange-done";
@@ -21,14 +21,15 @@ function goOn(said, href) {
 }
 
 // What a form sends. A field with data-flag is true or false. The fields of each fieldset with data-list are an
-// object in the list of that name.
+// object in the list of that name, of the form or of the fieldset around it.
 function gathered(form) {
   const body = {};
   const places = new Map();
   for (const list of form.querySelectorAll("fieldset[data-list]")) {
     const place = {};
     places.set(list, place);
-    (body[list.dataset.list] ??= []).push(place);
+    const around = places.get(list.parentElement.closest("fieldset[data-list]")) ?? body;
+    (around[list.dataset.list] ??= []).push(place);
   }
   for (const field of form.elements) {
     if (!field.name || field.disabled) continue;
@@ -58,14 +59,14 @@ document.addEventListener("submit", async (event) => {
   else if (answer) goOn(answer.said, answer.href);
 });
 
-// A field with data-for="name=value" is shown only if the field of that name beside it has that value.
+// A field or button with data-for="name=value" is shown only if the field of that name beside it has that value.
 function adapt(form) {
   for (const field of form.querySelectorAll("[data-for]")) {
     const [name, value] = field.dataset.for.split("=");
     const place = field.closest("fieldset[data-list]") ?? form;
     const other = place.querySelector(`[name="${name}"]`) ?? form.querySelector(`[name="${name}"]`);
     const fits = !other || other.value === value;
-    field.closest("label").hidden = !fits;
+    (field.closest("label") ?? field).hidden = !fits;
     field.disabled = !fits;
   }
 }
@@ -73,21 +74,22 @@ document.addEventListener("input", (event) => event.target.form && adapt(event.t
 for (const form of document.querySelectorAll("form[data-post]")) adapt(form);
 
 // More of the same fields, made from a template.
-for (const button of document.querySelectorAll("[data-more]")) {
-  button.addEventListener("click", () => {
-    const copy = document.getElementById(button.dataset.more).content.cloneNode(true);
-    const first = copy.querySelector("input, select");
-    button.parentElement.before(copy);
-    adapt(button.form);
-    first.focus();
-  });
-}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-more]");
+  if (!button) return;
+  const copy = document.getElementById(button.dataset.more).content.cloneNode(true);
+  const first = copy.querySelector("input, select");
+  button.parentElement.before(copy);
+  adapt(button.form);
+  first.focus();
+});
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-less]");
   if (!button) return;
-  const form = button.form;
-  button.closest("fieldset").remove();
-  form.querySelector("[data-more]").focus();
+  const list = button.closest("fieldset");
+  const around = list.parentElement.closest("fieldset") ?? button.form;
+  list.remove();
+  around.querySelector("[data-more]").focus();
 });
 
 // A demo table: made, then filled step by step, so that its progress is seen.
@@ -104,7 +106,7 @@ for (const button of document.querySelectorAll("[data-demo]")) {
     while (step && !step.ready) {
       const bar = document.createElement("progress");
       Object.assign(bar, { max: step.count, value: step.next, ariaLabel: "Items written" });
-      state.replaceChildren(bar, ` ${step.next} of ${step.count} items`);
+      state.replaceChildren(bar, ` ${step.next} of ${counted(step.count, "item")}`);
       if (step.waits) await new Promise((resolve) => setTimeout(resolve, 500));
       step = await send("/console/demo", { demo, next: step.next });
     }

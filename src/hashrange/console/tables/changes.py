@@ -6,6 +6,7 @@ before it is sent. What DynamoDB refuses is answered with its own words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -45,14 +46,24 @@ class Form(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     preview: bool = False
 
 
+class Part(msgspec.Struct, forbid_unknown_fields=True):
+    """A further attribute of an index's key: of its partition key (`HASH`) or its sort key (`RANGE`)."""
+
+    attribute: str
+    role: str = "HASH"
+    type: str = "S"
+
+
 class AddIndex(Form, kw_only=True):
-    """A new global index: its name, keys with types ("" for no sort key), and what it holds."""
+    """A new global index: its name, keys with types ("" for no sort key), and what it holds. `parts` are the
+    attributes of its key after the first of the partition key and the first of the sort key."""
 
     name: str
     partition: str
     partition_type: str = "S"
     sort: str = ""
     sort_type: str = "S"
+    parts: list[Part] = []
     projection: str = "ALL"
     include: str = ""
     read_units: str = ""
@@ -62,7 +73,9 @@ class AddIndex(Form, kw_only=True):
         types: dict[str, str] = {}
         index: dict[str, Any] = {
             "IndexName": self.name,
-            "KeySchema": schema(types, self.partition, self.partition_type, self.sort, self.sort_type),
+            "KeySchema": schema(
+                types, self.partition, self.partition_type, self.sort, self.sort_type, self.parts
+            ),
             "Projection": projection(self.projection, self.include),
         }
         if self.read_units or self.write_units:
@@ -230,14 +243,21 @@ PARTS: Final = tuple(Change(path, about, answer(shape), shape) for path, about, 
 
 
 def schema(
-    types: dict[str, str], partition: str, partition_type: str, sort: str, sort_type: str
+    types: dict[str, str],
+    partition: str,
+    partition_type: str,
+    sort: str,
+    sort_type: str,
+    parts: Sequence[Part] = (),
 ) -> list[dict[str, str]]:
-    """The KeySchema of a table or an index. Notes the types of its attributes in `types`, and raises
-    `Refused` if an attribute has two."""
+    """The KeySchema of a table or an index, all of the partition key first. Notes the types of its attributes
+    in `types`, and raises `Refused` if an attribute has two."""
     keys = []
-    for name, role, kind in ((partition, "HASH", partition_type), (sort, "RANGE", sort_type)):
-        if role == "RANGE" and not name:
-            continue
+    named = [Part(partition, "HASH", partition_type)]
+    if sort:
+        named.append(Part(sort, "RANGE", sort_type))
+    for part in sorted([*named, *parts], key=lambda part: part.role):
+        name, role, kind = part.attribute, part.role, part.type
         if types.setdefault(name, kind) != kind:
             raise Refused(f"The attribute {name} has one type in all keys: choose {types[name]} or {kind}.")
         keys.append({"AttributeName": name, "KeyType": role})

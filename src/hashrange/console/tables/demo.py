@@ -164,7 +164,7 @@ def device_events() -> Iterator[Item]:
 
 def shop() -> Iterator[Item]:
     """Customers, orders, order lines and products in one table, by the usual names of its keys."""
-    products = [(f"P{n:03}", f"{one} {other}") for n, (one, other) in enumerate(_wares(), 1)]
+    products = [(f"P{n:03}", f"{material} {other}") for n, (material, other) in enumerate(_wares(), 1)]
     for sku, name in products:
         yield {
             "PK": _s(f"PRODUCT#{sku}"),
@@ -221,9 +221,9 @@ def _order(customer: str, number: int, products: Sequence[tuple[str, str]]) -> I
 
 
 def _wares() -> Iterator[tuple[str, str]]:
-    for one in ("Oak", "Linen", "Copper", "Wool"):
+    for material in ("Oak", "Linen", "Copper", "Wool"):
         for other in ("bowl", "lamp", "basket", "blanket", "clock"):
-            yield one, other
+            yield material, other
 
 
 def _cents(sku: str) -> int:

@@ -55,13 +55,13 @@ async def page(view: View) -> Response:
     """All tables, or those whose names contain the text of the search."""
     search = view.given("q")
     rows = [await _row(view, about) for about in await _overview(view)]
-    found = [row for row in rows if search.lower() in row.about["name"].lower()]
+    matching = [row for row in rows if search.lower() in row.about["name"].lower()]
     example = view.code("CreateTable", dict(_EXAMPLE))
     listing = view.code("ListTables", {})
     return await looks.page(
         "tables/list.html",
         view=view,
-        rows=found,
+        rows=matching,
         count=len(rows),
         search=search,
         demos=await choices(view) if not rows and not view.read_only else [],
@@ -95,7 +95,10 @@ async def _row(view: View, about: dict[str, Any]) -> Row:
 
 def keys_of(described: dict[str, Any], index: str = "") -> list[tuple[str, str, str]]:
     """The keys of a table, or of one of its indexes: name, kind of key, type."""
-    types = {one["AttributeName"]: one["AttributeType"] for one in described.get("AttributeDefinitions", ())}
+    types = {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in described.get("AttributeDefinitions", ())
+    }
     schema = described.get("KeySchema", [])
     if index:
         indexes = indexes_of(described)

@@ -9,13 +9,14 @@ from starlette.responses import Response
 
 from hashrange.console import looks
 from hashrange.console.reach import Refused, View
-from hashrange.console.tables.changes import definitions, projection, schema, throughput
+from hashrange.console.tables.changes import Part, definitions, projection, schema, throughput
 from hashrange.console.tables.filling import choices
 from hashrange.server.admin.application import json, read_json
 
 
 class Index(msgspec.Struct, forbid_unknown_fields=True):
-    """An index of a new table. A local one has the partition key of its table."""
+    """An index of a new table. A local one has the partition key of its table. `parts` are as those of
+    `changes.AddIndex`."""
 
     name: str
     kind: str = "global"
@@ -23,6 +24,7 @@ class Index(msgspec.Struct, forbid_unknown_fields=True):
     partition_type: str = "S"
     sort: str = ""
     sort_type: str = "S"
+    parts: list[Part] = []
     projection: str = "ALL"
     include: str = ""
 
@@ -98,10 +100,12 @@ def _index(form: NewTable, index: Index, types: dict[str, str]) -> dict[str, Any
     if index.kind not in ("global", "local"):
         raise Refused(f"An index is global or local, and not {index.kind!r}.")
     partition, kind = index.partition, index.partition_type
+    if index.kind == "local" and index.parts:
+        raise Refused(f"The local index {index.name} has the partition key of its table and one sort key.")
     if index.kind == "local":
         partition, kind = form.partition, form.partition_type
     return {
         "IndexName": index.name,
-        "KeySchema": schema(types, partition, kind, index.sort, index.sort_type),
+        "KeySchema": schema(types, partition, kind, index.sort, index.sort_type, index.parts),
         "Projection": projection(index.projection, index.include),
     }

@@ -64,8 +64,10 @@ def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, 
         features["TimeToLiveDescription"] = {
             "TimeToLiveStatus": status, "AttributeName": table.ttl.attribute
         }
-    if "SSEDescription" in shown:
-        features["SSEDescription"] = shown["SSEDescription"]
+    encryption = shown.get("SSEDescription", {})
+    if "KMSMasterKeyArn" in encryption:
+        # Without the state of a change in progress, because a restored table has this encryption.
+        features["SSEDescription"] = {**encryption, "Status": "ENABLED"}
     return {
         "SourceTableDetails": details,
         "SourceTableFeatureDetails": features,

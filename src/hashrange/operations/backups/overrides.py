@@ -170,17 +170,19 @@ def _definition_of(index: Index) -> tuple[Any, ...]:
 
 
 def _global(index: Index, name: str, given: Mapping[str, Any], mode: str) -> Index:
-    units = given.get("ProvisionedThroughput")
+    units, warm = given.get("ProvisionedThroughput"), throughput.warm(given.get("WarmThroughput"))
     if mode == "PAY_PER_REQUEST":
+        throughput.check_new_warm(warm, Throughput(), mode, throughput.Of(name))
         ceilings = throughput.ceilings(given.get("OnDemandThroughput")) or index.on_demand
         return msgspec.structs.replace(
-            _fresh(index), name=name, throughput=Throughput(), on_demand=ceilings
+            _fresh(index), name=name, throughput=Throughput(), on_demand=ceilings, warm=warm
         )
     own = throughput.provisioned(units) if units is not None else _units(index.throughput)
     if not own.read_units:
         # The source was PAY_PER_REQUEST, so its indexes have no units to inherit.
         raise ValidationException(f"Must specify provisioned throughput for index {name}")
-    return msgspec.structs.replace(_fresh(index), name=name, throughput=own, on_demand=None)
+    throughput.check_new_warm(warm, own, mode, throughput.Of(name))
+    return msgspec.structs.replace(_fresh(index), name=name, throughput=own, on_demand=None, warm=warm)
 
 
 def _fresh(index: Index) -> Index:
@@ -206,7 +208,7 @@ def _fresh(index: Index) -> Index:
 def _matching(own: list[Index], given: Mapping[str, Any]) -> Index:
     """The index of the source with the key and the projection of an override, which may rename it."""
     elements = [(element["AttributeName"], element["KeyType"]) for element in given["KeySchema"]]
-    kind, included = definition.projection({**given})
+    kind, included = definition.projection(given)
     for index in own:
         same_key = elements == [*_elements(index.key.partition, "HASH"), *_elements(index.key.sort, "RANGE")]
         if same_key and kind == index.projection and set(included) == set(index.included):

@@ -49,6 +49,12 @@ _WITNESS_HERE: Final = (
 _CONSISTENCY_FIXED: Final = "MultiRegionConsistency parameter is unsupported on existing global table"
 _STRONG_COMPLETE: Final = "Cannot add replicas to a global table with strong MultiRegionConsistency"
 _STRONG_WHOLE: Final = f"Deletion of only one table replica is not supported for {WITH_STRONG}."
+_APART: Final = f"{INVALID}Disassociate is not possible here: all replicas are one table"
+# [docs] for the rules, [assumed] for the words
+_NO_REPLICA: Final = (
+    f"{INVALID}DisassociationProtectionEnabled is only supported for a replica of a global table"
+)
+_STRONG_STAYS: Final = f"{INVALID}Disassociation is not supported for {WITH_STRONG}"
 _WITNESS_LEFT: Final = "Update table delete operation does not include all witnesses."
 
 
@@ -64,6 +70,8 @@ def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
     228"""
     mine = replicas.local(table, caller_region)
     here = caller_region if mine is None else mine.region
+    if wanted.kind == "Disassociate":
+        _refuse_disassociation(table, mine)
     states = {replica.region: replicas.status(replica) for replica in table.replicas}
     if wanted.kind != "Update" and here in wanted.parts:
         raise ValidationException(_LOCAL)
@@ -83,6 +91,27 @@ def admit(table: Table, wanted: Wanted, caller_region: str) -> None:
     _refuse_strangers("replicas", [region for region in wanted.parts if region not in states])
     if wanted.kind == "Delete":
         _admit_delete(table, wanted)
+
+
+def _refuse_disassociation(table: Table, mine: Replica | None) -> None:
+    """Refuse to make a replica a table of its own: with the error of a protected replica, if it is one."""
+    check_disassociable(table)
+    if mine is not None and mine.disassociation_protection:
+        # [docs] for the rule; [assumed] for the words, which are those of deletion protection
+        raise ValidationException(
+            f"Cannot disassociate table {table.name} in region {mine.region} because it has disassociation "
+            "protection enabled. Disable disassociation protection first."
+        )
+    raise ValidationException(_APART)
+
+
+def check_disassociable(table: Table) -> None:
+    """Refuse disassociation, and its protection, for what is no replica of an eventually consistent global
+    table. Source: API reference, UpdateTable."""
+    if table.strongly_consistent:
+        raise ValidationException(_STRONG_STAYS)
+    if not table.replicas:
+        raise ValidationException(_NO_REPLICA)
 
 
 def _refuse_strangers(plural: str, regions: Sequence[str]) -> None:
@@ -325,6 +354,8 @@ def spread(table: Table, request: Request, caller_region: str) -> Table:
             changes["key"] = key if replica is local or key is None else replica.key
         if replica is local and request.get("DeletionProtectionEnabled") is not None:
             changes["deletion_protection"] = request["DeletionProtectionEnabled"]
+        if replica is local and request.get("DisassociationProtectionEnabled") is not None:
+            changes["disassociation_protection"] = request["DisassociationProtectionEnabled"]
         if replica is local and request.get("ProvisionedThroughput") is not None:
             changes["throughput"] = msgspec.structs.replace(replica.throughput, read_units=None)
         if replica is local and request.get("OnDemandThroughput") is not None:

@@ -35,7 +35,6 @@ _ONLY_STRONG: Final = "Requests that modify replicas or witnesses must not also 
 _NO_ACTION: Final = "There are no actions specified in the Replica Update Action of the request."
 _KINDS: Final = "Update table operation with more than one type of replica actions not allowed."
 SEVERAL: Final = "Update table operation with more than one create or delete replica actions not allowed"
-_APART: Final = f"{INVALID}Disassociate is not possible here: all replicas are one table"
 _REGIONS_APART: Final = (
     f"{INVALID}Replicas are not possible here: the server runs with --separate-regions, but replicas share "
     "their table. Start the server without that option."
@@ -79,8 +78,6 @@ def read(request: Request, context: Context, *, alone: bool) -> Wanted | None:
     kinds = {kind for kind, _ in actions}
     if len(kinds) > 1:
         raise ValidationException(_KINDS)
-    if "Disassociate" in kinds:
-        raise ValidationException(_APART)
     if context.settings.separate_regions:
         raise ValidationException(_REGIONS_APART)
     # Two equal actions for one region count as one. [report] DDB-TABLE-224

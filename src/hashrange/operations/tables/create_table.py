@@ -22,6 +22,9 @@ from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Policy, Table
 
+# The service makes a replica of a table of another account.
+_OTHER_ACCOUNT = f"{INVALID}GlobalTableSourceArn is not possible here: replicas share one account"
+
 
 def prepare(request: Request, context: Context) -> WriteBody:
     """The body of a CreateTable."""
@@ -84,6 +87,9 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
     definition.check_class(request.get("TableClass"))
     definition.check_encryption(request.get("SSESpecification"))
     table_tags = tags.parse(request.get("Tags") or [])
+    definition.check_settings_replication(request.get("GlobalTableSettingsReplicationMode"))
+    if request.get("GlobalTableSourceArn") is not None:
+        raise ValidationException(_OTHER_ACCOUNT)
     policies = _policies(request, context)
     settings, now = context.settings, context.now
     table_id = context.new_id()
@@ -111,6 +117,7 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
             creating_until=now + settings.create_seconds if settings.create_seconds else 0.0,
             tags=table_tags,
             policies=policies,
+            settings_replication=request.get("GlobalTableSettingsReplicationMode"),
             scope=context.scope,
         )
 

@@ -75,6 +75,9 @@ def _check_at_rest(table: Table) -> None:
         "UPDATING": f"Table: {table.name} is in the process of being updated.",
         "DELETING": f"Table is being deleted: {table.name}",
     }.get(table.status)
+    if problem is None and table.is_changing_quietly:
+        # [report] DDB-TABLE-065, 120; for warm throughput DDB-TABLE-069 for the code, [assumed] for the words
+        problem = f"Table: {table.name} is in the process of being updated."
     if problem is None and table.has_changing_index():
         problem = "Cannot delete table while indexes are being created, updated, or deleted."
     if problem is not None:

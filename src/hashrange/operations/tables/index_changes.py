@@ -27,7 +27,7 @@ from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import backfill
 from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table
+from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table, Warming
 
 _ACTIONS = ("Update", "Create", "Delete")
 ONE_AT_A_TIME: Final = (
@@ -129,16 +129,17 @@ def switched(index: Index, before: str) -> Index:
 
 
 def apply(
-    txn: Transaction, table: Table, request: Request, *, switching: bool, at_once: bool, now: float
+    txn: Transaction, table: Table, request: Request, *, switching: bool, delay: float, now: float
 ) -> Changed:
     """Change the indexes of `table` as a checked request says.
 
-    `table` already has its new billing mode; `switching`: it had another mode before.
+    `table` already has its new billing mode; `switching`: it had another mode before. `delay` is how long
+    changes take (seconds).
     """
     stored = shown = table
     for update in request["GlobalSecondaryIndexUpdates"]:
         if update.get("Create") is not None:
-            made, index = _create(txn, stored, update["Create"], request, at_once=at_once)
+            made, index = _create(txn, stored, update["Create"], request, at_once=delay == 0)
             stored = made
             shown = msgspec.structs.replace(shown, indexes=(*shown.indexes, index))
         elif update.get("Delete") is not None:
@@ -150,7 +151,9 @@ def apply(
             shown = shown.with_index(msgspec.structs.replace(index, status="DELETING"))
         else:
             before = _existing(stored, update["Update"]["IndexName"], "update")
-            after = _reprovisioned(stored, before, update["Update"], switching=switching, now=now)
+            after = _reprovisioned(
+                stored, before, update["Update"], switching=switching, now=now, ready=now + delay
+            )
             stored = stored.with_index(after)
             shown = shown.with_index(_echoed(before, after, update["Update"], switching=switching))
     return Changed(with_types(stored, request), with_types(shown, request))
@@ -224,7 +227,9 @@ def check_alone(table: Table, name: str) -> None:
         raise LimitExceededException(ONE_AT_A_TIME)
 
 
-def _reprovisioned(table: Table, index: Index, part: Request, *, switching: bool, now: float) -> Index:
+def _reprovisioned(
+    table: Table, index: Index, part: Request, *, switching: bool, now: float, ready: float
+) -> Index:
     of, mode = throughput.Of(index.name), table.billing_mode
     given, ceilings, warm = (
         part.get("ProvisionedThroughput"),
@@ -241,10 +246,10 @@ def _reprovisioned(table: Table, index: Index, part: Request, *, switching: bool
         throughput.check_index_billing(mode, None, index.name, updating=True)
     changes: dict[str, Any] = {}
     if warm is not None:
-        changes["warm"] = throughput.changed_warm(index, mode, warm, of)
+        changes["warming"] = Warming(throughput.changed_warm(index, mode, warm, of), ready)
     if given is not None:
         units = index.throughput
-        changes.setdefault("warm", throughput.current_warm(index.warm, units, mode))
+        changes["warm"] = throughput.current_warm(index.warm, units, mode)
         changes["throughput"] = (
             throughput.switched(units, given) if switching else throughput.changed(units, given, now, of)
         )

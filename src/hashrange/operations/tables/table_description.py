@@ -77,7 +77,9 @@ def describe(
         shown["LatestStreamArn"] = stream_arn(caller, table.name, table.stream_label)
     if table.on_demand is not None:
         shown["OnDemandThroughput"] = table.on_demand
-    if table.sse is not None:
+    if table.encrypting_until:
+        shown["SSEDescription"] = {**(table.sse or {}), "Status": "UPDATING"}
+    elif table.sse is not None:
         shown["SSEDescription"] = table.sse
     if table.table_class is not None:
         summary = {"TableClass": table.table_class}
@@ -90,7 +92,7 @@ def describe(
             for index in shown.get(kind, ()):
                 del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
     shown["DeletionProtectionEnabled"] = table.deletion_protection
-    shown["WarmThroughput"] = _warm(table.warm, table.throughput, table.billing_mode, status)
+    shown["WarmThroughput"] = _warm(table, table.billing_mode, status)
     if whole.replicas:
         shown |= _global_table(whole, table, caller, now)
     elif table.settings_replication is not None:
@@ -139,8 +141,11 @@ def _global_table(whole: Table, here: Table, caller: Caller, now: float) -> dict
         ],
         "GlobalTableSettingsReplicationMode": _SETTINGS_REPLICATION,
     }
+    local = replicas.local(whole, caller.region)
     if whole.strongly_consistent:
         shown["MultiRegionConsistency"] = "STRONG"
+    elif local is not None:
+        shown["DisassociationProtectionEnabled"] = local.disassociation_protection
     if whole.witness is not None:
         state = replicas.status(whole.witness)
         shown["GlobalTableWitnesses"] = [{"RegionName": whole.witness.region, "WitnessStatus": state}]
@@ -155,14 +160,14 @@ def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[st
     if there.sse is not None:
         shown["KMSMasterKeyId"] = there.sse["KMSMasterKeyArn"]
     shown |= _overrides(here, there, mode)
-    shown["WarmThroughput"] = _warm(whole.warm, there.throughput, mode, status)
+    shown["WarmThroughput"] = _warm(there, mode, status)
     pairs = [pair for pair in zip(here.indexes, there.indexes, strict=True) if pair[0].kind == "global"]
     if pairs:
         shown["GlobalSecondaryIndexes"] = [
             {
                 "IndexName": theirs.name,
                 **_overrides(mine, theirs, mode),
-                "WarmThroughput": _warm(theirs.warm, theirs.throughput, mode, status),
+                "WarmThroughput": _warm(theirs, mode, status),
             }
             for mine, theirs in pairs
         ]
@@ -234,7 +239,7 @@ def _global_index(
     shown["ProvisionedThroughput"] = _throughput(index.throughput, now)
     if index.on_demand is not None:
         shown["OnDemandThroughput"] = index.on_demand
-    shown["WarmThroughput"] = _warm(index.warm, index.throughput, table.billing_mode, status)
+    shown["WarmThroughput"] = _warm(index, table.billing_mode, status)
     return shown
 
 
@@ -253,11 +258,9 @@ def _vector_index(
     }
 
 
-def _warm(
-    kept: dict[str, int] | None, throughput: Throughput, billing_mode: str, status: str
-) -> dict[str, Any]:
-    """WarmThroughput of a table or index in the state `status`."""
+def _warm(owner: Table | Index, billing_mode: str, status: str) -> dict[str, Any]:
+    """WarmThroughput of a table or index in the state `status`; while it is being raised, the old values."""
     return {
-        **throughput_rules.current_warm(kept, throughput, billing_mode),
-        "Status": "ACTIVE" if status != "CREATING" else "UPDATING",
+        **throughput_rules.current_warm(owner.warm, owner.throughput, billing_mode),
+        "Status": "ACTIVE" if status != "CREATING" and owner.warming is None else "UPDATING",
     }

@@ -1,6 +1,6 @@
 """Refuses an UpdateTable with changes that may not share a request.
 
-Changes of encryption, table class, deletion protection and warm throughput each need a separate request.
+Changes of encryption, table class, protections and warm throughput each need a separate request.
 Ceilings of on-demand requests may be changed only together with the billing mode. A request may combine only
 one of: a change of the stream, a change of indexes, new units.
 
@@ -20,6 +20,8 @@ _ALONE: Final = {
     "SSESpecification": "Server-Side Encryption modification",
     "TableClass": "TableClass modification",
     "DeletionProtectionEnabled": "DeletionProtection modification",
+    # [docs] for the rule, [assumed] for the words
+    "DisassociationProtectionEnabled": "DisassociationProtection modification",
 }
 CHANGES: Final = (
     *_ALONE,

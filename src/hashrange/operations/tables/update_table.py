@@ -27,7 +27,7 @@ from hashrange.operations.tables import (
 from hashrange.storage.api import Transaction
 from hashrange.tables.bulk import bulk_records
 from hashrange.tables.definitions import catalog, replicas, states
-from hashrange.tables.definitions.table import Table
+from hashrange.tables.definitions.table import Table, Warming
 
 # [report] ack-api-quirks DDB-TABLE-015. MultiRegionConsistency is not in the list, though it may be a
 # request's only member.
@@ -38,14 +38,15 @@ _NOTHING = (
 )
 # [docs] for the rule, [assumed] for the words
 _BULK = "A bulk operation on the table is in progress."
-_OWN_MODE = (
-    "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
-    "Only ENABLED and DISABLED settings replication are supported for a Regional Table."
-)
-
 # A change of these members does not make the table UPDATING, even if it is made later in the background.
 _AT_ONCE = frozenset(
-    ("DeletionProtectionEnabled", "OnDemandThroughput", "SSESpecification", "WarmThroughput")
+    (
+        "DeletionProtectionEnabled",
+        "DisassociationProtectionEnabled",
+        "OnDemandThroughput",
+        "SSESpecification",
+        "WarmThroughput",
+    )
 )
 
 
@@ -57,8 +58,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     if nothing and wanted is None:
         consistency = "MultiRegionConsistency, " if request.get("MultiRegionConsistency") is None else ""
         raise ValidationException(_NOTHING.format(consistency=consistency))
-    if request.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
-        raise ValidationException(_OWN_MODE)
+    definition.check_settings_replication(request.get("GlobalTableSettingsReplicationMode"))
     throughput.check_bounds(request.get("ProvisionedThroughput"))
     update_combinations.check(request)
     if request.get("BillingMode") == "PROVISIONED" and request.get("ProvisionedThroughput") is None:
@@ -88,6 +88,8 @@ def prepare(request: Request, context: Context) -> WriteBody:
         replica_changes.check_at_rest(table)
         _check_at_rest(table, request)
         vector_changes.check_switch(table, request)
+        if request.get("DisassociationProtectionEnabled") is not None:
+            replica_changes.check_disassociable(table)
         before = table
         table = _changed(table, request, context)
         if request.get("StreamSpecification") is not None:
@@ -101,7 +103,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if request.get("GlobalSecondaryIndexUpdates"):
             switching = table.billing_mode != before.billing_mode
             stored, shown = index_changes.apply(
-                txn, stored, request, switching=switching, at_once=delay == 0, now=now
+                txn, stored, request, switching=switching, delay=delay, now=now
             )
             if _is_slow(request):
                 stored = msgspec.structs.replace(stored, updating_until=now + delay)
@@ -174,7 +176,7 @@ def _echoed(old: dict[str, Any], new: dict[str, Any], request: Request) -> dict[
 
 
 def _changed(table: Table, request: Request, context: Context) -> Table:
-    table = _with_throughput(table, request, context.now)
+    table = _with_throughput(table, request, context)
     changes: dict[str, Any] = {}
     if request.get("DeletionProtectionEnabled") is not None:
         changes["deletion_protection"] = request["DeletionProtectionEnabled"]
@@ -183,14 +185,20 @@ def _changed(table: Table, request: Request, context: Context) -> Table:
         changes["class_changed"] = context.now
     if request.get("SSESpecification") is not None:
         seen = replicas.seen_from(table, context.caller.region)
-        changes["sse"] = definition.changed_encryption(seen.sse, request["SSESpecification"], context.caller)
+        wanted = definition.changed_encryption(seen.sse, request["SSESpecification"], context.caller)
+        if table.encrypting_until and wanted != seen.sse:
+            # [report] ack-api-quirks DDB-TABLE-065
+            raise ResourceInUseException(f"{STILL_IN_USE}Server-Side Encryption is still being updated")
+        changes["sse"] = wanted
+        changes["encrypting_until"] = context.now + context.settings.update_seconds
     if request.get("GlobalTableSettingsReplicationMode") is not None:
         changes["settings_replication"] = request["GlobalTableSettingsReplicationMode"]
     return msgspec.structs.replace(table, **changes)
 
 
-def _with_throughput(table: Table, request: Request, now: float) -> Table:
+def _with_throughput(table: Table, request: Request, context: Context) -> Table:
     """The table with its new billing mode, units, ceilings and warm throughput."""
+    now = context.now
     before, mode = table.billing_mode, request.get("BillingMode") or table.billing_mode
     given, ceilings = request.get("ProvisionedThroughput"), request.get("OnDemandThroughput")
     changes: dict[str, Any] = {}
@@ -217,5 +225,6 @@ def _with_throughput(table: Table, request: Request, now: float) -> Table:
         throughput.check_ceilings(ceilings, mode, updating=True)
         changes["on_demand"] = throughput.changed_ceilings(table.on_demand, ceilings)
     if throughput.warm(request.get("WarmThroughput")) is not None:
-        changes["warm"] = throughput.changed_warm(table, mode, request["WarmThroughput"])
+        units = throughput.changed_warm(table, mode, request["WarmThroughput"])
+        changes["warming"] = Warming(units, now + context.settings.update_seconds)
     return msgspec.structs.replace(table, **changes)

@@ -33,7 +33,7 @@ _KEPT = "vectors"
 _NO_HASH = "SearchConditionExpression must be provided when SearchSchema has a HASH key"
 _NEEDS_NUMPY = (
     "SearchVectors needs numpy, which is not installed where this database runs. "
-    "Install it with: pip install 'hashrange[vectors]'"
+    "Install it with: pip install numpy"
 )
 _STEPS = 10_000_000
 """More steps than any turn has: a search never runs on the event loop."""

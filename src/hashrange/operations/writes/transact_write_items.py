@@ -33,6 +33,7 @@ from hashrange.limits import NESTING_LEVELS_MAX, TRANSACT_BYTES_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request
 from hashrange.operations.writes import single_write
+from hashrange.shapes import wire_types
 from hashrange.shapes.items import TRANSACT_ACTIONS
 from hashrange.storage.api import Transaction
 from hashrange.tables.data import capacity, holds, records, tokens, writes
@@ -152,6 +153,9 @@ def _write(member: Request, scope: str) -> tuple[Write, str]:
     name = given[0][0]
     part = parameters.known(given[0][1], TRANSACT_ACTIONS[name])
     if part.get("ConditionExpression") is None and name != "Update":
+        # They are ignored, except that JSON types are always checked.
+        values = TRANSACT_ACTIONS[name].members["ExpressionAttributeValues"]
+        wire_types.check(values, part.get("ExpressionAttributeValues"))
         part = parameters.without_placeholders(part)
     make = _MEMBERS[name]
     try:

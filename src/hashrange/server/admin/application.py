@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -39,6 +40,8 @@ _TOO_LONG: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
 _SHUTDOWN_SECONDS_MAX: Final = 2
+_TICK_SECONDS: Final = 0.1
+_TICKS_MAX: Final = 864_000
 
 REQUEST_SECONDS_MAX: Final = 10.0
 """How long a client may take to send its next request, and to receive an answer."""
@@ -58,7 +61,29 @@ class Endpoint:
 
 
 class AdminServer(uvicorn.Server):
-    """A uvicorn server that runs on the event loop of the data plane."""
+    """A uvicorn server that runs on the event loop of the data plane, and stops without uvicorn's pauses."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Serve no longer."""
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Do what is due ten times a second, until `stop`."""
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 1) % _TICKS_MAX
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the connections and their requests, if there are any."""
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -21,16 +21,14 @@ from starlette.responses import Response
 
 from hashrange import limits, protocol
 from hashrange.database import Caller
-from hashrange.errors import AnswerLost, SerializationException, ServiceError, ValidationException
+from hashrange.errors import SerializationException, ServiceError, ValidationException
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import scope_of
+from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.pace import TurnOver
 from hashrange.server.admin.application import Endpoint, json, read_body, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import now as latency_now
 
-CALLER: Final = "console"
-"""The access key of the requests that come this way, as the history of items shows it."""
 READ_ONLY: Final = "the server was started with --console-read-only, so nothing can be changed here"
 
 _SCOPE: Final = re.compile(r"[\w*-]*(/[\w*-]*)?", re.ASCII)
@@ -56,7 +54,7 @@ def caller_of(subject: Subject, scope: str) -> Caller:
         raise ValidationException(f"The scope {scope!r} is not ACCOUNT/REGION, as in 123456789012/eu-west-1.")
     account, _, region = scope.replace("*", "").partition("/")
     anyone = subject.plane.wire.anyone
-    return Caller(region or anyone.region, account or anyone.account_id, CALLER)
+    return Caller(region or anyone.region, account or anyone.account_id, OPERATOR)
 
 
 def full_scope(subject: Subject, scope: str) -> str:
@@ -132,8 +130,6 @@ async def _answer(request: Request) -> Response:
         answer = await ask(subject, operation, sent, request.query_params.get("scope", ""))
     except HTTPException:
         raise
-    except AnswerLost:
-        raise HTTPException(502, "a fault rule dropped the answer, as if the connection had broken") from None
     except Exception as error:
         failure = protocol.encode_error(error, operation=operation)
         return Response(failure.body, failure.status, media_type="application/json")

@@ -83,10 +83,10 @@ class Subject:
 class Guest(Protocol):
     """The plane that is loaded behind the port: `server.admin.application.AdminServer`."""
 
-    should_exit: bool
-
     @property
     def server_state(self) -> Any: ...
+
+    def stop(self) -> None: ...
 
     def connection(self) -> asyncio.Protocol: ...
 
@@ -208,6 +208,6 @@ class AdminPort:
         while self._serving is not None and not self._serving.done():
             # A plane that is still being loaded checks for this once it is loaded.
             if self._server is not None:
-                self._server.should_exit = True
+                self._server.stop()
             await asyncio.wait([self._serving], timeout=0.05)
         self._listening.close()

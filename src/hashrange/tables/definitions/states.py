@@ -10,6 +10,7 @@ settings allow, the state was stored before the clock was set back, and ends at 
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
 from hashrange.tables.definitions.table import Index, Replica, Table, Vector, Witness
+
+_Owner = TypeVar("_Owner", Table, Index)
 
 
 def is_gone(table: Table, now: float, settings: Settings) -> bool:
@@ -33,11 +36,33 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     seconds_max = max(settings.update_seconds, settings.delete_seconds)
     if table.updating_until and has_come(table.updating_until, now, seconds_max):
         table = msgspec.structs.replace(table, updating_until=0.0)
+    if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
+        table = msgspec.structs.replace(table, encrypting_until=0.0)
+    table = _warmed(table, now, seconds_max)
     for index in table.indexes:
         if index.vector is not None:
             after = _settled_index(index, index.vector, now, settings)
             table = table if after is index else table.with_index(after)
     return replicas.settled(table, now, seconds_max)
+
+
+def _warmed(table: Table, now: float, seconds_max: float) -> Table:
+    """The table after the end of the raises of warm throughput whose time has come, its own and its
+    indexes'."""
+    indexes = tuple(_raised(index, now, seconds_max) for index in table.indexes)
+    if any(after is not before for after, before in zip(indexes, table.indexes, strict=True)):
+        table = msgspec.structs.replace(table, indexes=indexes)
+    return _raised(table, now, seconds_max)
+
+
+def _raised(owner: _Owner, now: float, seconds_max: float) -> _Owner:
+    warming = owner.warming
+    if warming is None or not has_come(warming.until, now, seconds_max):
+        return owner
+    # A switch of the billing mode may have given more in the meantime.
+    kept = owner.warm or {}
+    warm = {name: max(units, kept.get(name, 0)) for name, units in warming.units.items()}
+    return msgspec.structs.replace(owner, warm={**kept, **warm}, warming=None)
 
 
 def _settled_index(index: Index, vector: Vector, now: float, settings: Settings) -> Index:
@@ -122,7 +147,9 @@ def _ends(table: Table) -> list[float]:
     members: list[Replica | Witness] = [*table.replicas]
     if table.witness is not None:
         members.append(table.witness)
-    times = [table.creating_until, table.updating_until]
+    times = [table.creating_until, table.updating_until, table.encrypting_until]
+    warmings = [table.warming, *(index.warming for index in table.indexes)]
+    times += [warming.until for warming in warmings if warming is not None]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     for index in table.indexes:

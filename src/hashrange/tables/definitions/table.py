@@ -87,6 +87,14 @@ class Vector(msgspec.Struct, frozen=True):
     served_at: float = 0.0
 
 
+class Warming(msgspec.Struct, frozen=True):
+    """A raise of warm throughput in progress: the units per second that a table or index will have at the
+    time `until` (epoch seconds)."""
+
+    units: dict[str, int]
+    until: float
+
+
 class Index(msgspec.Struct, frozen=True):
     """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection.
 
@@ -102,6 +110,7 @@ class Index(msgspec.Struct, frozen=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
     backfilling: bool = False
     vector: Vector | None = None
@@ -157,7 +166,8 @@ class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: the parts of the definition that belong to one region.
 
     `source` is the region from which it was added, None for the first member. `key` is the ARN of a
-    customer's KMS key. `creating_until` and `gone_at` are as in `Table`.
+    customer's KMS key. `creating_until` and `gone_at` are as in `Table`. `disassociation_protection` matters
+    only while the global table is eventually consistent.
     """
 
     region: str
@@ -167,6 +177,7 @@ class Replica(msgspec.Struct, frozen=True):
     creating_until: float = 0.0
     gone_at: float | None = None
     deletion_protection: bool = False
+    disassociation_protection: bool = True
     key: str | None = None
     table_class: str | None = None
     class_changed: float | None = None
@@ -213,14 +224,15 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     The table is CREATING while `creating_until` is not 0, UPDATING while `updating_until` is not 0, and
     DELETING while `gone_at` is not None. These are the times (epoch seconds) at which `states` ends the
-    states; a state lasts until it is ended, whichever way the clock moves. A table that is being filled by an
-    import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that. `collection_space`
-    holds the size of each item collection; it is 0 for a table without local indexes. `stream` is the enabled
-    stream, `stream_label` the label of the latest stream. `replicas` are all members of a global table,
-    including that of the first region; it is empty if the table is not global. `left_regions` are the regions
-    whose replica was deleted. See the module `replicas`. `scope` is the table's owner (`catalog`). `history`
-    exists while the table's past is needed, `restore` while the table is being restored. `policies` are those
-    of the table ("") and of its streams, by label.
+    states; a state lasts until it is ended, whichever way the clock moves. Beside its status, a table may be
+    changing its encryption until `encrypting_until`, and its warm throughput (`warming`). A table that is
+    being filled by an import or a restore has `UNTIL_FILLED` as `creating_until`, and no time ends that.
+    `collection_space` holds the size of each item collection; it is 0 for a table without local indexes.
+    `stream` is the enabled stream, `stream_label` the label of the latest stream. `replicas` are all members
+    of a global table, including that of the first region; it is empty if the table is not global.
+    `left_regions` are the regions whose replica was deleted. See the module `replicas`. `scope` is the
+    table's owner (`catalog`). `history` exists while the table's past is needed, `restore` while the table is
+    being restored. `policies` are those of the table ("") and of its streams, by label.
     """
 
     name: str
@@ -236,10 +248,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     throughput: Throughput = Throughput()
     on_demand: dict[str, int] | None = None
     warm: dict[str, int] | None = None
+    warming: Warming | None = None
     table_class: str | None = None
     class_changed: float | None = None
     deletion_protection: bool = False
     sse: dict[str, str] | None = None
+    encrypting_until: float = 0.0
     creating_until: float = 0.0
     updating_until: float = 0.0
     gone_at: float | None = None
@@ -271,6 +285,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         if self.creating_until:
             return "CREATING"
         return "UPDATING" if self.updating_until else "ACTIVE"
+
+    @property
+    def is_changing_quietly(self) -> bool:
+        """Whether its encryption or its warm throughput is being changed, which its status does not show."""
+        return self.encrypting_until != 0.0 or self.warming is not None
 
     def has_changing_index(self) -> bool:
         """Whether an index is being filled. The table's own status does not show this."""

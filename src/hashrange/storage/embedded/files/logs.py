@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from google_crc32c import value as crc32c
+from fastcrc.crc32 import iscsi as crc32c
 
 BLOCK_BYTES: Final = 32 * 1024
 _header = Struct("<IHB")

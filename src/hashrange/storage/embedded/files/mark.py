@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from google_crc32c import value as crc32c
+from fastcrc.crc32 import iscsi as crc32c
 
 from hashrange.files.durable import write_durably
 

@@ -1,0 +1,6 @@
+"""Tables of an AWS account, or of another server, made here.
+
+    pull     the command `pull`
+    naming   which tables names, patterns and ARNs mean
+    copying  one table: its definition, time to live, tags and items
+"""

@@ -1,0 +1,161 @@
+"""`hashrange pull`: make the tables of an AWS account, or of another server, on a server of Hashrange."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+import click
+
+from hashrange.cli.pulling import copying
+from hashrange.cli.pulling.naming import Wanted, names, wanted
+from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+from hashrange.cli.remote.progress import bar
+from hashrange.cli.trigger import connect
+
+_EPILOG: Final = """\b
+Examples:
+  hashrange pull orders                      a table of your AWS account, without its items
+  hashrange pull 'shop-*' --items 1000       with up to 1000 items of each
+  hashrange pull --all --profile staging --region eu-west-1 --dry-run
+  hashrange pull arn:aws:dynamodb:us-east-1:123456789012:table/orders
+  hashrange pull --all --from http://127.0.0.1:8001 --items 100
+
+Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. It needs
+DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
+Scan of the account's table consumes its read capacity. Nothing is written to the account."""
+
+_FOR_ALL: Final = Wanted("*")
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+_HINT: Final = (
+    " (AWS does not know these credentials: perhaps AWS_ACCESS_KEY_ID holds the invented ones for a local "
+    "server; unset it, or give --profile)"
+)
+
+
+@click.command("pull", epilog=_EPILOG)
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option("--all", "every", is_flag=True, help="All tables of the account and region.")
+@click.option(
+    "--from",
+    "source_url",
+    metavar="URL",
+    default=AWS,
+    show_default=True,
+    help=f"Where the tables are: `{AWS}`, or the URL of a server.",
+)
+@click.option("--profile", help="Profile of the AWS CLI, for the account.")
+@click.option("--region", help="Region of the tables.  [default: that of the ARN, the profile or AWS_REGION]")
+@click.option(
+    "--items",
+    "items_max",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Copy up to N items of each table.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be made; make nothing.")
+@endpoint_option("URL of the server in which the tables are made.")
+def command(
+    tables: tuple[str, ...],
+    every: bool,
+    source_url: str,
+    profile: str | None,
+    region: str | None,
+    items_max: int,
+    dry_run: bool,
+    endpoint_url: str,
+) -> None:
+    """Make TABLES of an AWS account here: keys, indexes, stream, time to live and tags, and some items.
+
+    TABLE is a name, a pattern such as 'orders-*', or an ARN. Tables that are there already stay as they are.
+    """
+    if every == bool(tables):
+        raise click.UsageError("Name the tables, or give --all.")
+    _check_target(endpoint_url, source_url)
+    groups: dict[str | None, list[Wanted]] = {}
+    for one_wanted in map(wanted, tables) if tables else [_FOR_ALL]:
+        groups.setdefault(one_wanted.region or region, []).append(one_wanted)
+    tell_server(endpoint_url)
+    failures = 0
+    for of_region, group in groups.items():
+        failures += _Pull(source_url, profile, of_region, endpoint_url, items_max, dry_run).run(group)
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+def _check_target(endpoint_url: str, source_url: str) -> None:
+    """Refuse to make tables in an AWS account, and to copy a server to itself."""
+    host = urlsplit(endpoint_url).hostname or ""
+    if endpoint_url == AWS or host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws")):
+        raise click.UsageError(
+            "`pull` makes no tables in AWS; name a server of Hashrange with --endpoint-url, or unset "
+            "AWS_ENDPOINT_URL_DYNAMODB."
+        )
+    if endpoint_url.rstrip("/") == source_url.rstrip("/"):
+        raise click.UsageError(f"--from and --endpoint-url both name {endpoint_url}.")
+
+
+class _Pull:
+    """The tables of one region."""
+
+    def __init__(
+        self,
+        source_url: str,
+        profile: str | None,
+        region: str | None,
+        endpoint_url: str,
+        items_max: int,
+        dry_run: bool,
+    ) -> None:
+        self._source = connect(source_url, region, profile=profile).dynamodb
+        from hashrange.triggers import source
+
+        self._explain, self._refusals = source.explain, source.SERVICE_ERRORS
+        # The account's credentials are not sent to the server, unless they choose an account there.
+        own = _ACCOUNT.fullmatch(os.environ.get("AWS_ACCESS_KEY_ID", "")) is not None
+        credentials = None if own else source.INVENTED
+        region = self._source.meta.region_name
+        self._target = connect(endpoint_url, region, credentials=credentials).dynamodb
+        self._items_max = items_max
+        self._dry_run = dry_run
+
+    def run(self, group: list[Wanted]) -> int:
+        """Pull the tables of a region; returns how many failed. Raises click.ClickException."""
+        try:
+            tables = names(self._source, group)
+        except self._refusals as error:
+            raise click.ClickException(self._why(error)) from error
+        failures = 0
+        for table in tables:
+            try:
+                self._pull(table)
+            except (copying.Unlike, *self._refusals) as error:
+                failures += 1
+                click.echo(f"{table}: {self._why(error)}", err=True)
+        return failures
+
+    def _pull(self, table: str) -> None:
+        plan = copying.plan(self._source, table, self._explain)
+        for note in plan.notes:
+            click.echo(f"{plan.name}: {note}", err=True)
+        if self._dry_run:
+            click.echo(f"{plan.name}: would be made: {plan.about()}")
+            return
+        made = copying.make(self._target, plan)
+        text = plan.about() if made else "is there already; its definition stays as it is"
+        if self._items_max:
+            with bar(plan.name, self._items_max) as shown:
+                copied = copying.copy_items(
+                    self._source, table, self._target, plan.name, self._items_max, shown.update
+                )
+            text += f"; {copied} {'item' if copied == 1 else 'items'} copied"
+        click.echo(f"{plan.name}: {text}")
+
+    def _why(self, error: Exception) -> str:
+        text = self._explain(error)
+        unknown = any(code in text for code in ("UnrecognizedClientException", "InvalidClientTokenId"))
+        return text + _HINT if unknown else text

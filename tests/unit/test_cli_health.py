@@ -1,0 +1,251 @@
+"""`hashrange doctor` and `hashrange healthcheck`: what they find, and what they say to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.cli.health import disk, installed, reachable
+from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
+from hashrange.database import Database
+from hashrange.server import running
+from serving import free_port
+
+TOKEN = "a-token-of-enough-characters"
+ROOT = Path(__file__).resolve().parents[2]
+EXPORTED = {
+    "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:8000",
+    "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": "http://127.0.0.1:8000",
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+    "AWS_REGION": "us-east-1",
+}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    with Database.in_memory() as database, running(database, admin=bind_admin(0)) as url:
+        yield url
+
+
+def run(*arguments: object, **environment: str | None) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], env=environment)
+
+
+def doctor(*arguments: object, **environment: str | None) -> tuple[int, dict[str, Finding]]:
+    """The exit code of the command and its findings, by their parts."""
+    result = run("doctor", *arguments, "--format", "json", **environment)
+    found = [Finding(**orjson.loads(line)) for line in result.stdout.splitlines()]
+    return result.exit_code, {finding.part: finding for finding in found}
+
+
+def by_part(findings: Iterator[Finding]) -> dict[str, Finding]:
+    return {finding.part: finding for finding in findings}
+
+
+def test_all_is_well_with_a_running_server(endpoint: str, tmp_path: Path) -> None:
+    environment = EXPORTED | {name: endpoint for name in EXPORTED if "ENDPOINT" in name}
+    code, found = doctor("--data-dir", tmp_path / "data", **environment)
+    assert code == 0
+    assert found["server"] == Finding("server", OK, f"Hashrange answers at {endpoint}")
+    assert found["health"].text.startswith("ok (")
+    for part in ("python", "hashrange", "libraries", "data", "open files", "endpoint", "credentials"):
+        assert found[part].state == OK, found[part]
+    assert "any" not in found["credentials"].text
+    assert not (tmp_path / "data").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_text_has_a_line_for_each_finding_and_counts_them(tmp_path: Path) -> None:
+    result = run("doctor", "--data-dir", tmp_path, "--endpoint-url", f"http://127.0.0.1:{free_port()}")
+    states = re.findall(r"^(ok|note|problem) +\S", result.stdout, re.MULTILINE)
+    assert result.stdout.splitlines()[-1] == f"no problems, {states.count('note')} notes."
+    assert max(map(len, result.stdout.splitlines())) <= 110 or str(tmp_path) in result.stdout
+    assert result.exit_code == 0
+
+
+def test_nothing_is_left_in_a_data_directory_and_its_state_is_told(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    assert by_part(disk.findings(data))["data"].text == f"{data} is empty; the server will use it"
+    with Database.open(data):
+        before = sorted(data.rglob("*"))
+        assert by_part(disk.findings(data))["data"] == Finding("data", OK, f"{data} is in use by a server")
+        assert sorted(data.rglob("*")) == before
+    found = by_part(disk.findings(data))["data"]
+    assert (found.state, "no server has it open" in found.text) == (OK, True)
+
+
+def test_a_folder_of_something_else_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    code, found = doctor("--data-dir", tmp_path)
+    assert code == 1
+    assert found["data"].state == PROBLEM
+    assert "is not a data directory" in found["data"].text
+    assert "--data-dir" in found["data"].remedy
+    (tmp_path / "FORMAT").write_text("hashrange data 99\n")
+    newer = by_part(disk.findings(tmp_path))["data"]
+    assert (newer.state, "has format 99" in newer.text) == (PROBLEM, True)
+
+
+def test_a_folder_that_is_not_writable_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # (the tests may run as root, who may write everywhere)
+    monkeypatch.setattr("os.access", lambda path, mode: (path, mode) != (tmp_path, os.W_OK | os.X_OK))
+    found = by_part(disk.findings(tmp_path / "data"))
+    assert found["directory"].state == PROBLEM
+    assert "syncs" not in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "text"),
+    [
+        ("ext4", OK, "ext4"),
+        ("tmpfs", NOTE, "in memory"),
+        ("nfs4", NOTE, "on another machine"),
+        ("overlay", NOTE, "the layer of a container"),
+    ],
+)
+def test_the_file_system_is_told(tmp_path: Path, kind: str, state: str, text: str) -> None:
+    mounts = tmp_path / "mounts"
+    data = tmp_path / "my data"
+    data.mkdir()
+    point = str(data.resolve()).replace(" ", "\\040")
+    mounts.write_text(f"none / rootfs rw 0 0\n/dev/x {point} {kind} rw 0 0\nnone /elsewhere proc rw 0 0\n")
+    found = by_part(disk.findings(data, mounts))["file system"]
+    assert (found.state, text in found.text) == (state, True)
+    assert disk.kind_of_file_system(data, tmp_path / "no mounts") == ""
+
+
+@pytest.mark.parametrize(
+    ("median", "state", "text"),
+    [(0.000_01, NOTE, "faster than any disk"), (0.001, OK, "1.00 ms each"), (0.050, NOTE, "slow")],
+)
+def test_the_speed_of_the_disk_is_judged(median: float, state: str, text: str) -> None:
+    found = disk.judged([median, median, median * 3])
+    assert (found.state, text in found.text) == (state, True)
+    assert bool(found.remedy) == (state == NOTE)
+
+
+def test_the_disk_is_measured_within_bounds(tmp_path: Path) -> None:
+    taken = disk.sync_seconds(tmp_path)
+    assert 1 <= len(taken) <= disk.SYNCS
+    assert min(taken) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_library_of_the_package_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(installed.LIBRARIES) == {re.split(r"[><=;\[]", one)[0] for one in project["dependencies"]}
+    monkeypatch.setitem(installed.LIBRARIES, "rocksdict", "no_such_module")
+    code, found = doctor()
+    assert code == 1
+    assert found["libraries"].state == PROBLEM
+    assert "rocksdict (No module named 'no_such_module')" in found["libraries"].text
+
+
+def test_the_environment_of_sdks_is_judged() -> None:
+    def judged(**changes: str) -> dict[str, Finding]:
+        environment = {name: value for name, value in (EXPORTED | changes).items() if value}
+        return by_part(reachable.findings("aws", environment))
+
+    assert {finding.state for finding in judged().values()} == {OK}
+    assert judged(AWS_ENDPOINT_URL_DYNAMODB="")["endpoint"].state == NOTE
+    assert judged(AWS_ENDPOINT_URL_DYNAMODB="", AWS_ENDPOINT_URL="http://x")["endpoint"].state == OK
+    assert "SDKs reach AWS" in judged(AWS_IGNORE_CONFIGURED_ENDPOINT_URLS="true")["endpoint"].text
+    assert "no AWS_REGION, no AWS_DEFAULT_REGION" in judged(AWS_REGION="")["credentials"].text
+    assert judged(AWS_REGION="", AWS_DEFAULT_REGION="x")["credentials"].state == OK
+    secret = judged(AWS_ACCESS_KEY_ID="AKIAX", AWS_SECRET_ACCESS_KEY="geheim")
+    assert not any("AKIAX" in str(finding) or "geheim" in str(finding) for finding in secret.values())
+
+
+def test_a_proxy_that_gets_the_requests_of_sdks_is_a_problem() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    proxied = EXPORTED | {"HTTP_PROXY": "http://proxy.example:3128"}
+    found = by_part(reachable.findings(url, proxied))
+    assert found["proxy"].remedy == "Add 127.0.0.1 to NO_PROXY."
+    assert "proxy" not in by_part(reachable.findings(url, proxied | {"NO_PROXY": "localhost,127.0.0.1"}))
+    assert "proxy" not in by_part(reachable.findings(url, EXPORTED))
+
+
+def test_a_port_is_free_or_taken_by_a_program_that_does_not_answer() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        found = by_part(reachable.findings(url, EXPORTED))["server"]
+        assert (found.state, "is taken" in found.text) == (PROBLEM, True)
+    found = by_part(reachable.findings(url, EXPORTED))["server"]
+    assert (found.state, "the port is free" in found.text) == (OK, True)
+
+
+def test_a_server_without_an_admin_plane_answers_too() -> None:
+    with Database.in_memory() as database, running(database) as url:
+        found = by_part(reachable.findings(url, EXPORTED))
+        assert "it has no admin plane" in found["server"].text
+        result = run("healthcheck", "--endpoint-url", url)
+        assert (result.exit_code, result.stdout) == (0, "ok: the server answers\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "state", "text"),
+    [
+        (200, {"status": "degraded"}, NOTE, "degraded"),
+        (503, {"status": "refuses writes", "cause": "no space"}, PROBLEM, "refuses writes: no space"),
+        (401, {"error": "send the token"}, NOTE, "asks for a token"),
+    ],
+)
+def test_the_health_of_a_server_is_told(status: int, shown: dict[str, str], state: str, text: str) -> None:
+    found = reachable.judged(status, shown, "http://127.0.0.1:8100")
+    assert (found.state, text in found.text) == (state, True)
+    assert found.remedy
+
+
+def test_a_healthy_server_passes(endpoint: str) -> None:
+    port = endpoint.rpartition(":")[2]
+    for arguments, environment in (
+        (("--port", port), {}),
+        ((), {"HASHRANGE_PORT": port}),
+        (("--endpoint-url", endpoint), {"HASHRANGE_PORT": "1"}),
+    ):
+        result = run("healthcheck", *arguments, **environment)
+        assert (result.exit_code, result.stdout) == (0, "ok\n")
+
+
+def test_a_server_that_refuses_or_is_gone_does_not_pass(tmp_path: Path) -> None:
+    admin = bind_admin(0)
+    with Database.open(tmp_path / "data") as database, running(database, admin=admin) as url:
+        (tmp_path / "data" / "rocks" / "CURRENT").unlink()
+        result = run("healthcheck", "--endpoint-url", url)
+        assert result.exit_code == 1
+        assert "files missing" in result.stderr
+    gone = run("healthcheck", "--endpoint-url", url)
+    assert gone.exit_code == 1
+    assert "no answer" in gone.stderr
+
+
+def test_a_token_is_needed_where_the_plane_has_one() -> None:
+    admin = bind_admin(0, token=TOKEN)
+    with Database.in_memory() as database, running(database, admin=admin) as url:
+        without = run("healthcheck", "--endpoint-url", url)
+        assert without.exit_code == 1
+        assert "send the token" in without.stderr
+        given = run("healthcheck", "--endpoint-url", url, HASHRANGE_ADMIN_TOKEN=TOKEN)
+        assert given.exit_code == 0
+
+
+def test_a_server_that_is_starting_is_waited_for() -> None:
+    port = free_port()
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(run, "healthcheck", "--port", port, "--wait", "30")
+        with Database.in_memory() as database, running(database, port=port):
+            assert asked.result().exit_code == 0

@@ -1,0 +1,305 @@
+"""`hashrange pull`: the tables of an account, which is another server here, are made with all they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+
+from hashrange import triggers
+from hashrange.cli import main
+from hashrange.cli.pulling import pull
+from hashrange.database import Database
+from hashrange.faults import parse
+from hashrange.server import running
+from hashrange.settings import Settings
+
+ORDERS: dict[str, Any] = {
+    "TableName": "shop-orders",
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "sk", "AttributeType": "N"},
+        {"AttributeName": "customer", "AttributeType": "S"},
+        {"AttributeName": "region", "AttributeType": "S"},
+    ],
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+    "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-customer",
+            "KeySchema": [
+                {"AttributeName": "customer", "KeyType": "HASH"},
+                {"AttributeName": "region", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["total"]},
+            "ProvisionedThroughput": {"ReadCapacityUnits": 7, "WriteCapacityUnits": 8},
+        }
+    ],
+    "LocalSecondaryIndexes": [
+        {
+            "IndexName": "by-region",
+            "KeySchema": [
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "region", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+    "TableClass": "STANDARD_INFREQUENT_ACCESS",
+    "DeletionProtectionEnabled": True,
+    "Tags": [{"Key": f"tag-{number}", "Value": str(number)} for number in range(30)],
+}
+
+
+def simple(name: str) -> dict[str, Any]:
+    return {
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
+@pytest.fixture
+def account() -> Iterator[Database]:
+    with Database.in_memory() as database:
+        yield database
+
+
+@pytest.fixture
+def here() -> Iterator[Database]:
+    with Database.in_memory() as database:
+        yield database
+
+
+@pytest.fixture
+def source(account: Database) -> Iterator[Any]:
+    """A client of the account; its tables and 120 items are there."""
+    with running(account) as url:
+        client: Any = boto3.client("dynamodb", endpoint_url=url)
+        client.create_table(**ORDERS)
+        living = {"Enabled": True, "AttributeName": "until"}
+        client.update_time_to_live(TableName="shop-orders", TimeToLiveSpecification=living)
+        for name in ("shop-users", "logs"):
+            client.create_table(**simple(name))
+        for number in range(120):
+            item = {"pk": {"S": f"o{number % 7}"}, "sk": {"N": str(number)}, "b": {"B": b"\x00\xff"}}
+            client.put_item(TableName="shop-orders", Item=item)
+        yield client
+
+
+@pytest.fixture
+def target(here: Database) -> Iterator[Any]:
+    with running(here) as url:
+        yield boto3.client("dynamodb", endpoint_url=url)
+
+
+def run(source: Any, target: Any, *arguments: str) -> Result:
+    urls = ["--from", source.meta.endpoint_url, "--endpoint-url", target.meta.endpoint_url]
+    return CliRunner().invoke(main, ["pull", *arguments, *urls])
+
+
+def described(client: Any, table: str) -> dict[str, Any]:
+    """What a pull brings over, as the service describes it."""
+    shown = client.describe_table(TableName=table)["Table"]
+    kept = ("AttributeDefinitions", "KeySchema", "StreamSpecification", "TableClassSummary")
+    of_index = ("IndexName", "KeySchema", "Projection")
+    result = {name: shown.get(name) for name in kept}
+    for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        result[name] = [{one: index[one] for one in of_index} for index in shown.get(name, [])]
+    units = ("ReadCapacityUnits", "WriteCapacityUnits")
+    result["units"] = [
+        [one["ProvisionedThroughput"][unit] for unit in units]
+        for one in (shown, *shown.get("GlobalSecondaryIndexes", []))
+    ]
+    pages: list[Any] = []
+    start: dict[str, str] = {}
+    while not pages or start:
+        answer = client.list_tags_of_resource(ResourceArn=shown["TableArn"], **start)
+        pages += answer["Tags"]
+        start = {"NextToken": answer["NextToken"]} if "NextToken" in answer else {}
+        if not answer["Tags"]:
+            break
+    result["tags"] = sorted(pages, key=str)
+    living = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    result["ttl"] = living.get("AttributeName")
+    return result
+
+
+def test_a_table_comes_with_all_it_has_and_without_items(source: Any, target: Any) -> None:
+    result = run(source, target, "shop-orders")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        "shop-orders: key pk, sk; global index by-customer; local index by-region; stream NEW_IMAGE; "
+        "time to live until; 30 tags\n"
+    )
+    wanted = described(source, "shop-orders")
+    assert wanted["ttl"] == "until"
+    assert len(wanted["tags"]) == 30
+    assert described(target, "shop-orders") == wanted
+    assert target.scan(TableName="shop-orders")["Count"] == 0
+    # Tables here are thrown away, so they are not protected.
+    target.delete_table(TableName="shop-orders")
+
+
+def test_items_come_as_they_are_and_no_more_than_asked_for(source: Any, target: Any) -> None:
+    result = run(source, target, "shop-orders", "--items", "40")
+    assert result.stdout.endswith("; 40 items copied\n")
+    copied = target.scan(TableName="shop-orders")["Items"]
+    assert copied == source.scan(TableName="shop-orders", Limit=40)["Items"]
+    again = run(source, target, "shop-orders", "--items", "1000")
+    assert again.stdout == (
+        "shop-orders: is there already; its definition stays as it is; 120 items copied\n"
+    )
+    assert target.scan(TableName="shop-orders")["Count"] == 120
+
+
+def test_items_of_many_pages(
+    source: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hashrange.cli.pulling.copying.PAGE_ITEMS_MAX", 30)
+    run(source, target, "shop-orders", "--items", "100")
+    assert target.scan(TableName="shop-orders")["Count"] == 100
+
+
+def test_writes_that_stay_unprocessed_are_repeated(source: Any, target: Any, here: Database) -> None:
+    here.faults.add(parse("BatchWriteItem nth=1 unprocessed"))
+    assert run(source, target, "shop-orders", "--items", "50").exit_code == 0
+    assert target.scan(TableName="shop-orders")["Count"] == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["shop-*"], ["shop-orders", "shop-users"]),
+        (["logs", "shop-u*"], ["logs", "shop-users"]),
+        (["l?gs", "logs"], ["logs"]),
+        (["--all"], ["logs", "shop-orders", "shop-users"]),
+    ],
+)
+def test_tables_by_pattern(source: Any, target: Any, arguments: list[str], wanted: list[str]) -> None:
+    dry = run(source, target, *arguments, "--dry-run")
+    assert sorted(line.split(":")[0] for line in dry.stdout.splitlines()) == wanted
+    assert "would be made" in dry.stdout
+    assert target.list_tables()["TableNames"] == []
+    assert run(source, target, *arguments).exit_code == 0
+    assert target.list_tables()["TableNames"] == wanted
+
+
+def test_a_table_by_its_arn_comes_from_the_region_of_the_arn() -> None:
+    separate = Settings(separate_regions=True)
+    with (
+        Database.in_memory(settings=separate) as account,
+        Database.in_memory(settings=separate) as here,
+        running(account) as source_url,
+        running(here) as target_url,
+    ):
+        there = boto3.client("dynamodb", endpoint_url=source_url, region_name="eu-west-3")
+        arn = there.create_table(**simple("orders"))["TableDescription"]["TableArn"]
+        target = boto3.client("dynamodb", endpoint_url=target_url, region_name="eu-west-3")
+        result = run(there, target, arn)
+        assert result.exit_code == 0, result.output
+        assert target.list_tables()["TableNames"] == ["orders"]
+        elsewhere = boto3.client("dynamodb", endpoint_url=target_url, region_name="us-east-1")
+        assert elsewhere.list_tables()["TableNames"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "Name the tables, or give --all."),
+        (["orders", "--all"], "Name the tables, or give --all."),
+        (["arn:aws:s3:::bucket"], "is not the ARN of a table"),
+        (["nothing-*"], "No table of 3 matches 'nothing-*'."),
+        (["nothing"], "nothing: ResourceNotFoundException"),
+    ],
+)
+def test_what_is_not_there_is_named(source: Any, target: Any, arguments: list[str], text: str) -> None:
+    result = run(source, target, *arguments)
+    assert result.exit_code
+    assert text in result.stderr
+
+
+def test_other_tables_come_although_one_fails(source: Any, target: Any) -> None:
+    other = simple("shop-orders")
+    target.create_table(**other)
+    result = run(source, target, "shop-*")
+    assert result.exit_code == 1
+    assert "there is a table of this name with the key id (S), not pk (S), sk (N)" in result.stderr
+    assert target.list_tables()["TableNames"] == ["shop-orders", "shop-users"]
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, code: str, *operations: str) -> None:
+    """Have all clients refuse these operations, as AWS refuses callers without rights."""
+    real = triggers.connect
+
+    def connect(*arguments: Any, **named: Any) -> Any:
+        clients = real(*arguments, **named)
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise ClientError({"Error": {"Code": code, "Message": "not you"}}, "an operation")
+
+        for name in operations:
+            setattr(clients.dynamodb, name, refuse)
+        return clients
+
+    monkeypatch.setattr(triggers, "connect", connect)
+
+
+def test_tags_that_may_not_be_read_are_left_out(
+    source: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(monkeypatch, "AccessDeniedException", "list_tags_of_resource", "describe_time_to_live")
+    result = run(source, target, "shop-orders")
+    assert result.exit_code == 0, result.output
+    assert "its tags were not read: AccessDeniedException: not you" in result.stderr
+    assert "its time to live was not read" in result.stderr
+    assert target.list_tables()["TableNames"] == ["shop-orders"]
+
+
+@pytest.mark.parametrize("url", ["aws", "https://dynamodb.us-east-1.amazonaws.com", "http://same:1/"])
+def test_nothing_is_made_in_aws_nor_copied_to_itself(url: str) -> None:
+    given = ["pull", "--all", "--from", "http://same:1", "--endpoint-url", url]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 2
+    assert "makes no tables in AWS" in result.stderr or "both name" in result.stderr
+
+
+def test_aws_is_asked_whatever_endpoint_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+    source = pull._Pull("aws", None, "eu-west-1", "http://127.0.0.1:1", 0, False)._source
+    assert source.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("key", "sent"), [("AKIAREAL", "hashrange"), ("123456789012", "123456789012")]
+)
+def test_the_keys_of_the_account_are_not_sent_here(
+    source: Any, monkeypatch: pytest.MonkeyPatch, key: str, sent: str
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    made = pull._Pull(source.meta.endpoint_url, None, None, "http://127.0.0.1:1", 0, False)
+    assert made._target._request_signer._credentials.access_key == sent
+    assert made._source._request_signer._credentials.access_key == key
+
+
+def test_invented_credentials_are_explained(
+    source: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(monkeypatch, "UnrecognizedClientException", "get_paginator")
+    result = run(source, target, "--all")
+    assert result.exit_code == 1
+    assert "give --profile" in result.stderr

@@ -1,0 +1,191 @@
+"""The programs that build the site and check a release find what they are for."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from tools import links, pages, release, typed, wheels
+
+import hashrange
+
+ROOT = Path(__file__).resolve().parents[2]
+CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.1.0] - 2026-01-01\n\n- One.\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "tags", "changelog", "problem"),
+    [
+        ("0.2.0", [], CHANGELOG, None),
+        ("0.1.0", ["v0.1.0", "kept"], CHANGELOG, None),
+        ("0.2.0", ["v0.2.0"], CHANGELOG, "has no section"),
+        ("0.2.0", ["v0.1.0"], CHANGELOG, "the tag is v0.1.0, and the version 0.2.0"),
+        ("0.2.0", [], CHANGELOG.replace("- A thing.", "Nothing."), "says nothing about 0.2.0"),
+        ("0.2.0", [], "", "says nothing about 0.2.0"),
+    ],
+)
+def test_versions_tags_and_the_changelog_agree(
+    version: str, tags: list[str], changelog: str, problem: str | None
+) -> None:
+    if problem is None:
+        release.check_changelog(version, changelog, tags)
+    else:
+        with pytest.raises(release.NotReady, match=problem):
+            release.check_changelog(version, changelog, tags)
+
+
+def test_everything_is_committed() -> None:
+    release.check_committed("")
+    with pytest.raises(release.NotReady, match=r"new\.py"):
+        release.check_committed("?? new.py\n")
+
+
+@pytest.mark.parametrize(
+    ("missing", "more", "problem"),
+    [
+        (None, None, None),
+        ("hashrange-0.2.0.tar.gz", None, "the source archive"),
+        ("hashrange-0.2.0-py3-none-any.whl", None, "the pure wheel"),
+        ("hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl", None, "a compiled wheel"),
+        (None, "hashrange-0.1.0.tar.gz", "hashrange-0.1.0.tar.gz, and the version is 0.2.0"),
+    ],
+)
+def test_the_archives_are_those_of_the_version(
+    missing: str | None, more: str | None, problem: str | None
+) -> None:
+    names = {
+        "hashrange-0.2.0.tar.gz",
+        "hashrange-0.2.0-py3-none-any.whl",
+        "hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl",
+        "hashrange_patterns-0.1.0.tar.gz",
+    }
+    given = sorted((names - {missing}) | ({more} if more else set()))
+    if problem is None:
+        release.check_archives("0.2.0", given)
+    else:
+        with pytest.raises(release.NotReady, match=problem):
+            release.check_archives("0.2.0", given)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_version"),
+    [("0.2.0", True), ("1.10.3rc1", True), ("0.2", False), ("01.0.0", False), ("1.0.0-beta", False)],
+)
+def test_a_version_is_a_semantic_one(tmp_path: Path, text: str, is_version: bool) -> None:
+    package = tmp_path / "src" / "hashrange"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f'__version__ = "{text}"\n')
+    if is_version:
+        assert release.version_of(tmp_path) == text
+    else:
+        with pytest.raises(release.NotReady):
+            release.version_of(tmp_path)
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert release.version_of(ROOT) == hashrange.__version__
+    feature = yaml.safe_load((ROOT / "deploy/devcontainer-feature/devcontainer-feature.json").read_text())
+    assert feature["version"] == hashrange.__version__
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "form"),
+    [
+        ("hashrange-0.2.0-py3-none-any.whl", "3.12", "interpreted"),
+        ("hashrange-0.2.0.tar.gz", "3.12", "interpreted"),
+        ("hashrange-0.2.0-cp312-cp312-musllinux_1_2_x86_64.whl", "3.12", "compiled"),
+        ("hashrange-0.2.0-cp312-cp312-musllinux_1_2_x86_64.whl", "3.11", None),
+        ("hashrange_patterns-0.1.0-py3-none-any.whl", "3.12", None),
+    ],
+)
+def test_an_archive_is_tried_where_it_can_be_installed(name: str, version: str, form: str | None) -> None:
+    assert wheels.form_of(Path(name), version) == form
+
+
+@pytest.mark.parametrize("licence", ["MIT License", "BSD-3-Clause", "Apache-2.0 OR MIT", "PSF-2.0"])
+def test_licences_that_may_be_shipped(licence: str) -> None:
+    assert wheels.LICENCES.search(licence)
+
+
+@pytest.mark.parametrize("licence", ["AGPL-3.0", "GPL-2.0-only", "SSPL-1.0", "Proprietary", ""])
+def test_licences_that_need_a_look(licence: str) -> None:
+    assert not wheels.LICENCES.search(licence)
+
+
+def page(body: str) -> str:
+    return f"<!doctype html><html><body>{body}</body></html>"
+
+
+def test_wrong_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.html").write_text(
+        page(
+            '<h1 id="top">A</h1><a href="in/b.html#x">b</a><a href="#top">top</a><a href="in/">in</a>'
+            '<a href="https://elsewhere.example">away</a><img src="p.png"><a href="in/b%2Ehtml">b</a>'
+            '<link rel="canonical" href="https://here.example/a.html">'
+        )
+    )
+    (tmp_path / "p.png").write_bytes(b"")
+    (tmp_path / "in" / "b.html").write_text(page('<a name="x" href="../a.html#top"></a>'))
+    (tmp_path / "in" / "index.html").write_text(page(""))
+    assert list(links.problems(tmp_path)) == []
+    (tmp_path / "c.html").write_text(
+        page(
+            '<a href="gone.html">x</a><a href="a.html#gone">x</a><img src="gone.png">'
+            '<script src="https://elsewhere.example/x.js"></script>'
+            '<link rel="stylesheet" href="//cdn.example/x">'
+        )
+    )
+    assert list(links.problems(tmp_path)) == [
+        "c.html: gone.html leads nowhere",
+        "c.html: a.html#gone leads to no anchor",
+        "c.html: gone.png leads nowhere",
+        "c.html loads https://elsewhere.example/x.js",
+        "c.html loads //cdn.example/x",
+    ]
+
+
+def test_links_between_pages_follow_the_pages_to_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {ROOT / "README.md": "index.md", ROOT / "docs" / "streams.md": "streams.md"}
+    patterns = ROOT / "packages" / "patterns" / "docs" / "README.md"
+
+    def rewritten(text: str) -> str:
+        monkeypatch.setattr(Path, "read_text", lambda self, **_: text)
+        return pages.rewritten(patterns, "patterns/index.md", places | {patterns: "patterns/index.md"})
+
+    assert rewritten("[a](../../../docs/streams.md#triggers)") == "[a](../streams.md#triggers)"
+    assert rewritten("[two\nlines](../../../README.md)") == "[two\nlines](../index.md)"
+    assert rewritten("[x](../../../LICENSE), [y](https://a.example)") == "x, [y](https://a.example)"
+    assert rewritten("[d](../../../docs/decisions)") == "[d](../decisions/index.md)"
+    assert rewritten("[a](#here)") == "[a](#here)"
+    code = "```\n[a](../../../README.md)\n```"
+    assert rewritten(code) == code
+    with pytest.raises(FileNotFoundError):
+        rewritten("[a](gone.md)")
+
+
+def test_every_page_has_its_place_in_the_navigation(tmp_path: Path) -> None:
+    def named(entries: object) -> set[str]:
+        if isinstance(entries, str):
+            return {entries}
+        inner = entries.values() if isinstance(entries, dict) else entries
+        assert not isinstance(inner, str)
+        return {name for entry in inner for name in named(entry)}  # type: ignore[attr-defined]
+
+    pages.build(tmp_path)
+    there = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
+    nav = named(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"])
+    # The decisions are listed on a page of their own.
+    assert {name for name in there if not name.startswith("decisions/0")} == nav
+
+
+def test_the_first_page_is_typed_whole() -> None:
+    found = typed.blocks(typed.PAGE)
+    assert found[0].text == f"HASHRANGE={typed.NAMED}\n"
+    assert [block.text for block in found].count(f"{typed.SERVE}\n") == 1
+    programs = [block for block in found if block.language == "python"]
+    assert len(programs) == 2
+    assert all(typed.promised(block.text) and ".py`" in block.before for block in programs)
+    assert typed.promised('print(x)  # 1\n    print("y")  # two\n') == "1\ntwo\n"
