@@ -157,6 +157,7 @@ class World:
         plain = {**TABLE, "TableName": "plain", "StreamSpecification": {"StreamEnabled": False}}
         for name in ("plain", "gone"):
             self("CreateTable", **{**plain, "TableName": name})
+        self._keep_changes("plain")
         for n in range(items):
             self.clock.advance(0.5)
             self.put(n)
@@ -171,6 +172,14 @@ class World:
         )
         self("DeleteTable", TableName="gone")
         self.database.tend()
+
+    def _keep_changes(self, table: str) -> None:
+        """Keep the changes of a table for a Kinesis data stream. They stay, for this database knows none."""
+        other = Database(
+            self.database.engine, settings=Settings(kinesis_endpoint="http://kinesis.test"), clock=self.clock
+        )
+        arn = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
+        other.execute("EnableKinesisStreamingDestination", {"TableName": table, "StreamArn": arn}, CALLER)
 
     def put(self, n: int, table: str = "orders", **more: Any) -> None:
         self("PutItem", TableName=table, Item={**item_of(n), **more})

@@ -17,9 +17,11 @@ holds, and what it refuses to know:
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
+    insights     counts the keys that are used most, for tables with contributor insights
     watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs
+    access       who may do what: signatures, users, policies
     operations   one module per API operation, and the registry of them
     vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations
@@ -33,6 +35,7 @@ holds, and what it refuses to know:
     errors       one class for each error of the API
     settings     the settings of the database's behaviour
     buckets      buckets of objects: folders, S3
+    kinesis      data streams of Kinesis, which get the changes of tables
     pace         how long one piece of work may keep others waiting; worker threads
     limits       the limits of the API
     clock        time, and how moments are written

@@ -35,6 +35,7 @@ from hashrange.errors import (
     ValidationException,
     bare,
 )
+from hashrange.insights.counting import Counting
 from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
 from hashrange.pace import Task, TurnOver
@@ -46,11 +47,13 @@ from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
 from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
 from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
+from hashrange.tables.background.ondemand import OnDemand
 from hashrange.tables.background.sharing import sharing_of
-from hashrange.tables.background.units import Background
+from hashrange.tables.background.units import Background, Lane
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
+from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
@@ -90,9 +93,9 @@ class Database:
 
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
     boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
-    request, when its outcome is known, on the thread that delivers the outcome; a refused request may have a
-    bill too. While `charge` is None, no bills are made. The default `clock` is that of the program that
-    stores the records, or the machine's.
+    request, which a refused request may have too, when its outcome is known, on the thread that delivers it.
+    While `charge` is None, no bills are made. `insights` has the busiest keys of tables. The default `clock`
+    is that of the program that stores the records, or the machine's.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Database:
         self.backups = Backuper(engine, settings, scope_of)
         self.bulk = Bulker(engine, settings, bulk_put)
         self._jobs = self.imports, self.exports, self.backups, self.bulk
+        self.deliveries = Deliverer(engine, settings)
         self._next_sweep = 0.0
         self._kept: dict[str, Any] = {}
         self.turn_seconds = pace.TURN_SECONDS
@@ -119,6 +123,8 @@ class Database:
         self._turn = pace.turn()
         self.charge: Charge | None = None
         self.interest = Interest(engine, settings)
+        self.insights = Counting(self.interest.show, lambda: self.clock, settings)
+        self.background.listed = self.insights.look_at
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
@@ -248,9 +254,12 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request. Raises the error of a fault rule that precedes it."""
+        """The body of a prepared, watched request, which policies may refuse. Raises the error of a fault
+        rule that precedes it."""
         left = passage.decide()
-        return self._prepare(entry, operation, request, caller, left) if left else body
+        if left:
+            body = self._prepare(entry, operation, request, caller, left)
+        return passage.judged(body, self.clock.now())
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
@@ -399,8 +408,8 @@ class Database:
         return error
 
     def sweep(self) -> float:
-        """Do the due work of `sweep_tables` and `sweep_jobs`. Returns the seconds until more work is due."""
-        return min(self.sweep_tables(), self.sweep_jobs())
+        """Do the due work of all lanes (`sweep_…`). Returns the seconds until more work is due."""
+        return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
@@ -408,8 +417,15 @@ class Database:
 
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
-        units = [jobs.units for jobs in self._jobs]
-        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units)
+        return self._sweep_aside(self._jobs, self.background.jobs)
+
+    def sweep_deliveries(self) -> float:
+        """Like `sweep`, for the changes that are sent to Kinesis, which may not answer."""
+        return self._sweep_aside((self.deliveries,), self.background.deliveries)
+
+    def _sweep_aside(self, kinds: tuple[OnDemand[Any], ...], lane: Lane) -> float:
+        units = [kind.units for kind in kinds]
+        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units, lane)
 
     def release_jobs(self) -> None:
         """Close the files and connections of jobs. The jobs continue from their stored position."""
@@ -433,6 +449,7 @@ class Database:
         self._kept.clear()
         self.background.forget()
         self.release_jobs()
+        self.deliveries.forget()
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -445,10 +462,8 @@ class Database:
         )
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
-        """The tables for operators: their states, sizes, and the progress of builds.
-
-        At most `tables_max` of the tables whose names come after `after`, in the order of the names.
-        """
+        """The tables for operators: their states, sizes, and the progress of builds; at most `tables_max` of
+        those whose names come after `after`, in the order of the names."""
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def overview_of(self, full_name: str) -> dict[str, Any] | None:
@@ -469,8 +484,8 @@ class Database:
         self._workers.close()
         self.background.leave()
         self.engine.close()
-        for jobs in self._jobs:
-            jobs.close()
+        for work in (*self._jobs, self.deliveries):
+            work.close()
         self._kept.clear()
         self.clients.clear()
 

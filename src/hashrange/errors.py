@@ -8,6 +8,7 @@
     ├── UnknownOperationException
     ├── MissingAuthenticationTokenException  IncompleteSignatureException
     ├── UnrecognizedClientException          InvalidSignatureException
+    ├── ExpiredTokenException
     ├── AccessDeniedException
     ├── ConditionalCheckFailedException           members: Item
     ├── TransactionCanceledException              members: CancellationReasons
@@ -144,6 +145,10 @@ class UnrecognizedClientException(ServiceError):
 
 
 class InvalidSignatureException(ServiceError):
+    namespace = _SERVICE
+
+
+class ExpiredTokenException(ServiceError):
     namespace = _SERVICE
 
 

@@ -84,3 +84,8 @@ IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 TAGS_MAX: Final = 50
 POLICY_BYTES_MAX: Final = 20 * 1024
 TTL_PAST_SECONDS_MAX: Final = 5 * 365 * 24 * 3600
+
+INSIGHT_RULES_MAX: Final = 100
+"""The rules of contributor insights in a region: two for each table or index, four if it has a sort key.
+Source: CloudWatch User Guide, "Contributor Insights quotas"."""
+LIST_INSIGHTS_PAGE_MAX: Final = 100

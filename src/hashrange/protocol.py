@@ -12,8 +12,9 @@ components do these checks, so refusals have different forms:
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
-Any access key is accepted; signatures are not verified here. The caller's region and account are read from
-the credential, for example `AKID/20260101/eu-west-1/dynamodb/aws4_request`.
+The caller's region and account are read from the credential, for example
+`AKID/20260101/eu-west-1/dynamodb/aws4_request`. Any access key is accepted, and no signature is verified,
+unless the database's interest has a gate (`access.judging.gate`).
 
 Refuses to know: connections, HTTP framing (`hashrange.server`), what an operation does.
 """
@@ -32,6 +33,7 @@ import msgspec
 import orjson
 
 from hashrange import errors
+from hashrange.access.authorization import MISSING_TOKEN, check_query_parameters, header_parameters
 from hashrange.database import Caller
 from hashrange.operations.context import NOTHING
 from hashrange.pace import texts
@@ -177,7 +179,10 @@ class Wire:
             operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
-            if self._interest is not None and self._interest.costs:
+            interest = self._interest
+            if interest is not None and interest.heads:
+                if interest.gate is not None:
+                    caller = interest.gate.identified(caller, method, target, headers, body)
                 caller = attempted(caller, headers)
         except errors.ServiceError as error:
             return encode_error(error, form, target_header.decode("latin-1"))
@@ -211,7 +216,7 @@ class Wire:
                     raise errors.InvalidSignatureException(_TWO_AUTHORIZATIONS)
                 return self._scope_caller(query_credential(parameters))
         if authorization is None:
-            raise errors.MissingAuthenticationTokenException(_MISSING_TOKEN)
+            raise errors.MissingAuthenticationTokenException(MISSING_TOKEN)
         # Except for the signature, this header is the same in all requests that a client makes on one day.
         signed, _, signature = authorization.rpartition(b"Signature=")
         cacheable = signature.isalnum() and (b"x-amz-date" in headers or b"date" in headers)
@@ -267,64 +272,21 @@ def attempted(caller: Caller, headers: Headers) -> Caller:
 
 
 # -- Signature Version 4: only the parts that name the caller ---------------------------------------------
-#
-# AWS General Reference, "Create a signed AWS API request":
-#   Authorization: algorithm Credential=access-key-ID/credential-scope, SignedHeaders=…, Signature=signature
 
-_MISSING_TOKEN: Final = "Request is missing Authentication Token"
 _TWO_AUTHORIZATIONS: Final = (
     "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
-)
-_HEADER_PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
-_QUERY_PARAMETERS: Final = (
-    "X-Amz-Algorithm",
-    "X-Amz-Credential",
-    "X-Amz-Signature",
-    "X-Amz-SignedHeaders",
-    "X-Amz-Date",
 )
 
 
 def header_credential(authorization: bytes, headers: Headers) -> str:
-    """The credential that an Authorization header names.
-
-    Raises MissingAuthenticationTokenException for a scheme that is not AWS4, and
-    IncompleteSignatureException for missing parts, all of them in one message.
-    """
-    text = authorization.decode("latin-1").strip()
-    if not text.startswith("AWS4-"):
-        raise errors.MissingAuthenticationTokenException(_MISSING_TOKEN)
-    parameters: dict[str, str] = {}
-    for pair in text.partition(" ")[2].replace(",", " ").split():
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise errors.IncompleteSignatureException(
-                f"'{pair}' not a valid key=value pair (missing equal-sign) in Authorization header: '{text}'."
-            )
-        parameters[name] = value
-    missing = [
-        f"Authorization header requires '{name}' parameter."
-        for name in _HEADER_PARAMETERS
-        if not parameters.get(name)
-    ]
-    if b"x-amz-date" not in headers and b"date" not in headers:
-        missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.")
-    if missing:
-        raise errors.IncompleteSignatureException(f"{' '.join(missing)} Authorization={text}")
-    return parameters["Credential"]
+    """The credential that an Authorization header names. Raises as `header_parameters`."""
+    return header_parameters(authorization, headers)["Credential"]
 
 
 def query_credential(parameters: Mapping[str, str]) -> str:
-    """The credential that the query string of a presigned request names."""
-    missing = [
-        f"AWS query-string parameters must include '{name}'."
-        for name in _QUERY_PARAMETERS
-        if not parameters.get(name)
-    ]
-    if missing:
-        raise errors.IncompleteSignatureException(
-            f"{' '.join(missing)} Re-examine the query-string parameters."
-        )
+    """The credential that the query string of a presigned request names. Raises
+    IncompleteSignatureException."""
+    check_query_parameters(parameters)
     return parameters["X-Amz-Credential"]
 
 
@@ -340,8 +302,8 @@ def encode_result(result: dict[str, Any]) -> bytes:
 
 
 _REFUSALS: Final = frozenset({
-    "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
-    "UnknownOperationException",
+    "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
+    "MissingAuthenticationTokenException", "UnknownOperationException", "UnrecognizedClientException",
 })  # fmt: skip
 """Errors of clients that are not made or not set up for this server. They are logged for its operator."""
 _SHOWN_BYTES_MAX: Final = 200

@@ -45,8 +45,10 @@ class Settings:
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     policy_changes_limited: refuse a second change of a policy in 15 s; AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
-    s3_endpoint: a real store for these buckets instead of folders: `aws`, or the URL of a store that speaks
-        S3's protocol. boto3 finds the credentials.
+    s3_endpoint: a real store instead of folders: `aws`, or the URL of a store that speaks S3's protocol.
+        boto3 finds the credentials.
+    kinesis_endpoint: where tables send their changes: `aws`, or the URL of a server that speaks Kinesis'
+        protocol.
     backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
         copied into it from elsewhere can be restored.
     older_words: answer wrong requests with the messages that the service used before June 2026; it still does
@@ -72,6 +74,7 @@ class Settings:
     policy_changes_limited: bool = False
     s3_dir: str = ""
     s3_endpoint: str = ""
+    kinesis_endpoint: str = ""
     backup_dir: str = ""
     older_words: bool = False
 

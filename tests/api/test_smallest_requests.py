@@ -48,6 +48,7 @@ MODELLED = sorted(
 )
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 JOB = "01791506763707-476754e8"
+KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 KEY = {"pk": {"S": "a"}}
 OF_ITEM = {"TableName": "music", "Key": KEY}
 SELECT = {"Statement": "SELECT * FROM music WHERE pk = 'a'"}
@@ -97,8 +98,16 @@ SMALLEST: dict[str, tuple[Json, str]] = {
     "DescribeImport": ({"ImportArn": f"{ARN}/import/{JOB}"}, "ImportNotFoundException"),
     "DescribeLimits": ({}, "OK"),
     "DescribeStream": ({"StreamArn": "<stream>"}, "OK"),
+    "DescribeContributorInsights": ({"TableName": "music"}, "OK"),
+    "DescribeKinesisStreamingDestination": ({"TableName": "music"}, "OK"),
     "DescribeTable": ({"TableName": "music"}, "OK"),
+    "DescribeTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "DescribeTimeToLive": ({"TableName": "music"}, "OK"),
+    "DisableKinesisStreamingDestination": (
+        {"TableName": "music", "StreamArn": KINESIS},
+        "ValidationException",
+    ),
+    "EnableKinesisStreamingDestination": ({"TableName": "music", "StreamArn": KINESIS}, "OK"),
     "ExecuteStatement": (SELECT, "OK"),
     "ExecuteTransaction": ({"TransactStatements": [SELECT]}, "OK"),
     "ExportTableToPointInTime": ({"TableArn": ARN, "S3Bucket": "a-bucket"}, "OK"),
@@ -119,6 +128,7 @@ SMALLEST: dict[str, tuple[Json, str]] = {
     ),
     "ListBackups": ({}, "OK"),
     "ListBulkOperations": ({}, "OK"),
+    "ListContributorInsights": ({}, "OK"),
     "ListExports": ({}, "OK"),
     "ListGlobalTables": ({}, "OK"),
     "ListImports": ({}, "OK"),
@@ -163,13 +173,19 @@ SMALLEST: dict[str, tuple[Json, str]] = {
         {"TableName": "music", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
         "OK",
     ),
+    "UpdateContributorInsights": ({"TableName": "music", "ContributorInsightsAction": "ENABLE"}, "OK"),
     "UpdateGlobalTable": (
         {"GlobalTableName": "music", "ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
         "ValidationException",
     ),
     "UpdateGlobalTableSettings": ({"GlobalTableName": "music"}, NO_SUCH_GLOBAL_TABLE),
     "UpdateItem": (OF_ITEM, "OK"),
+    "UpdateKinesisStreamingDestination": (
+        {"TableName": "music", "StreamArn": KINESIS},
+        "ValidationException",
+    ),
     "UpdateTable": ({"TableName": "music", "DeletionProtectionEnabled": False}, "OK"),
+    "UpdateTableReplicaAutoScaling": ({"TableName": "music"}, "ResourceNotFoundException"),
     "UpdateTimeToLive": (
         {"TableName": "music", "TimeToLiveSpecification": {"AttributeName": "t", "Enabled": True}},
         "OK",

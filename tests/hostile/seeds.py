@@ -11,6 +11,7 @@ import orjson
 
 from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.operations import REGISTRY
+from hostile import feature_seeds
 from vector_tables import index_of, listed
 
 Json = dict[str, Any]
@@ -211,14 +212,6 @@ REQUESTS: dict[str, list[Json]] = {
             "QueryFilter": {"n": {"ComparisonOperator": "LT", "AttributeValueList": [{"N": "5"}]}},
             "Select": "ALL_ATTRIBUTES",
             "ConsistentRead": True,
-        },
-    ],
-    "SearchVectors": [
-        {
-            "TableName": MAIN, "IndexName": "nearby", "ReturnConsumedCapacity": "INDEXES",
-            "SearchVector": listed((1, -0.25))["L"], "TopK": 3, "ProjectionExpression": "pk, v",
-            "SearchConditionExpression": "g = :g",
-            "ExpressionAttributeValues": {":g": {"S": "g1"}},
         },
     ],
     "Scan": [
@@ -525,6 +518,7 @@ REQUESTS: dict[str, list[Json]] = {
     ],
     "GetResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
     "DeleteResourcePolicy": [{"ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{MAIN}"}],
+    **feature_seeds.of(MAIN),
     "CreateGlobalTable": [{"GlobalTableName": MAIN, "ReplicationGroup": [{"RegionName": "eu-west-1"}]}],
     "DescribeGlobalTable": [{"GlobalTableName": MAIN}],
     "DescribeGlobalTableSettings": [{"GlobalTableName": MAIN}],

@@ -101,6 +101,7 @@ def test_whose_tables_a_caller_finds(settings: Settings, there: str | None, abro
     assert [*check(world.engine)] == []
 
 
+KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/pages"
 # One request of every operation that names a table, and what it shows of the table that it found.
 OPERATIONS: dict[str, dict[str, Any]] = {
     "BatchExecuteStatement": {"Statements": [{"Statement": "SELECT * FROM pages WHERE pk = 'k'"}]},
@@ -115,6 +116,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "DescribeTable": {"TableName": "pages"},
     "DescribeTimeToLive": {"TableName": "pages"},
+    "DescribeContributorInsights": {"TableName": "pages"},
+    "DescribeKinesisStreamingDestination": {"TableName": "pages"},
+    "EnableKinesisStreamingDestination": {"TableName": "pages", "StreamArn": KINESIS},
+    "ListContributorInsights": {"TableName": "pages"},
     "ExecuteStatement": {"Statement": "UPDATE pages SET v = 'new' WHERE pk = 'k'"},
     "ExecuteTransaction": {"TransactStatements": [{"Statement": "DELETE FROM pages WHERE pk = 'k'"}]},
     "GetItem": {"TableName": "pages", "Key": KEY},
@@ -131,6 +136,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "TransactGetItems": {"TransactItems": [{"Get": {"TableName": "pages", "Key": KEY}}]},
     "TransactWriteItems": {"TransactItems": [{"Delete": {"TableName": "pages", "Key": KEY}}]},
     "UpdateItem": {"TableName": "pages", "Key": KEY},
+    "UpdateContributorInsights": {"TableName": "pages", "ContributorInsightsAction": "ENABLE"},
     "UpdateTable": {"TableName": "pages", "DeletionProtectionEnabled": False},
     "UpdateTimeToLive": {
         "TableName": "pages",
@@ -148,6 +154,9 @@ ELSEWHERE |= {
 ELSEWHERE |= {"ExportTableToPointInTime", "DescribeExport", "ListExports"}
 ELSEWHERE |= {"TagResource", "UntagResource", "ListTagsOfResource", "DescribeEndpoints", "DescribeLimits"}
 ELSEWHERE |= {"PutResourcePolicy", "GetResourcePolicy", "DeleteResourcePolicy"}
+# These need a destination, or a global table.
+ELSEWHERE |= {"DisableKinesisStreamingDestination", "UpdateKinesisStreamingDestination"}
+ELSEWHERE |= {"DescribeTableReplicaAutoScaling", "UpdateTableReplicaAutoScaling"}
 ELSEWHERE |= {"CreateGlobalTable", "DescribeGlobalTable", "DescribeGlobalTableSettings"}
 ELSEWHERE |= {"ListGlobalTables", "UpdateGlobalTable", "UpdateGlobalTableSettings"}
 

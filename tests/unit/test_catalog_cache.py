@@ -69,7 +69,10 @@ def test_jobs_that_list_the_tables_while_a_sweep_does_let_go_of_none() -> None:
 
         def jobs() -> None:
             beside = Background()
-            sweeps.sweep_jobs(database.engine, database.clock.now, database.settings, beside, [list_tables])
+            engine, clock = database.engine, database.clock
+            sweeps.sweep_jobs(
+                engine, clock.now, database.settings, beside, [list_tables], beside.jobs
+            )
 
         database.background.pause = jobs
         before = catalog.decoded.misses

@@ -24,7 +24,9 @@ from hashrange.errors import ServiceError
 from hashrange.operations.context import Caller
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from hashrange.testing.policies import user_with
 
+EVERYTHING = user_with({"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}, "local")
 ROUNDS = int(os.environ.get("HASHRANGE_FUZZ_ROUNDS", "3"))
 
 JUNK: list[Any] = [
@@ -84,10 +86,15 @@ def test_broken_requests_get_errors_of_the_api(script: Path) -> None:
     engine = MemoryEngine()
     clock = ManualClock()
     database = Database(engine, clock=clock)
-    caller = Caller()
+    identified = None
+    if len(script.stem) % 2:  # half of the scripts are judged by a policy that permits everything
+        identified = EVERYTHING(Caller().account_id)
+        database.interest.judge()
+    caller = Caller(identified=identified)
     for _, _, lines in steps(script.read_text()):
         if not lines or is_control(lines):
-            caller = Caller(region=lines[0].removeprefix("region ")) if is_region(lines) else caller
+            if is_region(lines):
+                caller = Caller(region=lines[0].removeprefix("region "), identified=identified)
             continue
         operation, request = request_of(lines)
         for attempt in [*(broken(request, chance) for _ in range(ROUNDS)), request]:

@@ -22,6 +22,7 @@
     welcome     what the server says when it has started
     stores      how stores are named
     owners      warns of tables that no caller finds
+    access      `policy`, and what --auth and --users of the server mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -53,6 +54,7 @@ _COMMANDS: Final = {
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
     "migrate": "Upgrade a data directory of an older version.",
+    "policy": "Examine access policies.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
@@ -68,6 +70,7 @@ _MODULES: Final = {
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",
     "import": "importing",
+    "policy": "access.policy",
     "pull": "pulling.pull",
 }
 

@@ -30,7 +30,17 @@ def bind_admin(
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
     """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
     from hashrange.console import routes
-    from hashrange.server.admin import application, backups, checkpoints, clock, data, faults, status, travel
+    from hashrange.server.admin import (
+        application,
+        backups,
+        checkpoints,
+        clock,
+        data,
+        faults,
+        insights,
+        status,
+        travel,
+    )
 
-    parts = (status, clock, faults, travel, backups, checkpoints, data, routes)
+    parts = (status, insights, clock, faults, travel, backups, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -26,6 +26,7 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
+from hashrange.cli.access.serving import MODES, OFF, STRICT, guard
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.owners import warn_of_hidden_tables
 from hashrange.cli.stores import needs_driver
@@ -59,13 +60,12 @@ Examples:
   hashrange serve --postgres postgresql://hashrange@db.example/hashrange
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
-  HASHRANGE_PORT=8001 hashrange serve
+  hashrange serve --auth strict --users users.yaml
 
-Every option can be set in the environment: --log-format by HASHRANGE_LOG_FORMAT. docs/settings.md describes
-all options. Any credentials are accepted. After SIGTERM or Ctrl-C the server finishes the running requests
-and stops; a second signal cuts them off. --host opens the data to everybody who can reach that address: there
-is no access control yet. The admin port (health, metrics, tables, the clock) answers only programs on this
-machine, unless --admin-host says otherwise; GET / on it lists its endpoints."""
+Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
+or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
+strict everybody who can reach --host has access. The admin port answers only this machine, unless
+--admin-host says otherwise; GET / on it lists its endpoints."""
 
 # Shorter names for some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -74,6 +74,7 @@ _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
     "s3_endpoint": "none",
+    "kinesis_endpoint": "none",
     "backup_dir": "backups in the data directory; none without one",
 }
 
@@ -304,6 +305,19 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     callback=_matching(r"[0-9]{12}", "an account id: 12 digits"),
     help="Account of callers whose access key is not an account id.",
 )
+@_option(
+    "--auth",
+    type=click.Choice(MODES),
+    default=OFF,
+    help="Who has access: everybody; everybody, but what strict would refuse is logged; the users of "
+    "--users, as their policies say.",
+)
+@_option(
+    "--users",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Accounts, users, keys and policies; a file in YAML or JSON, see docs/access.md.  [default: none]",
+)
 @_option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @_option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -405,6 +419,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
+        guard(database, limits["auth"], limits["users"])
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
@@ -413,14 +428,14 @@ def command(
         def started(endpoint_url: str) -> None:
             fields: dict[str, Any] = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= {"version": __version__, "hot_path": form()}
-            if admin is not None:
-                fields["admin"] = admin.url
+            fields |= {} if admin is None else {"admin": admin.url}
             if virtual:
                 fields["clock"] = show_moment(clock.now())
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             link = admin.console_link() if admin is not None else None
-            announce(fields, region, log_format, link, open_on=host if is_open(host, port) else None)
+            warns = limits["auth"] != STRICT and is_open(host, port)
+            announce(fields, region, log_format, link, open_on=host if warns else None)
 
         with _errors_of_serving(host, port):
             serve(

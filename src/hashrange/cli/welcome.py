@@ -15,8 +15,8 @@ _log = logging.getLogger("hashrange.cli.serve")
 
 _OPEN: Final = "everybody who can reach the port can read and change all data"
 _ATTENTION: Final = """
-    !! Everybody who can reach this port can read and change all data, with any credentials: there is no
-    !! access control yet. Let only machines that you trust reach it, or use --host 127.0.0.1.
+    !! Everybody who can reach this port can read and change all data, with any credentials. Use
+    !! --auth strict, or let only machines that you trust reach it, or use --host 127.0.0.1.
 """
 
 

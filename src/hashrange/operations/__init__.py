@@ -12,6 +12,8 @@
     backups           the past of tables: recovery, backups, restores
     policies          documents that say who may use a table or a stream
     streams           read the changes of a table
+    destinations      where the changes of a table are sent
+    insights          which keys of a table are used most
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
     targets           the tables, indexes and items that a request names
@@ -111,15 +113,26 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeBackup": _operation("backups.describe_backup"),
     "DescribeBulkOperation": _operation("bulk.describe_bulk_operation"),
     "DescribeContinuousBackups": _operation("backups.continuous_backups", "prepare_describe"),
+    "DescribeContributorInsights": _operation("insights.contributor_insights", "prepare_describe"),
     "DescribeEndpoints": _operation("describe_service", "prepare_endpoints"),
     "DescribeExport": _operation("exports.describe_export"),
     "DescribeGlobalTable": _operation("replicas.legacy_global_tables", "prepare_describe"),
     "DescribeGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "DescribeImport": _operation("imports.describe_import"),
+    "DescribeKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_describe"
+    ),
     "DescribeLimits": _operation("describe_service", "prepare_limits"),
     "DescribeStream": _operation("streams.describe_stream"),
     "DescribeTable": _operation("tables.describe_table"),
+    "DescribeTableReplicaAutoScaling": _operation("replicas.replica_auto_scaling", "prepare_describe"),
     "DescribeTimeToLive": _operation("tables.time_to_live", "prepare_describe"),
+    "DisableKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_disable", writes=True
+    ),
+    "EnableKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_enable", writes=True
+    ),
     "ExecuteStatement": _operation(
         "statements.execute_statement",
         writes=True,
@@ -138,6 +151,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "GetResourcePolicy": _operation("policies.resource_policies", "prepare_get"),
     "GetShardIterator": _operation("streams.get_shard_iterator"),
     "ImportTable": _operation("imports.import_table", writes=True),
+    "ListContributorInsights": _operation("insights.contributor_insights", "prepare_list"),
     "ListExports": _operation("exports.list_exports"),
     "ListBackups": _operation("backups.list_backups"),
     "ListBulkOperations": _operation("bulk.list_bulk_operations"),
@@ -159,9 +173,18 @@ REGISTRY: Final[dict[str, Operation]] = {
     "TransactWriteItems": _operation("writes.transact_write_items", writes=True, consumes=True),
     "UntagResource": _operation("tables.tags", "prepare_untag", writes=True),
     "UpdateContinuousBackups": _operation("backups.continuous_backups", "prepare_update", writes=True),
+    "UpdateContributorInsights": _operation(
+        "insights.contributor_insights", "prepare_update", writes=True
+    ),
     "UpdateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_update"),
     "UpdateGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "UpdateItem": _operation("writes.update_item", writes=True, consumes=True),
+    "UpdateKinesisStreamingDestination": _operation(
+        "destinations.kinesis_destinations", "prepare_update", writes=True
+    ),
     "UpdateTable": _operation("tables.update_table", writes=True),
+    "UpdateTableReplicaAutoScaling": _operation(
+        "replicas.replica_auto_scaling", "prepare_update", writes=True
+    ),
     "UpdateTimeToLive": _operation("tables.time_to_live", "prepare_update", writes=True),
 }

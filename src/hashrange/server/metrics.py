@@ -10,6 +10,8 @@ write includes its commit.
     hashrange_commit_deliveries_total                   batches of outcomes that the engine delivered
     hashrange_internal_errors_total, hashrange_background_failures_total,
     hashrange_background_damaged_records_total, hashrange_background_failing{unit}   faults
+    hashrange_kinesis_records_total, hashrange_kinesis_dropped_total    changes for Kinesis data streams
+    hashrange_contributor_units{table,index,keys,key}, hashrange_contributor_throttles    contributor insights
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
 
 Only the event loop writes the counters, except for the deliveries, which only the engine's commit thread
@@ -27,8 +29,10 @@ from typing import Any, Final
 
 from hashrange.database import Background
 from hashrange.errors import InternalServerError, ServiceError
+from hashrange.insights.contributors import Ranking
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Remote
+from hashrange.tables.deliveries.deliverer import Counts
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -204,6 +208,44 @@ def exposition(
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"
+
+
+def deliveries(counts: Counts) -> list[str]:
+    """The lines of the changes that were sent to Kinesis, once there is anything to tell."""
+    delivered, dropped = counts
+    if not delivered and not dropped:
+        return []
+    sent: list[_Sample] = [("", {}, delivered)]
+    lost: list[_Sample] = [("", {}, dropped)]
+    return [
+        *_family("hashrange_kinesis_records_total", "counter", "Changes that Kinesis has taken.", sent),
+        *_family("hashrange_kinesis_dropped_total", "counter", "Changes that were given up.", lost),
+    ]
+
+
+def contributors(rankings: list[Ranking]) -> list[str]:
+    """The lines of the keys that are used and throttled most in the current hour."""
+    used: list[_Sample] = []
+    throttled: list[_Sample] = []
+    current: set[tuple[str, str]] = set()
+    for place, kind, _, highest in rankings:
+        if (str(place), kind) in current:
+            continue  # the hour before
+        current.add((str(place), kind))
+        keys = "partition and sort key" if kind.startswith("SK") else "partition key"
+        for contributor in highest:
+            labels = {
+                "table": place.table, "index": place.index_name, "keys": keys, "key": contributor.key.decode()
+            }  # fmt: skip
+            (used if kind.endswith("C") else throttled).append(("", labels, contributor.amount))
+    lines: list[str] = []
+    if used:
+        text = "What the busiest keys consumed in this hour: read units, and three times write units."
+        lines += _family("hashrange_contributor_units", "gauge", text, used)
+    if throttled:
+        text = "How often requests of the most throttled keys were throttled in this hour."
+        lines += _family("hashrange_contributor_throttles", "gauge", text, throttled)
+    return lines
 
 
 def _store(engine: Engine) -> list[str]:

@@ -99,7 +99,10 @@ class Server:
         self._stopping = asyncio.Event()
         self._tables = Sweeper("sweep", database.sweep_tables, _nothing, self._stopping)
         self._jobs = Sweeper("jobs", database.sweep_jobs, database.release_jobs, self._stopping)
-        self._sweepers = (self._tables, self._jobs)
+        self._deliveries = Sweeper(
+            "deliveries", database.sweep_deliveries, database.deliveries.forget, self._stopping
+        )
+        self._sweepers = (self._tables, self._jobs, self._deliveries)
         self._pausing = threading.Event()  # never set
         subject = Subject(database, self._plane, self.settle)
         self._admin = AdminPort(admin, subject, loop) if admin is not None else None
@@ -146,7 +149,7 @@ class Server:
         if self._ticking is not None:
             self._ticking.cancel()
         await self._tables.end(None)
-        await self._jobs.end(_JOBS_END_SECONDS_MAX)
+        await asyncio.gather(*(lane.end(_JOBS_END_SECONDS_MAX) for lane in (self._jobs, self._deliveries)))
         self._database.deliver_on(_call)
 
     def abort(self) -> None:

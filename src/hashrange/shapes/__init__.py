@@ -7,8 +7,8 @@ The order is DynamoDB's: JSON types, one at a time (`wire_types`); then a bad ta
 other violations in one message (`constraints`), as `layers` says for the operation. Unknown members are
 ignored. Null means absent; `check` removes nulls, so that no other module has to handle them.
 
-The declarations, by family: `items`, `control` and its `replicas`, `global_tables`, `backups`, `imports`,
-`exports`, `bulk`, `statements`, `streams`. `members` and `table_parts` hold their common parts,
+The declarations, by family: `items`, `control` and its `replicas`, `features`, `global_tables`, `backups`,
+`imports`, `exports`, `bulk`, `statements`, `streams`. `members` and `table_parts` hold their common parts,
 `vocabulary` the types that they are written with. Each shape belongs to an operation that exists: an
 unknown operation is refused before any shape is used.
 
@@ -30,6 +30,7 @@ from hashrange.shapes import (
     constraints,
     control,
     exports,
+    features,
     global_tables,
     imports,
     items,
@@ -47,6 +48,7 @@ OPERATIONS: Final[dict[str, Structure]] = {
     **items.OPERATIONS,
     **control.OPERATIONS,
     **exports.OPERATIONS,
+    **features.OPERATIONS,
     **global_tables.OPERATIONS,
     **imports.OPERATIONS,
     **backups.OPERATIONS,

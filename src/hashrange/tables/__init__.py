@@ -7,6 +7,7 @@
     exports      what a table was, or what changed, as objects of a bucket
     backups      a table's items as of a moment, in files
     bulk         many items at once into an existing table, from the objects of a bucket
+    deliveries   a table's changes, sent to a Kinesis data stream
     imports      tables that are made of the objects of a bucket
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has

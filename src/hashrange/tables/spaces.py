@@ -17,11 +17,13 @@ BACKUP_SPACE: Final = 7
 BULK_SPACE: Final = 8
 SERVER_SPACE: Final = 9
 CONSOLE_SPACE: Final = 10
+DELIVERY_SPACE: Final = 11
 FIRST_TABLE_SPACE: Final = 64
 
 IMPORT_JOBS: Final = b"import"
 EXPORT_JOBS: Final = b"export"
 BACKUPS: Final = b"backup"
 BULK_JOBS: Final = b"bulk"
-"""The partitions in the spaces of imports, exports, backups and bulk operations that hold the record of each;
-the other partitions of these spaces are named where they are used."""
+DELIVERIES: Final = b"delivery"
+"""The partitions in the spaces of imports, exports, backups, bulk operations and deliveries that hold the
+record of each; the other partitions of these spaces are named where they are used."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -28,6 +28,7 @@ from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
 
 T = TypeVar("T", bound=Callable[..., Any])
+Documents = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 @overload
@@ -47,6 +48,8 @@ def local(
     default_account_id: str | None = None,
     other_services: OtherServices = "stop",
     afterwards: Afterwards = "reach",
+    policy: Documents | None = None,
+    user: str = "local",
 ) -> Block: ...
 
 
@@ -71,6 +74,10 @@ def local(given: Any = None, /, **options: Any) -> Any:
         pass.
     afterwards: ``"reach"`` lets clients that were made in the block reach AWS after it; with ``"refuse"``
         their requests then raise `RequestStopped`.
+
+    policy: an IAM policy, as a document or a list of documents, by which the requests in the block are
+        judged. They come from the IAM user whose name is `user`, who may do nothing else. Tables are made
+        before, in a block around it. Raises ValueError for a document that is not a policy.
 
     The block's value is the `LocalDatabase`. Blocks nest: the innermost answers. Raises ImportError if
     botocore is not installed.
@@ -104,6 +111,8 @@ class Block:
         default_account_id: str | None = None,
         other_services: OtherServices = "stop",
         afterwards: Afterwards = "reach",
+        policy: Documents | None = None,
+        user: str = "local",
     ) -> None:
         self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
         self._settings = settings
@@ -113,6 +122,12 @@ class Block:
         self._other_services: OtherServices = other_services
         self._afterwards: Afterwards = afterwards
         self._own_credentials = False
+        self._identified: Callable[[str], Any] | None = None
+        if policy is not None:
+            # Imported here, because most tests have no policies.
+            from hashrange.testing import policies
+
+            self._identified = policies.user_with(policy, user)
         self._open: list[tuple[Scope, LocalDatabase]] = []
 
     def __enter__(self) -> LocalDatabase:
@@ -134,8 +149,11 @@ class Block:
             other_services=self._other_services,
             afterwards=self._afterwards,
             own_credentials=self._own_credentials,
+            identified=self._identified,
         )
         scopes.enter(scope)
+        if self._identified is not None:
+            database.database.interest.judge()
         self._open.append((scope, database))
         return database
 
@@ -147,6 +165,8 @@ class Block:
     ) -> None:
         scope, database = self._open.pop()
         scopes.leave(scope)
+        if self._identified is not None:
+            database.database.interest.judge(begins=False)
         if self._given is None:
             database.close()
 

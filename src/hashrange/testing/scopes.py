@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -54,6 +54,8 @@ class Scope:
     `endpoint_url`, `region` and `account_id` limit the requests; None means no limit. An access key of 12
     digits is the sender's account; any other sender belongs to `default_account_id`. `holder` is the value
     that the scope's block has for the program. `own_credentials` hides the developer's credentials.
+    `identified` makes the identity (`access.judging.Identified`) of the senders of an account, whose requests
+    are then judged by policies.
     """
 
     __slots__ = (
@@ -64,6 +66,7 @@ class Scope:
         "default_account_id",
         "endpoint_url",
         "holder",
+        "identified",
         "other_services",
         "own_credentials",
         "region",
@@ -81,6 +84,7 @@ class Scope:
         other_services: OtherServices = "stop",
         afterwards: Afterwards = "reach",
         own_credentials: bool = False,
+        identified: Callable[[str], Any] | None = None,
     ) -> None:
         if other_services not in get_args(OtherServices):
             choices = ", ".join(get_args(OtherServices))
@@ -94,6 +98,7 @@ class Scope:
         self.other_services = other_services
         self.afterwards = afterwards
         self.own_credentials = own_credentials
+        self.identified = identified
         self._callers: dict[Sender, Caller] = {}
 
     def caller(self, sender: Sender) -> Caller:
@@ -103,7 +108,8 @@ class Scope:
             key = sender.access_key
             is_account = len(key) == _ACCOUNT_DIGITS and key.isascii() and key.isdecimal()
             account_id = key if is_account else self.default_account_id
-            caller_ = self._callers[sender] = Caller(sender.region, account_id, key)
+            identified = None if self.identified is None else self.identified(account_id)
+            caller_ = self._callers[sender] = Caller(sender.region, account_id, key, identified=identified)
         return caller_
 
     def takes(self, url: str, sender: Sender) -> bool:

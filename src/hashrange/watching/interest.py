@@ -1,4 +1,5 @@
-"""The observers of a database's requests: fault rules, recorders of what requests cost, and onlookers.
+"""The observers of a database's requests: fault rules, recorders of what requests cost, onlookers, and the
+judge of access.
 
 A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
 loaded when it is first needed.
@@ -15,6 +16,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 
 if TYPE_CHECKING:
+    from hashrange.access.judging import Gate
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
@@ -36,12 +38,17 @@ class Interest:
     """The rules, the recorders and the onlookers of one database. Thread-safe.
 
     `watch` examines each request; it is None while there are none of them. `costs`: whether there are
-    recorders or onlookers; then all requests get bills, and the attempt number that the SDK sends is read.
+    recorders or onlookers; then all requests get bills. `heads`: whether more is read of the heads of
+    requests than names the caller: the attempt number that the SDK sends, for recorders, and the signature,
+    for the `gate`.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.watch: Watch | None = None
         self.costs = False
+        self.heads = False
+        self.gate: Gate | None = None
+        self._judges = 0
         self._engine = engine
         self._settings = settings
         self._lock = threading.Lock()
@@ -79,6 +86,15 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
+    def judge(self, gate: Gate | None = None, *, begins: bool = True) -> None:
+        """Begin to judge the requests of identified callers, whom `gate` identifies if there is one; or end
+        what another call began."""
+        with self._lock:
+            self._judges += 1 if begins else -1
+            if gate is not None:
+                self.gate = gate
+        self._look()
+
     def _look(self) -> None:
         """Set `watch` if anybody observes; otherwise to None."""
         from hashrange.watching.watch import Watch
@@ -88,6 +104,7 @@ class Interest:
             faults = self._faults if self._faults is not None and len(self._faults) > 0 else None
             onlookers = self._onlookers
             self.costs = len(recorders) > 0 or len(onlookers) > 0
-            is_watched = self.costs or faults is not None
+            self.heads = self.costs or self.gate is not None
+            is_watched = self.costs or self._judges > 0 or faults is not None
             watch = Watch(self._engine, self._settings, faults, recorders, onlookers)
             self.watch = watch if is_watched else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from hashrange.costs.noting import Items
-from hashrange.operations.context import Caller, Request
+from hashrange.operations.context import NONE_LEFT, Caller, Request
 from hashrange.tables.data.capacity import Bill
 
 
@@ -18,7 +18,8 @@ class Sight(NamedTuple):
 
     `seconds` are those from its preparation to its outcome, with the delay of fault rules. `error` is that of
     the answer, None if it succeeded; `bill` is what it consumed, and `counted` the items that it read and
-    returned. `answer_bytes` is 0 where the answer was not encoded. `by_rule`: a fault rule fired on it.
+    returned. `answer_bytes` is 0 where the answer was not encoded. `by_rule`: a fault rule fired on it;
+    `left` are the members of a batch that it left unprocessed.
     """
 
     operation: str
@@ -30,10 +31,12 @@ class Sight(NamedTuple):
     counted: Items
     answer_bytes: int
     by_rule: bool
+    left: frozenset[int] = NONE_LEFT
 
 
 class Onlooker(Protocol):
-    """Is shown each request. Implementation: the console's `live.feed`."""
+    """Is shown each request. Implementations: the console's `live.feed` and `live.heat`, and
+    `insights.contributors`."""
 
     def see(self, sight: Sight) -> None:
         """Take a request; called from any thread. Must be quick, and must not raise."""

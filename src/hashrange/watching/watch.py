@@ -1,4 +1,5 @@
-"""Watching the requests of a database, while there are fault rules, or somebody records costs or looks on.
+"""Watching the requests of a database, while there are fault rules, somebody records costs or looks on, or
+policies decide.
 
 A `Watch` makes a `Passage` for each request. The database asks the passage what happens to the request
 (`faults`), and reports how the request ended, for the recorders (`costs`) and the onlookers (`sights`).
@@ -104,6 +105,15 @@ class Passage:
             raise fate.error
         return fate.left
 
+    def judged(self, body: Callable[[Any], Any], now: float) -> Callable[[Any], Any]:
+        """The body of the request, which first decides whether policies allow it, if its caller is
+        identified. `now` is the database's time."""
+        if self._caller.identified is None:
+            return body
+        from hashrange.access.judging import judged
+
+        return judged(body, self._operation, self._request, self._caller, self._watch.settings, now)
+
     def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
         """The error to tell, if any, and the seconds until then. `error` is that of the request itself,
         `answer` its answer."""
@@ -142,6 +152,7 @@ class Passage:
             counted,
             answer_bytes,
             self._fate is not None,
+            self._fate.left if self._fate is not None else NONE_LEFT,
         )
         for onlooker in self._watch.onlookers:
             onlooker.see(sight)

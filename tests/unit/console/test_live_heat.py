@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from consoles import CREATE, KEY, Browser, parsed, put
 from hashrange.console.live.heat import KEYS_MAX, Heat, Place
-from hashrange.console.live.sketch import Sketch
 from hashrange.costs.noting import Items
 from hashrange.database import Caller, Database
+from hashrange.insights.sketch import Sketch
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
 

@@ -8,7 +8,6 @@
 
     feed      the requests that are kept for the pages
     heat      the counts behind the heat
-    sketch    the most frequent of many keys
     records   the records of a stream, as rows
     triggers  the triggers of a table, and their lag
     events    server-sent events

@@ -15,11 +15,11 @@ from hashrange.clock import show_moment
 from hashrange.console import looks
 from hashrange.console.live.events import Event
 from hashrange.console.live.heat import KEYS_MAX, PARTS, Heat, Place, Warmth
-from hashrange.console.live.sketch import Count
 from hashrange.console.live.state import live_of, stream
 from hashrange.console.reach import Refused, View
 from hashrange.console.tables.listing import keys_of
 from hashrange.console.values import Cell, cell
+from hashrange.insights.sketch import Count
 from hashrange.server.admin.application import subject_of
 
 _TABLES_SHOWN: Final = 12

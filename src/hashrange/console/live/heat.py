@@ -17,8 +17,8 @@ import orjson
 from hashrange.clock import Clock, SystemClock
 from hashrange.console.live.attention import Attention
 from hashrange.console.live.feed import targets_of
-from hashrange.console.live.sketch import Count, Sketch
 from hashrange.encoding import partition_of_one
+from hashrange.insights.sketch import Count, Sketch
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.server.admin.port import Subject

@@ -42,8 +42,8 @@ _PRINCIPAL: Final = re.compile(
 )
 
 _OF_BOTH: Final = "PutResourcePolicy GetResourcePolicy DeleteResourcePolicy"
-_OF_STREAMS: Final = f"{_OF_BOTH} DescribeStream GetRecords GetShardIterator".lower().split()
-_OF_TABLES: Final = f"""{_OF_BOTH} GetItem PutItem UpdateItem DeleteItem Query Scan BatchGetItem
+STREAM_ACTIONS: Final = f"{_OF_BOTH} DescribeStream GetRecords GetShardIterator".lower().split()
+TABLE_ACTIONS: Final = f"""{_OF_BOTH} GetItem PutItem UpdateItem DeleteItem Query Scan BatchGetItem
     BatchWriteItem ConditionCheckItem PartiQLSelect PartiQLInsert PartiQLUpdate PartiQLDelete DescribeTable
     UpdateTable DeleteTable TagResource UntagResource ListTagsOfResource DescribeTimeToLive UpdateTimeToLive
     DescribeContinuousBackups UpdateContinuousBackups RestoreTableToPointInTime CreateBackup
@@ -195,7 +195,7 @@ def _condition(text: str, value: Any) -> Any:
 
 
 def _check_actions(statement: dict[str, Any], *, is_stream: bool) -> None:
-    known = _OF_STREAMS if is_stream else _OF_TABLES
+    known = STREAM_ACTIONS if is_stream else TABLE_ACTIONS
     actions = _listed(statement.get("Action", statement.get("NotAction")))
     if wrong := [action for action in actions if not _names_action(action, known)]:
         names = ", ".join(f'"{action}"' for action in wrong)

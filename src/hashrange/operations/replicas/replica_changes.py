@@ -2,8 +2,8 @@
 
 `replica_requests.read` checks the rules that need no table, `admit` the rules that precede those about the
 table's state, and `apply` makes the changes. `spread` makes any other update of the table for all members.
-`leave` is DeleteTable in one of several regions. `tables.definitions.replicas` explains replicas. There is no
-auto scaling here, so only on-demand tables can have replicas.
+`leave` is DeleteTable in one of several regions. `tables.definitions.replicas` explains replicas. A table
+with provisioned writes can get replicas only while its writes scale (`replica_auto_scaling`).
 
 Source: Developer Guide, "Global tables: how it works"; API reference, UpdateTable; the rules and texts as
 ack-api-quirks (DDB-TABLE-201 to 309) measured them in October 2026.
@@ -29,7 +29,7 @@ _LOCAL: Final = (
     "Cannot add or delete the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or "
     "UpdateTable as required."
 )
-_NOT_SCALED: Final = "Table write capacity should either be Pay-Per-Request or AutoScaled."
+_NOT_SCALED: Final = "write capacity should either be Pay-Per-Request or AutoScaled."
 _SOURCE: Final = (
     "Replica cannot be deleted because it has acted as a source region for new replica(s) being added to "
     "the table in the last 24 hours."
@@ -161,7 +161,7 @@ def apply(txn: Transaction, table: Table, wanted: Wanted, context: Context) -> C
 
 def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) -> Changed:
     if table.billing_mode == "PROVISIONED":
-        raise ValidationException(_NOT_SCALED)
+        _check_scaled(table)
     if wanted.strong:
         _check_fit_for_strong(txn, table)
     elif table.stream is None:
@@ -178,6 +178,15 @@ def _create(txn: Transaction, table: Table, wanted: Wanted, context: Context) ->
     )
     witness = None if wanted.witness is None else Witness(wanted.witness[1], ready)
     return Changed(msgspec.structs.replace(shown, replicas=members + new, witness=witness), shown)
+
+
+def _check_scaled(table: Table) -> None:
+    """Refuse a replica of a table with provisioned writes that do not scale. [report] DDB-TABLE-249 and
+    288"""
+    if "" not in table.scaling:
+        raise ValidationException(f"Table {_NOT_SCALED}")
+    if any(index.is_global and index.name not in table.scaling for index in table.indexes):
+        raise ValidationException(f"GSI {_NOT_SCALED}")
 
 
 def _check_fit_for_strong(txn: Transaction, table: Table) -> None:

@@ -6,6 +6,7 @@
     aside        work of endpoints that may take long, on a thread
     entry        who may open the console
     status       GET /health, /tables and /metrics
+    insights     GET /insights: the keys that are used most
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
     travel       the past of tables

@@ -22,13 +22,16 @@ from starlette.responses import Response
 from hashrange import __version__, form, pace
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.port import Subject
-from hashrange.server.metrics import CONTENT_TYPE, TableSamples, exposition
+from hashrange.server.metrics import CONTENT_TYPE, TableSamples, contributors, deliveries, exposition
 from hashrange.storage.capabilities import Local, Remote
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
 
 ERRORS_PER_PAGE: Final = 500
+
+CONTRIBUTORS_IN_METRICS: Final = 10
+"""How many keys of each ranking are in the metrics: each is a series in Prometheus."""
 
 
 async def _health(request: Request) -> Response:
@@ -108,6 +111,9 @@ async def _metrics(request: Request) -> Response:
         background=subject.database.background,
         engine=subject.database.engine,
     )
+    rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
+    lines = [*deliveries(subject.database.deliveries.counts), *contributors(rankings)]
+    text += "".join(f"{line}\n" for line in lines)
     return Response(text, media_type=CONTENT_TYPE)
 
 

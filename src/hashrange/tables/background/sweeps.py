@@ -22,7 +22,7 @@ from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
-from hashrange.tables.background.units import Background, Bite, Tables, Unit, failing
+from hashrange.tables.background.units import Background, Bite, Lane, Tables, Unit, failing
 from hashrange.tables.data import holds, items, records, tokens, vectors
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog, dropped, states
@@ -75,6 +75,7 @@ def sweep(
     occasion = Occasion(clock(), settings)
     if known is not None:
         tables = [table for _, table in known if isinstance(table, Table)]
+        background.listed(tables)
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
@@ -92,8 +93,10 @@ def sweep_jobs(
     settings: Settings,
     background: Background,
     kinds: Iterable[Callable[[Tables], Iterator[Unit]]],
+    lane: Lane,
 ) -> float:
-    """Like `sweep`, for the units of `kinds`: the jobs that wait for something else, such as a bucket."""
+    """Like `sweep`, for the units of `kinds` in `lane`: the work that waits for something else, such as a
+    bucket."""
 
     def tables() -> list[Table]:
         defined = definitions(engine, background.pause)
@@ -102,7 +105,7 @@ def sweep_jobs(
     def listed() -> Iterator[Unit]:
         return chain.from_iterable(units_of(tables) for units_of in kinds)
 
-    wait, lane = settings.sweep_seconds, background.jobs
+    wait = settings.sweep_seconds
     is_due = lane.is_list_due(wait)
     if lane.run(listed if is_due else None, Occasion(clock(), settings), BITE_ITEMS):
         return 0.0

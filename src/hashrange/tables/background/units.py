@@ -5,8 +5,8 @@ If a unit raises an error, the error is logged once with the unit's name, `faili
 works again, and the unit is tried again after one second, two, four, and so on up to five minutes. If a unit
 had to skip a damaged record, the record is counted and logged.
 
-Work that waits for other services, as jobs wait for buckets, runs in a separate lane (`Background.jobs`), so
-that a bucket that does not answer delays nothing else.
+Work that waits for other services runs in lanes of its own: `Background.jobs` waits for buckets,
+`Background.deliveries` for Kinesis. So a service that does not answer delays nothing else.
 
 If several servers share a store, each does the units that it owns (`sharing`).
 
@@ -80,6 +80,10 @@ def _raise(error: Exception, bite: Bite) -> bool:
     raise error
 
 
+def _ignore(tables: list[Table]) -> None:
+    """The `Background.listed` of a database that has none."""
+
+
 class Failure(NamedTuple):
     """The failure of a unit: the error of the last try, the number of tries, and the time of the next try."""
 
@@ -132,11 +136,12 @@ class Bite:
 class Background:
     """The state of the background work of a database.
 
-    It runs in two lanes, each on its own thread if there is a server: `tables` is the work that needs only
-    the store; `jobs` waits for other services, such as a bucket that does not answer.
+    It runs in three lanes, each on its own thread if there is a server: `tables` is the work that needs only
+    the store; `jobs` waits for buckets, and `deliveries` for Kinesis.
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
-    `states_due` is when the next state of a table ends, by the database's clock (epoch seconds).
+    `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
+    called with all tables whenever they were listed.
     """
 
     def __init__(
@@ -150,9 +155,11 @@ class Background:
         self.pause = pause
         self.tables = Lane(self, "the list of tables")
         self.jobs = Lane(self, "the list of jobs")
+        self.deliveries = Lane(self, "the list of Kinesis data streams")
         self.failures = 0
         self.damages = 0
         self.states_due = 0.0
+        self.listed: Callable[[list[Table]], None] = _ignore
         self._failing: dict[str, Failure] = {}
         self._items: dict[str, int] = {}
         self._counting = Lock()
@@ -164,15 +171,17 @@ class Background:
 
     @property
     def waiting(self) -> dict[str, float]:
-        """The unit of a job that has been waiting for long, with the seconds since its bite began."""
-        under_way = self.jobs.under_way
-        seconds = self.steady() - under_way.since if under_way is not None else 0.0
-        return {under_way.name: seconds} if under_way is not None and seconds >= WAITING_SECONDS else {}
+        """The units of jobs and deliveries that have been waiting for long, with the seconds since their bite
+        began."""
+        under_way = [lane.under_way for lane in (self.jobs, self.deliveries)]
+        seconds = {unit.name: self.steady() - unit.since for unit in under_way if unit is not None}
+        return {name: waited for name, waited in seconds.items() if waited >= WAITING_SECONDS}
 
     def forget(self) -> None:
         """Forget all units, because the store's contents were replaced."""
         self.tables.forget()
         self.jobs.forget()
+        self.deliveries.forget()
         self._failing.clear()
         self._items.clear()
         self.states_due = 0.0

@@ -1,10 +1,10 @@
 """The only way an item of a table in use changes. (A table that is being restored gets its items from
 `background.restoring.write`, which says why.)
 
-`apply` writes the item, its index entries, its place in the expiry queue, its stream record, its image for
-the history, the totals and the size of its item collection, all in one engine transaction. Put, Update,
-Delete, BatchWrite, TransactWrite and the expiry sweep all end here. Conditions, updates and answers are left
-to the caller.
+`apply` writes the item, its index entries, its place in the expiry queue, its stream record, its record for
+a Kinesis data stream, its image for the history, the totals and the size of its item collection, all in one
+engine transaction. Put, Update, Delete, BatchWrite, TransactWrite and the expiry sweep all end here.
+Conditions, updates and answers are left to the caller.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
         expiry.requeue(txn, table.ttl, partition, sort, change.old_item, change.new_item)
     if table.stream is not None:
         changes.record(txn, table.stream, change, occasion)
+    if table.outbox is not None:
+        changes.record(txn, table.outbox, change, occasion)
     if table.history is not None:
         images.keep(txn, table.history, change, occasion)
     change.units = WriteUnits(units, index_units)

@@ -24,7 +24,7 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import dropped, replicas
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.spaces import CATALOG_SPACE, FIRST_TABLE_SPACE
+from hashrange.tables.spaces import CATALOG_SPACE, DELIVERIES, DELIVERY_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.streams import logs
 
 TABLE = b"table"
@@ -76,14 +76,14 @@ class Decoded:
 decoded: Final = Decoded(_ENTRIES_MAX, tables.decode)
 
 
-def _place(full_name: str) -> bytes:
+def place_of(full_name: str) -> bytes:
     """The place of the definition of a table."""
     return full_name.encode() if "/" in full_name else b"/" + full_name.encode()
 
 
 def find_full(reader: Reader, full_name: str) -> Table | None:
     """The table with this full name, in any state, or None."""
-    stored = reader.get(CATALOG_SPACE, TABLE, _place(full_name))
+    stored = reader.get(CATALOG_SPACE, TABLE, place_of(full_name))
     return decoded.get(stored) if stored is not None else None
 
 
@@ -149,10 +149,21 @@ def definitions(reader: Reader, after: str = "") -> Iterator[Table]:
             yield table
 
 
+def of_scope(reader: Reader, scope: str, low: str = "") -> Iterator[Table]:
+    """The definitions of the tables of a scope from the name `low` on, in the order of their names. Those
+    that cannot be decoded are left out."""
+    prefix = f"{scope}/".encode()
+    for sort, stored in reader.scan(CATALOG_SPACE, TABLE, prefix + low.encode(), successor(prefix)):
+        pace.point()
+        table = read_definition(sort, stored)[1]
+        if isinstance(table, Table):
+            yield table
+
+
 def every_definition(reader: Reader, after: str = "") -> Iterator[tuple[str, Table | Exception]]:
     """Like `definitions`, with the full names under which they are stored. For a definition that cannot be
     decoded it yields the error."""
-    low = _place(after) + b"\x00" if after else b""
+    low = place_of(after) + b"\x00" if after else b""
     for record in reader.scan(CATALOG_SPACE, TABLE, low):
         pace.point()
         yield read_definition(*record)
@@ -199,7 +210,7 @@ def raise_spaces_end(txn: Transaction, end: int) -> None:
 
 def save(txn: Transaction, table: Table) -> None:
     """Store a definition, new or changed."""
-    txn.put(CATALOG_SPACE, TABLE, _place(table.full_name), tables.encode(table))
+    txn.put(CATALOG_SPACE, TABLE, place_of(table.full_name), tables.encode(table))
 
 
 def new_space(txn: Transaction) -> int:
@@ -211,12 +222,14 @@ def new_space(txn: Transaction) -> int:
 
 def spaces_of(table: Table) -> list[int]:
     """The spaces that hold the records of a table: items, index entries, collections, the expiry queue, the
-    spans of its history."""
+    changes for Kinesis, the spans of its history."""
     spaces = [table.space, *[space for index in table.indexes for space in index.spaces()]]
     if table.collection_space:
         spaces.append(table.collection_space)
     if table.ttl is not None:
         spaces.append(table.ttl.space)
+    if table.outbox is not None:
+        spaces.append(table.outbox.space)
     if table.history is not None:
         spaces += [span.space for span in table.history.spans]
     return spaces
@@ -228,10 +241,12 @@ def remove(txn: Transaction, table: Table, now: float) -> None:
     The items of a table with point-in-time recovery stay for 35 days (`dropped`), and the data that jobs
     still read stays until the jobs have ended.
     """
-    txn.delete(CATALOG_SPACE, TABLE, _place(table.full_name))
+    txn.delete(CATALOG_SPACE, TABLE, place_of(table.full_name))
     stay = dropped.keep(txn, table, now)
     for space in spaces_of(table):
         if space not in stay:
             txn.delete_space(space)
     if table.stream is not None:
         logs.disable(txn, table.stream, now)
+    if table.destinations:
+        txn.delete(DELIVERY_SPACE, DELIVERIES, place_of(table.full_name))

@@ -62,7 +62,14 @@ def keep(txn: Transaction, table: Table, now: float) -> list[int]:
     else:
         history = msgspec.structs.replace(history, holds=holds)
     deleted = msgspec.structs.replace(
-        table, history=history, ttl=None, stream=None, collection_space=0, gone_at=None
+        table,
+        history=history,
+        ttl=None,
+        stream=None,
+        outbox=None,
+        destinations=(),
+        collection_space=0,
+        gone_at=None,
     )
     moments = {round(earlier.at, 3) for earlier in of_name(txn, table.full_name)}
     while round(now, 3) in moments:  # the clock may stand still

@@ -18,7 +18,7 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Index, Replica, Table, Vector, Witness
+from hashrange.tables.definitions.table import Index, Insights, Replica, Table, Vector, Witness
 
 _Owner = TypeVar("_Owner", Table, Index)
 
@@ -43,6 +43,10 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
         if index.vector is not None:
             after = _settled_index(index, index.vector, now, settings)
             table = table if after is index else table.with_index(after)
+    if any(insights.until for insights in table.insights.values()):
+        ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
+        if ended != table.insights:
+            table = msgspec.structs.replace(table, insights=ended)
     return replicas.settled(table, now, seconds_max)
 
 
@@ -109,6 +113,16 @@ def begun_with_table(index: Index, now: float, settings: Settings) -> Index:
     return msgspec.structs.replace(index, vector=vector)
 
 
+def _settled(insights: Insights, now: float, seconds_max: float) -> Insights:
+    """Insights after the end of ENABLING or DISABLING, if its time has come."""
+    if not insights.until or not has_come(insights.until, now, seconds_max):
+        return insights
+    if insights.status == "DISABLING":
+        return msgspec.structs.replace(insights, status="DISABLED", changed=now, until=0.0, exhausted=False)
+    status = "FAILED" if insights.exhausted else "ENABLED"
+    return msgspec.structs.replace(insights, status=status, changed=now, until=0.0)
+
+
 def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> float:
     """End all states of `tables` whose time has come. Returns the seconds until the next call is needed.
 
@@ -150,6 +164,7 @@ def _ends(table: Table) -> list[float]:
     times = [table.creating_until, table.updating_until, table.encrypting_until]
     warmings = [table.warming, *(index.warming for index in table.indexes)]
     times += [warming.until for warming in warmings if warming is not None]
+    times += [insights.until for insights in table.insights.values()]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
     for index in table.indexes:

@@ -162,12 +162,45 @@ class Override(msgspec.Struct, frozen=True):
     read_ceiling: int | None = None
 
 
+class Insights(msgspec.Struct, frozen=True):
+    """The contributor insights of a table or a global index: whether its keys are counted.
+
+    `space` is that of the table or the index, so that a later index with the name does not inherit them.
+    ENABLING and DISABLING last until `until`, `changed` is the time of the last change (epoch seconds), and
+    `begun` is the number in the names of the rules: the time in milliseconds when they were made.
+    `exhausted`: there are too many rules, and ENABLING ends as FAILED.
+    """
+
+    space: int
+    status: Literal["ENABLING", "ENABLED", "DISABLING", "DISABLED", "FAILED"]
+    mode: Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
+    changed: float
+    begun: int
+    until: float = 0.0
+    exhausted: bool = False
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """The auto scaling of one dimension: of the writes of a table or an index, or of its reads in a region.
+
+    `units_min` and `units_max` bound the provisioned units, `target` is the utilization to aim at, in
+    percent. `options` are the other members of the policy's configuration, as they were given.
+    """
+
+    units_min: int
+    units_max: int
+    policy: str
+    target: float
+    options: dict[str, int | bool] = {}
+
+
 class Replica(msgspec.Struct, frozen=True):
     """A member of a global table: the parts of the definition that belong to one region.
 
     `source` is the region from which it was added, None for the first member. `key` is the ARN of a
     customer's KMS key. `creating_until` and `gone_at` are as in `Table`. `disassociation_protection` matters
-    only while the global table is eventually consistent.
+    only while the global table is eventually consistent. `scaling` is the auto scaling of the reads there: of
+    the table ("") and of its indexes, by name.
     """
 
     region: str
@@ -183,6 +216,7 @@ class Replica(msgspec.Struct, frozen=True):
     class_changed: float | None = None
     throughput: Override = Override()
     indexes: dict[str, Override] = {}
+    scaling: dict[str, Scaling] = {}
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -219,6 +253,27 @@ class Policy(msgspec.Struct, frozen=True):
     revision: int
 
 
+class Destination(msgspec.Struct, frozen=True):
+    """A Kinesis data stream that gets, or got, the changes of a table.
+
+    `arn` is the stream's ARN. ENABLING, UPDATING and DISABLING last until `until` (epoch seconds) at least;
+    the deliverer ends them. `changed` is when the destination was enabled or disabled. `precision` is that of
+    the times in the records, MILLISECOND if it is None. `reason` says why the destination failed.
+    """
+
+    arn: str
+    status: Literal["ENABLING", "ACTIVE", "UPDATING", "DISABLING", "DISABLED", "ENABLE_FAILED"]
+    changed: float
+    until: float = 0.0
+    precision: Literal["MILLISECOND", "MICROSECOND"] | None = None
+    reason: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes the place of the one destination that a table may have."""
+        return self.status not in ("DISABLED", "ENABLE_FAILED")
+
+
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A table.
 
@@ -232,7 +287,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     of a global table, including that of the first region; it is empty if the table is not global.
     `left_regions` are the regions whose replica was deleted. See the module `replicas`. `scope` is the
     table's owner (`catalog`). `history` exists while the table's past is needed, `restore` while the table is
-    being restored. `policies` are those of the table ("") and of its streams, by label.
+    being restored. `policies` are those of the table ("") and of its streams, by label. `destinations` are
+    the Kinesis data streams of the table, the newest first, and `outbox` is the log of the changes that the
+    live one has not got yet. `scaling` is the auto scaling of writes, in all regions: of the table ("")
+    and of its indexes, by name. `insights` are the contributor insights, by the same names.
     """
 
     name: str
@@ -263,6 +321,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     stream_label: str | None = None
     tags: dict[str, str] = {}
     policies: dict[str, Policy] = {}
+    destinations: tuple[Destination, ...] = ()
+    outbox: Stream | None = None
+    scaling: dict[str, Scaling] = {}
+    insights: dict[str, Insights] = {}
     replicas: tuple[Replica, ...] = ()
     witness: Witness | None = None
     strongly_consistent: bool = False
@@ -307,8 +369,10 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def needs_old_item(self) -> bool:
-        """Whether a write needs the previous attributes of the item: for an index, a stream or expiry."""
-        return bool(self.indexes) or self.ttl is not None or self.stream is not None
+        """Whether a write needs the previous attributes of the item: for an index, expiry, a stream or a
+        Kinesis data stream."""
+        changes_are_kept = self.stream is not None or self.outbox is not None
+        return bool(self.indexes) or self.ttl is not None or changes_are_kept
 
     @cached_property
     def is_plain(self) -> bool:
@@ -321,6 +385,14 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             if index.name == name:
                 return index
         return None
+
+    def insights_of(self, index: str) -> Insights | None:
+        """The insights of the table (""), or of the global index with this name."""
+        found = self.insights.get(index)
+        if found is None or not index:
+            return found
+        current = self.index(index)
+        return found if current is not None and current.space == found.space else None
 
     def with_index(self, index: Index) -> Table:
         """The table with one of its indexes changed; the index is found by its space."""

@@ -18,6 +18,7 @@ from hashrange.tables.spaces import (
     BULK_SPACE,
     CATALOG_SPACE,
     CONSOLE_SPACE,
+    DELIVERY_SPACE,
     EXPORT_SPACE,
     HOLD_SPACE,
     IMPORT_SPACE,
@@ -42,6 +43,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (BULK_SPACE, "the bulk operations"),
         (SERVER_SPACE, "the servers that share the background work"),
         (CONSOLE_SPACE, "what the users of the console saved"),
+        (DELIVERY_SPACE, "the progress of deliveries to Kinesis"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):
@@ -63,6 +65,8 @@ def _of_table(table: Table) -> Iterator[tuple[int, str]]:
         yield table.collection_space, f"the sizes of item collections of {table.full_name}"
     if table.ttl is not None:
         yield table.ttl.space, f"the expiry queue of {table.full_name}"
+    if table.outbox is not None:
+        yield table.outbox.space, f"the changes of {table.full_name} for Kinesis"
     if table.history is not None:
         for span in table.history.spans:
             yield span.space, f"the history of {table.full_name}"

@@ -1,0 +1,8 @@
+"""Who may do what: signatures, users, and the policies that permit and refuse requests.
+
+    policies       IAM's policies as pure functions: documents and a request in, an explained decision out
+    authorization  the parts of an Authorization header, or of a presigned request's query
+    signatures     Signature Version 4
+    users          accounts, users, groups, roles and keys, from a file
+    judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
+"""

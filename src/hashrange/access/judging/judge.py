@@ -1,0 +1,213 @@
+"""Decides in the transaction of a request whether policies allow it: `judged`.
+
+The decision is made where the request runs, because it needs the table: the attributes of its key, its tags
+and its policy. They are those that the request itself sees, so a policy that is changed at the same time
+counts either for all of a request or for nothing of it.
+
+Unless regions have tables of their own, a resource is named with the caller's region. A resource of another
+account is refused: `policies` judges access across accounts, but operations cannot reach the tables of
+another account yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from hashrange.access.judging.acts import EVERYTHING, Act, Attributes, Keys, acts
+from hashrange.access.policies import Attached, Decision, Policy, PolicyError, Request, evaluate, parse
+from hashrange.access.policies.requests import principal_keys
+from hashrange.access.users import Identity
+from hashrange.errors import AccessDeniedException
+from hashrange.operations.context import Caller, scope_of
+from hashrange.settings import Settings
+from hashrange.storage.api import Reader
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import KeySchema, Table
+from hashrange.values import AttributeValue
+
+_log = logging.getLogger(__name__)
+
+_ORDINALS: Final = ("first", "second", "third", "fourth")
+_POLICIES_MAX: Final = 200
+# Whoever may change policies has to be able to mend one that cannot be read.
+_MENDING: Final = frozenset({"GetResourcePolicy", "PutResourcePolicy", "DeleteResourcePolicy"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identified:
+    """Who has signed a request. `keys` are the condition keys that the connection gives. `refuses`: what
+    policies do not allow is refused, and not only logged."""
+
+    identity: Identity
+    keys: Mapping[str, tuple[str, ...]]
+    refuses: bool = True
+
+
+def judged(
+    body: Callable[[Any], Any],
+    operation: str,
+    request: dict[str, Any],
+    caller: Caller,
+    settings: Settings,
+    now: float,
+) -> Callable[[Any], Any]:
+    """The body of a request, which first decides whether policies allow the request: it raises
+    AccessDeniedException. `now` is the time of the condition keys, in epoch seconds."""
+    judge = _Judge(caller, settings, now)
+    wanted = acts(operation, request)
+
+    def judged_body(reader: Any) -> Any:
+        for act in wanted:
+            judge.check(act, reader)
+        return body(reader)
+
+    return judged_body
+
+
+class _Judge:
+    """Decides the acts of one request."""
+
+    __slots__ = ("_account", "_caller", "_identified", "_keys", "_logged", "_scope", "_settings")
+
+    def __init__(self, caller: Caller, settings: Settings, now: float) -> None:
+        identified: Identified = caller.identified
+        self._identified = identified
+        self._caller = caller
+        self._settings = settings
+        self._account = identified.identity.principal.account
+        self._scope = scope_of(caller.account_id, caller.region, settings)
+        moment = datetime.fromtimestamp(now, UTC)
+        self._keys = {
+            **identified.keys,
+            **principal_keys(identified.identity.principal),
+            "aws:currenttime": (moment.strftime("%Y-%m-%dT%H:%M:%SZ"),),
+            "aws:epochtime": (str(int(now)),),
+            "aws:requestedregion": (caller.region,),
+        }
+        self._logged = False
+
+    def check(self, act: Act, reader: Reader) -> None:
+        """Refuse an act that policies do not allow, or log it."""
+        decision = self.decide(act, reader)
+        if decision.allowed:
+            return
+        if self._identified.refuses:
+            raise AccessDeniedException(decision.message())
+        if not self._logged:
+            self._logged = True  # a body may run several times
+            fields = {"action": act.action, "why": "; ".join(decision.explained())}
+            _log.warning("strict would refuse a request", extra={"fields": fields})
+
+    def decide(self, act: Act, reader: Reader) -> Decision:
+        arn, account = self._resource(act)
+        table = self._table(arn, reader) if account == self._account else None
+        keys: Keys = {**self._keys, **act.keys, "aws:resourceaccount": (account,)}
+        policies: tuple[Policy, ...] = ()
+        if table is not None:
+            keys.update({f"aws:resourcetag/{name.lower()}": (value,) for name, value in table.tags.items()})
+            keys.update(_key_values(act, table))
+            policies = _policies(table, arn, act.action)
+        identity = self._identified.identity
+        attached = Attached(identity.policies, policies, identity.boundary, identity.session)
+        asked = Request(identity.principal, f"dynamodb:{act.action}", arn, account, keys)
+        return evaluate(asked, attached)
+
+    def _resource(self, act: Act) -> tuple[str, str]:
+        """The ARN of an act's resource, and its account."""
+        region = self._caller.region
+        given = act.table or act.resource
+        account = self._account
+        if given.startswith("arn:"):
+            parts = [*given.split(":", 5), "", "", "", "", ""][:6]
+            if self._settings.separate_regions:
+                region = parts[3]
+            account, path = parts[4], parts[5]
+        else:
+            path = f"table/{given}" if act.table else given
+        if act.index is not None:
+            path = f"{path}/index/{act.index}"
+        if path == EVERYTHING or not path.startswith("global-table/"):
+            return f"arn:aws:dynamodb:{region}:{account}:{path}", account
+        return f"arn:aws:dynamodb::{account}:{path}", account
+
+    def _table(self, arn: str, reader: Reader) -> Table | None:
+        """The table that a resource is, or belongs to."""
+        path = arn.split(":", 5)[5].split("/")
+        return catalog.find(reader, path[1], self._scope) if path[0] == "table" and len(path) > 1 else None
+
+
+def _policies(table: Table, arn: str, action: str) -> tuple[Policy, ...]:
+    """The policies of the table, for it and its indexes, or of one of its streams."""
+    path = arn.split(":", 5)[5].split("/", 3)
+    kind = path[2] if len(path) == 4 else ""
+    if kind not in ("", "index", "stream"):
+        return ()
+    policy = table.policies.get(path[3] if kind == "stream" else "")
+    if policy is None or not policy.document:
+        return ()
+    made = _parsed(policy.document)
+    return () if made is _UNREADABLE and action in _MENDING else (made,)
+
+
+@lru_cache(_POLICIES_MAX)
+def _parsed(document: str) -> Policy:
+    """The policy of a stored document. One that was stored before requests were judged may have a condition
+    that does not exist: it then refuses everything except what mends it."""
+    try:
+        return parse(orjson.loads(document), name="the resource's policy", on_resource=True)
+    except PolicyError as error:
+        _log.warning("a resource-based policy cannot be read: it refuses everything: %s", error)
+        return _UNREADABLE
+
+
+_UNREADABLE: Final = parse(
+    {"Statement": {"Sid": "unreadable", "Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}},
+    name="a policy that cannot be read",
+    on_resource=True,
+)
+
+
+def _key_values(act: Act, table: Table) -> Keys:
+    """The condition keys of the values of partition keys. For a key of several attributes, LeadingKeys are
+    the values of the first."""
+    index = None if act.index is None else table.index(act.index)
+    schema = table.key if index is None else index.key
+    keys: Keys = {}
+    if act.statement is not None:
+        from hashrange.access.judging.statements import key_values
+
+        values, is_scan = key_values(act.statement, schema)
+        if act.action == "PartiQLSelect":
+            keys["dynamodb:fulltablescan"] = ("true" if is_scan else "false",)
+        if not is_scan:
+            keys.update(_named(0, values))
+    elif act.items is not None:
+        for place in range(len(schema.partition)):
+            keys.update(_named(place, _values(act.items, schema, place)))
+    return keys
+
+
+def _values(items: tuple[Attributes, ...], schema: KeySchema, place: int) -> list[AttributeValue]:
+    name = schema.partition[place].name
+    return [item[name] for item in items if name in item]
+
+
+def _named(place: int, values: list[AttributeValue]) -> Keys:
+    texts = tuple(dict.fromkeys(map(_text, values)))
+    keys: Keys = {f"dynamodb:{_ORDINALS[place]}partitionkeyvalues": texts}
+    if place == 0:
+        keys["dynamodb:leadingkeys"] = texts
+    return keys
+
+
+def _text(value: AttributeValue) -> str:
+    """A key's value as conditions compare it: binary is base64, as in the request."""
+    content: Any = next(iter(value.values()))
+    return str(content)

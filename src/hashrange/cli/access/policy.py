@@ -1,0 +1,162 @@
+"""`hashrange policy`: examine policies without a server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashrange.access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
+from hashrange.access.policies import (
+    Attached,
+    Finding,
+    Policy,
+    PolicyError,
+    Principal,
+    Request,
+    evaluate,
+    lint,
+    parse,
+)
+from hashrange.access.policies.requests import principal_keys
+from hashrange.access.users import Identity, UsersError, documents_of, parsed, read
+
+_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.group("policy")
+def command() -> None:
+    """Examine access policies: IAM's documents, in JSON or YAML, and users files."""
+
+
+@command.command("lint")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--resource", "on_resource", is_flag=True, help="The policies are attached to resources.")
+def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
+    """Find what is wrong in policies, and what does something else than it seems to.
+
+    FILES are policy documents or users files. The exit code is 1 if there is an error or a danger.
+    """
+    found: list[Finding] = []
+    for path in files:
+        document = _document(path)
+        if isinstance(document, dict) and "accounts" in document:
+            try:
+                read(document)
+            except UsersError as error:
+                found.append(Finding("error", str(path), str(error)))
+            named = documents_of(document)
+            found += [finding for name, held in named for finding in _lint(held, name)]
+        else:
+            found += _lint(document, str(path), on_resource=on_resource)
+    for finding in found:
+        click.echo(str(finding))
+    if any(finding.severity != "note" for finding in found):
+        raise SystemExit(1)
+    click.echo(f"{len(files)} file{'s' if len(files) > 1 else ''} without danger.")
+
+
+@command.command("simulate")
+@click.option("--action", required=True, help="The action, such as GetItem or dynamodb:PartiQLSelect.")
+@click.option("--resource", required=True, help="The ARN of the table, index, stream or other resource.")
+@click.option("--policy", "policies", multiple=True, type=_FILE, help="A policy of the identity; repeatable.")
+@click.option("--boundary", type=_FILE, help="The permissions boundary of the identity.")
+@click.option("--session", type=_FILE, help="A session policy.")
+@click.option("--resource-policy", type=_FILE, help="The policy of the resource.")
+@click.option("--users", type=_FILE, help="A users file, in which --user is looked up.")
+@click.option("--user", help="A user of --users, by name or ARN, or the ARN of a role's session.")
+@click.option(
+    "--principal",
+    default="arn:aws:iam::000000000000:user/local",
+    show_default=True,
+    help="The ARN of the user, without --users.",
+)
+@click.option(
+    "--context",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A condition key of the request, such as dynamodb:LeadingKeys=alice; repeatable, also for one key.",
+)
+def simulate_command(
+    action: str,
+    resource: str,
+    policies: tuple[Path, ...],
+    boundary: Path | None,
+    session: Path | None,
+    resource_policy: Path | None,
+    users: Path | None,
+    user: str | None,
+    principal: str,
+    context: tuple[str, ...],
+) -> None:
+    """Decide one request, and say what became of each statement.
+
+    The exit code is 0 if the request is allowed, and 1 if it is refused.
+    """
+    identity = _identity(users, user) if users is not None else Identity(_principal(principal))
+    attached = Attached(
+        identity.policies + tuple(map(_policy, policies)),
+        (_policy(resource_policy, on_resource=True),) if resource_policy is not None else (),
+        (_policy(boundary),) if boundary is not None else identity.boundary,
+        (_policy(session),) if session is not None else identity.session,
+    )
+    parts = resource.split(":", 5)
+    if len(parts) < 6:
+        raise click.UsageError(f"--resource {resource} is not an ARN.")
+    keys = {"aws:resourceaccount": (parts[4],), **principal_keys(identity.principal), **_context(context)}
+    named = action if ":" in action else f"dynamodb:{action}"
+    decision = evaluate(Request(identity.principal, named, resource, parts[4], keys), attached)
+    for line in decision.explained():
+        click.echo(line)
+    if not decision.allowed:
+        raise SystemExit(1)
+
+
+def _lint(document: Any, name: str, *, on_resource: bool = False) -> list[Finding]:
+    return lint(document, KNOWN_ACTIONS, KNOWN_KEYS, name=name, on_resource=on_resource)
+
+
+def _context(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"--context {pair} has no value: write KEY=VALUE.")
+        found[key.lower()].append(value)
+    return {key: tuple(values) for key, values in found.items()}
+
+
+def _identity(users: Path, user: str | None) -> Identity:
+    try:
+        known = read(_document(users)).identities.values()
+    except UsersError as error:
+        raise click.ClickException(f"{users}: {error}") from error
+    for identity in known:
+        if user in (identity.principal.name, identity.principal.arn) and user:
+            return identity
+    names = ", ".join(dict.fromkeys(each.principal.name or each.principal.arn for each in known))
+    raise click.UsageError(f"--user {user or ''} is none of those with a key: {names}.")
+
+
+def _principal(arn: str) -> Principal:
+    parts = arn.split(":", 5)
+    if len(parts) < 6 or not parts[5].startswith("user/"):
+        raise click.UsageError(f"--principal {arn} is not the ARN of a user.")
+    name = parts[5].rpartition("/")[2]
+    return Principal(arn, parts[4], name=name, user_id=name)
+
+
+def _policy(path: Path, *, on_resource: bool = False) -> Policy:
+    try:
+        return parse(_document(path), name=path.name, on_resource=on_resource)
+    except PolicyError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _document(path: Path) -> Any:
+    try:
+        return parsed(path.read_text(encoding="utf-8"))
+    except (UsersError, OSError, UnicodeDecodeError, ImportError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,43 @@
+"""Decides whether keys are counted in a database: only while tables have contributor insights.
+
+`contributors` is loaded when the first table has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hashrange.clock import Clock
+from hashrange.settings import Settings
+from hashrange.tables.definitions.table import Table
+
+if TYPE_CHECKING:
+    from hashrange.insights.contributors import Contributors, Ranking
+    from hashrange.watching.sights import Onlooker
+
+
+class Counting:
+    """The insights of a database. `show` begins and ends the showing of requests to an onlooker."""
+
+    def __init__(
+        self, show: Callable[[Onlooker, bool], None], clock: Callable[[], Clock], settings: Settings
+    ) -> None:
+        self._show = show
+        self._clock = clock
+        self._settings = settings
+        self._contributors: Contributors | None = None
+
+    def look_at(self, tables: list[Table]) -> None:
+        """Count the keys of those of all `tables` whose insights are enabled, from now on."""
+        if self._contributors is None:
+            if not any(table.insights for table in tables):
+                return
+            from hashrange.insights.contributors import Contributors
+
+            self._contributors = Contributors(self._show, self._clock, self._settings)
+        self._contributors.look_at(tables)
+
+    def rankings(self, number: int) -> list[Ranking]:
+        """The `number` highest keys of each ranking, of this hour and the one before."""
+        return [] if self._contributors is None else self._contributors.rankings(number)

@@ -1,0 +1,67 @@
+"""A test's code under a policy: `hashrange.local(policy=...)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+import hashrange
+
+OWN: dict[str, Any] = {
+    "Version": "2012-10-17",
+    "Statement": {
+        "Effect": "Allow",
+        "Action": ["dynamodb:GetItem", "dynamodb:PutItem"],
+        "Resource": "arn:aws:dynamodb:*:*:table/scores",
+        "Condition": {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": "${aws:username}"}},
+    },
+}
+
+
+def make_table() -> Any:
+    return boto3.resource("dynamodb", region_name="us-east-1").create_table(
+        TableName="scores",
+        AttributeDefinitions=[{"AttributeName": "user", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "user", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def test_the_code_of_a_block_runs_under_its_policy() -> None:
+    with hashrange.local() as database:
+        table = make_table()
+        with hashrange.local(database, policy=OWN, user="alice"):
+            table.put_item(Item={"user": "alice"})
+            for call, request in ((table.put_item, {"Item": {"user": "bob"}}), (table.scan, {})):
+                with pytest.raises(ClientError) as raised:
+                    call(**request)
+                error = raised.value.response["Error"]
+                assert error["Code"] == "AccessDeniedException"
+                assert ":user/alice is not authorized to perform: dynamodb:" in error["Message"]
+        assert table.scan()["Items"] == [{"user": "alice"}]
+        assert database.database.interest.watch is None
+
+
+def test_several_policies() -> None:
+    scan = {"Statement": {"Effect": "Allow", "Action": "dynamodb:Scan", "Resource": "*"}}
+    with hashrange.local() as database:
+        table = make_table()
+        with hashrange.local(database, policy=[OWN, scan]):
+            assert table.scan()["Items"] == []
+
+
+def test_a_function_runs_under_a_policy() -> None:
+    @hashrange.local(policy=OWN)
+    def listed() -> Any:
+        return boto3.client("dynamodb", region_name="us-east-1").list_tables()
+
+    with pytest.raises(ClientError, match="dynamodb:ListTables"):
+        listed()
+
+
+def test_a_document_that_is_no_policy_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="policy, statement 1: Effect must be Allow or Deny"):
+        hashrange.local(policy={"Statement": {"Effect": "Maybe"}})

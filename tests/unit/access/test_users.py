@@ -1,0 +1,110 @@
+"""The users file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hashrange.access.users import UsersError, load, read
+
+FILE = """
+accounts:
+  "123456789012":
+    policies:
+      read-scores:
+        Version: 2012-10-17
+        Statement: {Effect: Allow, Action: dynamodb:GetItem, Resource: "*"}
+    groups:
+      players: {policies: [read-scores]}
+    users:
+      alice:
+        groups: [players]
+        boundary: read-scores
+        tags: {team: red}
+        keys: [{id: AKIDALICE, secret: alice-secret}]
+      bob:
+        policies:
+          - {Version: 2012-10-17, Statement: {Effect: Deny, Action: "*", Resource: "*"}}
+        keys: [{id: AKIDBOB, secret: bob-secret}, {id: AKIDBOB2, secret: bob-secret}]
+    roles:
+      exporter:
+        policies: [read-scores]
+        sessions:
+          - {name: nightly, id: ASIDEXPORTER, secret: role-secret, token: a-token, expires: 2027-01-01}
+    root:
+      keys: [{id: AKIDROOT, secret: root-secret}]
+  000000000001:
+    users: {carol: {keys: [{id: AKIDCAROL, secret: carol-secret}]}}
+"""
+
+
+def test_the_users_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "users.yaml"
+    path.write_text(FILE)
+    users = load(path)
+    assert users.accounts == ("123456789012", "000000000001")
+    assert list(users.keys) == ["AKIDALICE", "AKIDBOB", "AKIDBOB2", "ASIDEXPORTER", "AKIDROOT", "AKIDCAROL"]
+    alice = users.identities["AKIDALICE"]
+    assert alice.principal.arn == "arn:aws:iam::123456789012:user/alice"
+    assert alice.principal.tags == {"team": "red"}
+    assert [policy.name for policy in alice.policies] == ["read-scores"]
+    assert alice.boundary == alice.policies
+    assert alice.session is None
+    session = users.identities["ASIDEXPORTER"]
+    assert session.principal.arn == "arn:aws:sts::123456789012:assumed-role/exporter/nightly"
+    assert session.principal.role_arn == "arn:aws:iam::123456789012:role/exporter"
+    assert (users.keys["ASIDEXPORTER"].token, users.keys["ASIDEXPORTER"].expires) == ("a-token", 1798761600.0)
+    assert users.identities["AKIDROOT"].principal.kind == "Account"
+    assert users.identities["AKIDBOB"].boundary is None
+    assert users.identities["AKIDCAROL"].principal.account == "000000000001"
+
+
+def account(**content: Any) -> dict[str, Any]:
+    return {"accounts": {"123456789012": content}}
+
+
+def user(**content: Any) -> dict[str, Any]:
+    return account(users={"alice": content})
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ({}, "names no accounts"),
+        ([], "the file must be an object"),
+        ({"accounts": {"1": {}}}, "'1' is not an account id"),
+        ({"accounts": {}, "more": 1}, "'more' is not known"),
+        (account(user={}), "'user' is not known"),
+        (user(boundry="x"), "'boundry' is not known"),
+        (user(boundary="x"), "the account has no policy 'x'"),
+        (user(groups=["x"]), "there is no group 'x'"),
+        (user(policies="x"), "policies must be a list"),
+        (user(policies=[{"Statement": []}]), "Statement must be"),
+        (user(keys=[{"id": "AKID"}]), "needs `secret`"),
+        (user(keys=[{"id": "A/ID", "secret": "long-enough"}]), "'A/ID' is not a key id"),
+        (user(keys=[{"id": "AKID", "secret": "short"}]), "fewer than 8 characters"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough", "expires": "soon"}]), "'soon' is not a time"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough"}] * 2), "the key AKID is given twice"),
+        (account(users={"a/b": {}}), "'a/b' is not a name"),
+        (
+            account(roles={"r": {"sessions": [{"name": "n", "id": "AKID", "secret": "long-enough"}]}}),
+            "has no token",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file(document: Any, text: str) -> None:
+    with pytest.raises(UsersError) as raised:
+        read(document)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"), [("accounts: [", "it is not YAML"), ("accounts: {a: 1, a: 2}", "has a name twice")]
+)
+def test_a_file_that_is_not_sound_yaml(content: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "users.yaml"
+    path.write_text(content)
+    with pytest.raises(UsersError, match=text):
+        load(path)
