@@ -68,19 +68,17 @@ if TYPE_CHECKING:
     from hashrange.watching.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
-
 _log = logging.getLogger("hashrange")
 
 Done = Callable[[Any, Exception | None], None]
 """Called exactly once with `(answer, None)` or `(None, exception)`."""
 
 Encode = Callable[[Answer], Any]
+Wait = Callable[[float], None]
 
 Charge = Callable[[str, Caller, Bill], None]
 """Called with the operation, the caller and the bill of a request that was answered, or that a condition
 refused. Must be quick."""
-
-Wait = Callable[[float], None]
 
 Later = Callable[[float, Callable[[], None]], object]
 """Calls a function after a number of seconds."""
@@ -254,11 +252,9 @@ class Database:
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a prepared, watched request, which policies may refuse. Raises the error of a fault
-        rule that precedes it."""
+        """The body of a watched request, judged by policies. Raises the error of a fault that precedes it."""
         left = passage.decide()
-        if left:
-            body = self._prepare(entry, operation, request, caller, left)
+        body = self._prepare(entry, operation, request, caller, left) if left else body
         return passage.judged(body, self.clock.now())
 
     def submit(
@@ -438,8 +434,7 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises Unsupported
-        (`storage.failures`) for a database on disk."""
+        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises as it does."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -366,6 +366,80 @@ def test_a_form_for_a_new_table_with_indexes(browsers: Browsers) -> None:
         assert [index["IndexName"] for index in made["GlobalSecondaryIndexes"]] == ["by-state"]
 
 
+def test_an_index_with_keys_of_several_attributes_and_an_item_for_it(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        page.goto(admin.url + "/console/new-table")
+        page.get_by_label("Name of the table").fill("games")
+        page.get_by_label("Partition key", exact=True).fill("id")
+        page.get_by_role("button", name="Add an index").click()
+        page.keyboard.type("by-place")
+        index = page.locator("fieldset[data-list=indexes]")
+        index.get_by_label("Partition key", exact=True).fill("league")
+        index.get_by_label("Sort key", exact=True).fill("round")
+        for _ in range(3):
+            index.get_by_role("button", name="Add a key attribute").press("Enter")
+        region, year, mistake = index.locator("fieldset").all()
+        region.get_by_label("Attribute", exact=True).fill("region")
+        year.get_by_label("Part of").select_option("RANGE")
+        year.get_by_label("Attribute", exact=True).fill("year")
+        year.get_by_label("Type of the attribute").select_option("N")
+        mistake.get_by_role("button", name="Remove").press("Enter")
+        index.get_by_label("Kind").select_option("local")
+        assert index.get_by_role("button", name="Add a key attribute").is_hidden()
+        index.get_by_label("Kind").select_option("global")
+        page.get_by_role("button", name="Create the table").click()
+        page.wait_for_url("**/console/t/games/about")
+        described = database.execute("DescribeTable", {"TableName": "games"})["Table"]
+        [made] = described["GlobalSecondaryIndexes"]
+        keys = [(key["AttributeName"], key["KeyType"]) for key in made["KeySchema"]]
+        assert keys == [("league", "HASH"), ("region", "HASH"), ("round", "RANGE"), ("year", "RANGE")]
+        page.goto(admin.url + "/console/t/games/new")
+        page.keyboard.type("1")
+        for name, value in {"league": "a", "region": "eu", "round": "final", "year": "2026"}.items():
+            page.get_by_role("button", name=f"Add {name}", exact=True).press("Enter")
+            page.keyboard.type(value)
+        page.get_by_text("What will be saved").wait_for()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url("**/item?key=**")
+        page.goto(admin.url + "/console/ask?table=games")
+        page.get_by_label("Read from").select_option("by-place")
+        page.wait_for_url("**source=by-place**")
+        for number, value in enumerate(("a", "eu", "final"), 1):
+            page.get_by_role("group", name=f"Condition {number}").get_by_label("Value").fill(value)
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.get_by_text("Query: 1 of 1 item read").wait_for()
+
+
+def test_what_programs_ask_is_recorded(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        page.goto(admin.url + "/console/t/orders/entities?view=access")
+        page.get_by_role("button", name="Record from now on").press("Enter")
+        page.get_by_text("No program has used this table since").wait_for()
+        database.execute("Scan", {"TableName": "orders"})
+        page.get_by_role("link", name="Access patterns").click()
+        page.get_by_role("region", name="What programs ask").get_by_role("link", name="Scan").wait_for()
+        page.get_by_role("button", name="Stop the recording").press("Enter")
+        page.get_by_role("button", name="Record from now on").wait_for()
+
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def test_code_is_copied(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin, permissions=CLIPBOARD) as page:
+        page.goto(admin.url + PLACE + "&view=dynamodb")
+        page.get_by_role("button", name="Copy: DynamoDB JSON").press("Enter")
+        page.get_by_text("Copied").wait_for()
+        assert orjson.loads(page.evaluate("navigator.clipboard.readText()")) == ITEM
+        # So is what comes after the page was loaded.
+        page.goto(admin.url + PLACE + "&view=edit&on=empty")
+        page.keyboard.type("x")
+        changes = page.get_by_role("region", name="Changes")
+        changes.get_by_text("As code").press("Enter")
+        changes.get_by_role("button", name="Copy").first.press("Enter")
+        changes.get_by_text("Copied").wait_for()
+
+
 def test_reading_needs_no_javascript(browsers: Browsers) -> None:
     with console() as (_, admin), browsers.page(admin, java_script_enabled=False) as page:
         page.get_by_role("link", name="orders").click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -12,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from hashrange import triggers
 from hashrange.cli import main
-from hashrange.cli.pulling import pull
+from hashrange.cli.pulling import copying, pull
+from hashrange.cli.trigger import connect
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
@@ -155,6 +157,63 @@ def test_a_table_comes_with_all_it_has_and_without_items(source: Any, target: An
     target.delete_table(TableName="shop-orders")
 
 
+def test_a_table_as_aws_describes_it(target: Any) -> None:
+    """What AWS adds to a description, and no client may send, does not hinder."""
+    limits = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 100}
+    added: dict[str, Any] = {
+        "ProvisionedThroughput": {
+            "NumberOfDecreasesToday": 0,
+            "ReadCapacityUnits": 0,
+            "WriteCapacityUnits": 0,
+        },
+        "OnDemandThroughput": limits,
+        "WarmThroughput": {"ReadUnitsPerSecond": 12000, "WriteUnitsPerSecond": 4000, "Status": "ACTIVE"},
+        "ItemCount": 3,
+    }
+    index = {
+        "IndexName": "by-group",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+        "IndexStatus": "ACTIVE",
+        "IndexSizeBytes": 1,
+        "IndexArn": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/index/by-group",
+        **added,
+    }
+    table = simple("orders")
+    del table["BillingMode"]
+    table |= {
+        "TableStatus": "ACTIVE",
+        "TableArn": "arn:aws:dynamodb:us-east-1:123456789012:table/orders",
+        "TableId": "1",
+        "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+        "GlobalSecondaryIndexes": [index],
+        "SSEDescription": {"Status": "ENABLED", "SSEType": "KMS"},
+        "Replicas": [{"RegionName": "eu-west-1"}],
+        "GlobalTableVersion": "2019.11.21",
+        "DeletionProtectionEnabled": True,
+        **added,
+    }
+    tags = [{"Key": "aws:cloudformation:stack-name", "Value": "x"}, {"Key": "team", "Value": "shop"}]
+
+    class Account:
+        exceptions = target.exceptions
+        describe_table = staticmethod(lambda **_: {"Table": table})
+        describe_time_to_live = staticmethod(
+            lambda **_: {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+        )
+        list_tags_of_resource = staticmethod(lambda **_: {"Tags": tags})
+
+    plan = copying.plan(Account, "orders", str)
+    assert plan.about() == "key id; global index by-group; 1 tag"
+    assert copying.make(target, plan)
+    made = target.describe_table(TableName="orders")["Table"]
+    for one_made in (made, made["GlobalSecondaryIndexes"][0]):
+        assert one_made["OnDemandThroughput"]["MaxWriteRequestUnits"] == 100
+        assert one_made["OnDemandThroughput"].get("MaxReadRequestUnits", -1) == -1
+    assert target.list_tags_of_resource(ResourceArn=made["TableArn"])["Tags"] == tags[1:]
+    assert not made["DeletionProtectionEnabled"]
+
+
 def test_items_come_as_they_are_and_no_more_than_asked_for(source: Any, target: Any) -> None:
     result = run(source, target, "shop-orders", "--items", "40")
     assert result.stdout.endswith("; 40 items copied\n")
@@ -280,20 +339,29 @@ def test_nothing_is_made_in_aws_nor_copied_to_itself(url: str) -> None:
 
 def test_aws_is_asked_whatever_endpoint_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
-    source = pull._Pull("aws", None, "eu-west-1", "http://127.0.0.1:1", 0, False)._source
-    assert source.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
+    client = connect("aws", "eu-west-1").dynamodb
+    assert client.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
 
 
 @pytest.mark.parametrize(
     ("key", "sent"), [("AKIAREAL", "hashrange"), ("123456789012", "123456789012")]
 )
 def test_the_keys_of_the_account_are_not_sent_here(
-    source: Any, monkeypatch: pytest.MonkeyPatch, key: str, sent: str
+    monkeypatch: pytest.MonkeyPatch, key: str, sent: str
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
-    made = pull._Pull(source.meta.endpoint_url, None, None, "http://127.0.0.1:1", 0, False)
-    assert made._target._request_signer._credentials.access_key == sent
-    assert made._source._request_signer._credentials.access_key == key
+    made = pull._target("http://127.0.0.1:1", "us-east-1", None)
+    assert made._request_signer._credentials.access_key == sent
+
+
+def test_a_server_with_users_gets_the_keys_of_a_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "credentials"
+    config.write_text("[here]\naws_access_key_id = AKIDALICE\naws_secret_access_key = x\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(config))
+    made = pull._target("http://127.0.0.1:1", "us-east-1", "here")
+    assert made._request_signer._credentials.access_key == "AKIDALICE"
 
 
 def test_invented_credentials_are_explained(

@@ -429,6 +429,7 @@ def test_a_recoverable_table_that_is_deleted_keeps_no_outbox(world: World) -> No
     assert world.is_sound()
 
 
+@pytest.mark.once
 def test_a_snapshot_is_restored_with_what_waited() -> None:
     world = World()
     world.enable()

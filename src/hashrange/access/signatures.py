@@ -117,7 +117,7 @@ class Verifier:
             method.decode("latin-1"),
             _path(target),
             signed.query,
-            *(f"{name}:{_value(headers[name.encode('latin-1')])}" for name in names),
+            *(f"{name}:{_value(headers[name.encode()])}" for name in names),
             "",
             signed.signed_headers,
             hashlib.sha256(body).hexdigest(),
@@ -126,13 +126,13 @@ class Verifier:
         digest = hashlib.sha256(canonical.encode("latin-1")).hexdigest()
         to_sign = f"{ALGORITHM}\n{stamp}\n{scope}\n{digest}"
         own = hmac.new(self._signing_key(key, date, region), to_sign.encode(), hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(own.encode(), signed.signature.encode("latin-1")):
+        if not hmac.compare_digest(own.encode(), signed.signature.encode()):
             raise InvalidSignatureException(_MISMATCH)
         return key
 
     def _known(self, key_id: str, token: str, now: float) -> Key:
         key = self._keys.get(key_id)
-        if key is None or not hmac.compare_digest(key.token.encode(), token.encode("utf-8", "surrogatepass")):
+        if key is None or not hmac.compare_digest(key.token.encode(), token.encode()):
             raise UnrecognizedClientException(_UNKNOWN)
         if key.expires is not None and now >= key.expires:
             raise ExpiredTokenException(_EXPIRED)
@@ -155,7 +155,7 @@ class Verifier:
 def _read(target: bytes, headers: Headers) -> _Signed:
     """The authorization of a request, from its query if that has a signature, otherwise from its header."""
     query = target.partition(b"?")[2].decode("latin-1")
-    pairs = parse_qsl(query, keep_blank_values=True, encoding="utf-8", errors="surrogateescape")
+    pairs = parse_qsl(query, keep_blank_values=True, encoding="utf-8", errors="replace")
     parameters = dict(pairs)
     if "X-Amz-Algorithm" not in parameters:
         authorization = headers.get(b"authorization")
@@ -205,11 +205,11 @@ def _moment(stamp: str) -> datetime:
         if _BASIC_FORM.fullmatch(stamp):
             return datetime.strptime(stamp, _BASIC).replace(tzinfo=UTC)
         moment = parsedate_to_datetime(stamp)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):  # whatever the parser meets in such a text
         raise IncompleteSignatureException(
             f"Date must be in ISO-8601 'basic format'. Got '{stamp}'. See http://en.wikipedia.org/wiki/ISO_8601"
         ) from None
-    return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _scope(credential: str, stamp: str, service: str) -> tuple[str, str, str]:
@@ -248,7 +248,7 @@ def _check_names(names: list[str], headers: Headers) -> None:
             "'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization."
         )
     for name in names:
-        if name.encode("latin-1", "replace") not in headers:
+        if not name.isascii() or name.encode() not in headers:
             raise InvalidSignatureException(
                 f"'{name}' is a 'SignedHeader' in the AWS Authorization, but the request has no such header."
             )
@@ -280,7 +280,7 @@ def _shown(moment: float) -> str:
 
 def _path(target: bytes) -> str:
     """The canonical path. A request to DynamoDB has the path `/`."""
-    return quote(unquote(target.partition(b"?")[0].decode("latin-1"), errors="surrogateescape"), safe="/-_.~")
+    return quote(unquote(target.partition(b"?")[0].decode("latin-1")), safe="/-_.~")
 
 
 def _canonical_query(pairs: list[tuple[str, str]]) -> str:
@@ -289,7 +289,7 @@ def _canonical_query(pairs: list[tuple[str, str]]) -> str:
 
 
 def _encoded(text: str) -> str:
-    return quote(text.encode("utf-8", "surrogateescape"), safe="-_.~")
+    return quote(text, safe="-_.~")
 
 
 def _value(value: bytes) -> str:

@@ -67,6 +67,7 @@ def create_request(given: Mapping[str, Any]) -> Request:
             {member: index[member] for member in _VECTOR_MEMBERS if index.get(member) is not None}
             for index in create["VectorIndexes"]
         ]
+    _limit(create)
     mode = given.get("BillingMode") or (given.get("BillingModeSummary") or {}).get("BillingMode")
     throughput = _throughput(create.pop("ProvisionedThroughput", None))
     if mode == "PAY_PER_REQUEST" or throughput is None:
@@ -89,7 +90,15 @@ def _index(given: Mapping[str, Any]) -> Request:
     throughput = _throughput(index.pop("ProvisionedThroughput", None))
     if throughput is not None:
         index["ProvisionedThroughput"] = throughput
+    _limit(index)
     return index
+
+
+def _limit(create: Request) -> None:
+    """Leave out the limits of requests on demand that are -1: so the service describes that there is none."""
+    limits = create.pop("OnDemandThroughput", None) or {}
+    if kept := {name: units for name, units in limits.items() if units != -1}:
+        create["OnDemandThroughput"] = kept
 
 
 def _throughput(given: Mapping[str, Any] | None) -> dict[str, int] | None:

@@ -53,7 +53,8 @@ pre {{ margin: .75rem 0 0; padding: .75rem 1rem; overflow-x: auto; background: v
 <p>A database that speaks DynamoDB's API. Programs with an AWS SDK and the AWS CLI use this address as their
 endpoint; this is its only page.</p>
 <h2>Connect</h2>
-<p>Most SDKs and the CLI read these variables. Any credentials will do, and any region.</p>
+<p>Most SDKs and the CLI read these variables. Any region will do, and any credentials unless the server has
+users (<code>--auth strict</code>).</p>
 <pre>export AWS_ENDPOINT_URL_DYNAMODB={endpoint}
 export AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
 export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import orjson
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -20,6 +21,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
+from serving import serving
 
 ACCOUNT = "123456789012"
 USERS: dict[str, Any] = {
@@ -210,6 +212,18 @@ def test_wrong_options_of_the_server(
     outcome = CliRunner().invoke(main, ["serve", "--memory", "--port", "0", "--admin-port", "0", *options])
     assert outcome.exit_code != 0
     assert text in " ".join(outcome.output.split())
+
+
+def test_the_server_of_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "users.json"
+    file.write_bytes(orjson.dumps(USERS))
+    with serving("--memory", "--auth", "strict", "--users", str(file), "--host", "0.0.0.0") as server:
+        url = server.endpoint.replace("0.0.0.0", "127.0.0.1")
+        assert client(url, "AKIDADMIN", "the-secret-of-admin").list_tables()["TableNames"] == []
+        stranger = client(url, "AKIDNOBODY", "the-secret-of-admin")
+        assert refusal(stranger.list_tables)[0] == "UnrecognizedClientException"
+        reader = client(url, "AKIDREADER", "the-secret-of-reader")
+        assert refusal(reader.list_tables)[0] == "AccessDeniedException"
 
 
 def test_accounts_have_tables_of_their_own() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+import orjson
 import pytest
 from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -304,6 +305,44 @@ def test_an_unsigned_body_is_not_taken() -> None:
 def test_a_changed_signed_header_is_noticed() -> None:
     sent = changed(signed(), x_amz_target="DynamoDB_20120810.DeleteTable")
     assert refused(sent).code == "InvalidSignatureException"
+
+
+VALID = {
+    "Algorithm": b"AWS4-HMAC-SHA256",
+    "Credential": f"{KEY.id}/20260101/us-east-1/dynamodb/aws4_request".encode(),
+    "SignedHeaders": b"host",
+    "Signature": b"00",
+    "Date": b"20260101T000000Z",
+    "Security-Token": b"",
+    "Expires": b"60",
+}
+ODD = st.one_of(
+    st.sampled_from(["", "é", "€", "\x00", "0" * 300, "-", ";;", "host;é", "host;€", "٣"]),
+    st.sampled_from(["99991231T235959Z", "Mon, 01 Jan 1000 00:00:00 +9999", "1 Jan"]),
+    st.just("AKID/é/us-east-1/dynamodb/aws4_request"),
+    st.text(max_size=12),
+).map(str.encode) | st.binary(max_size=6)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    odd=st.dictionaries(st.sampled_from(sorted(VALID)), ODD, min_size=1, max_size=2),
+    in_query=st.booleans(),
+)
+def test_whatever_is_sent_gets_an_error_of_the_api(odd: dict[str, bytes], in_query: bool) -> None:
+    parts = VALID | odd
+    headers = {b"host": HOST.encode()}
+    target = b"/"
+    if in_query:
+        target += b"?" + "&".join(f"X-Amz-{name}={quote(value)}" for name, value in parts.items()).encode()
+    else:
+        pairs = [name.encode() + b"=" + parts[name] for name in ("Credential", "SignedHeaders", "Signature")]
+        headers[b"authorization"] = parts["Algorithm"] + b" " + b", ".join(pairs)
+        headers[b"x-amz-date"] = parts["Date"]
+        headers[b"x-amz-security-token"] = parts["Security-Token"]
+    with pytest.raises(errors.ServiceError) as raised:
+        Verifier({KEY.id: KEY}, lambda: 1_767_225_600.0).verify(b"POST", target, headers, b"{}")
+    orjson.dumps(raised.value.wire())
 
 
 def test_no_secret_is_shown() -> None:

@@ -30,6 +30,7 @@ _BROAD: Final = {
     "DescribeLimits": EVERYTHING,
     "ListBackups": EVERYTHING,
     "ListBulkOperations": EVERYTHING,
+    "ListContributorInsights": EVERYTHING,
     "ListExports": EVERYTHING,
     "ListGlobalTables": EVERYTHING,
     "ListImports": EVERYTHING,
@@ -178,7 +179,7 @@ def _control(operation: str, request: Request) -> Iterator[Act]:
     elif "ShardIterator" in request:
         yield Act(operation, resource=request["ShardIterator"].partition("|")[0])
     elif "TableName" in request:
-        yield Act(operation, request["TableName"], keys=keys)
+        yield Act(operation, request["TableName"], request.get("IndexName"), keys=keys)
         if operation == "CreateTable":
             if request.get("Tags"):
                 yield Act("TagResource", request["TableName"], keys=keys)

@@ -10,7 +10,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.policies.documents import STREAM_ACTIONS, TABLE_ACTIONS
 
 _WITHOUT_OPERATION: Final = """AssociateTableReplica CreateTableReplica DeleteTableReplica
-    DescribeReservedCapacity DescribeReservedCapacityOfferings GetAbacStatus ListContributorInsights
+    DescribeReservedCapacity DescribeReservedCapacityOfferings GetAbacStatus
     PurchaseReservedCapacityOfferings ReadDataForReplication ReplicateSettings RestoreTableFromAwsBackup
     StartAwsBackupJob UpdateAbacStatus WriteDataForReplication""".lower().split()
 _NO_ACTIONS: Final = {"executestatement", "batchexecutestatement", "executetransaction"}

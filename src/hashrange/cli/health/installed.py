@@ -33,7 +33,7 @@ LIBRARIES: Final = {
 _EXTRAS: Final = (
     ("client", "boto3", "boto3", "use in process, S3, and the commands import, pull, stream and trigger"),
     ("postgres", "psycopg", "psycopg", "serve --postgres"),
-    ("testing", "yaml", "PyYAML", "tables from templates in YAML"),
+    ("testing", "yaml", "PyYAML", "tables from templates, and serve --users, in YAML"),
 )
 
 

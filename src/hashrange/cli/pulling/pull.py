@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -47,6 +47,7 @@ _HINT: Final = (
     help=f"Where the tables are: `{AWS}`, or the URL of a server.",
 )
 @click.option("--profile", help="Profile of the AWS CLI, for the account.")
+@click.option("--endpoint-profile", help="Profile of the AWS CLI, for a server here that has users.")
 @click.option("--region", help="Region of the tables.  [default: that of the ARN, the profile or AWS_REGION]")
 @click.option(
     "--items",
@@ -64,6 +65,7 @@ def command(
     every: bool,
     source_url: str,
     profile: str | None,
+    endpoint_profile: str | None,
     region: str | None,
     items_max: int,
     dry_run: bool,
@@ -82,7 +84,9 @@ def command(
     tell_server(endpoint_url)
     failures = 0
     for of_region, group in groups.items():
-        failures += _Pull(source_url, profile, of_region, endpoint_url, items_max, dry_run).run(group)
+        source = connect(source_url, of_region, profile=profile).dynamodb
+        target = _target(endpoint_url, source.meta.region_name, endpoint_profile)
+        failures += _Pull(source, target, items_max, dry_run).run(group)
     if failures:
         raise click.exceptions.Exit(1)
 
@@ -99,27 +103,24 @@ def _check_target(endpoint_url: str, source_url: str) -> None:
         raise click.UsageError(f"--from and --endpoint-url both name {endpoint_url}.")
 
 
+def _target(endpoint_url: str, region: str, profile: str | None) -> Any:
+    """A client of the server here. The account's credentials are not sent to it, unless they choose an
+    account there."""
+    from hashrange.triggers.source import INVENTED
+
+    own = _ACCOUNT.fullmatch(os.environ.get("AWS_ACCESS_KEY_ID", "")) is not None
+    credentials = None if own or profile is not None else INVENTED
+    return connect(endpoint_url, region, profile=profile, credentials=credentials).dynamodb
+
+
 class _Pull:
-    """The tables of one region."""
+    """The tables of one region, from the client `source` to the client `target`."""
 
-    def __init__(
-        self,
-        source_url: str,
-        profile: str | None,
-        region: str | None,
-        endpoint_url: str,
-        items_max: int,
-        dry_run: bool,
-    ) -> None:
-        self._source = connect(source_url, region, profile=profile).dynamodb
-        from hashrange.triggers import source
+    def __init__(self, source: Any, target: Any, items_max: int, dry_run: bool) -> None:
+        from hashrange.triggers.source import SERVICE_ERRORS, explain
 
-        self._explain, self._refusals = source.explain, source.SERVICE_ERRORS
-        # The account's credentials are not sent to the server, unless they choose an account there.
-        own = _ACCOUNT.fullmatch(os.environ.get("AWS_ACCESS_KEY_ID", "")) is not None
-        credentials = None if own else source.INVENTED
-        region = self._source.meta.region_name
-        self._target = connect(endpoint_url, region, credentials=credentials).dynamodb
+        self._explain, self._refusals = explain, SERVICE_ERRORS
+        self._source, self._target = source, target
         self._items_max = items_max
         self._dry_run = dry_run
 

@@ -22,11 +22,11 @@ from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.console import looks
 from hashrange.console.ask.conditions import OPERATORS
 from hashrange.console.entities.patterns import pattern_of_value
-from hashrange.console.live.feed import targets_of
+from hashrange.console.live.feed import is_taken, targets_of
 from hashrange.console.reach import View
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import OPERATOR, Request, scope_of
+from hashrange.operations.context import Request, scope_of
 from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.operations.targets import Target
 from hashrange.server.admin.application import json, read_json, subject_of
@@ -112,14 +112,10 @@ class Uses:
 
     def see(self, sight: Sight) -> None:
         """Count a request."""
-        database = self._subject.database
-        if self._subject.plane.draining:
-            database.interest.show(self, False)  # the server stops, and the database may be used further
+        if not is_taken(self._subject, self, sight) or sight.operation not in _CONSUMERS:
             return
-        caller = sight.caller
-        if sight.operation not in _CONSUMERS or caller.access_key == OPERATOR:
-            return
-        scope = scope_of(caller.account_id, caller.region, database.settings)
+        settings = self._subject.database.settings
+        scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         now = self._clock.now()
         targets = targets_of(sight.operation, sight.request)
         with self._lock:

@@ -25,7 +25,7 @@ from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import Target, name_in, targets
 from hashrange.server.admin.port import Subject
 from hashrange.tables.data.capacity import NO_BILL, Bill
-from hashrange.watching.sights import Sight
+from hashrange.watching.sights import Onlooker, Sight
 
 ROWS_MAX: Final = 500
 NOTABLE_MAX: Final = 200
@@ -134,8 +134,7 @@ class Feed:
         self.since = 0.0
         self.seen = 0
         self.skipped = 0
-        self._interest = subject.database.interest
-        self._plane = subject.plane
+        self._subject = subject
         self._clock = clock
         self._lock = threading.Lock()
         self._number = 0
@@ -148,10 +147,10 @@ class Feed:
     def _start(self) -> None:
         with self._lock:
             self.since, self.seen, self.skipped = self._clock.now(), 0, 0
-        self._interest.show(self, True)
+        self._subject.database.interest.show(self, True)
 
     def _stop(self) -> None:
-        self._interest.show(self, False)
+        self._subject.database.interest.show(self, False)
         with self._lock:
             self._latest.clear()
             self._notable.clear()
@@ -199,10 +198,7 @@ class Feed:
 
     def see(self, sight: Sight) -> None:
         """Take a request."""
-        if self._plane.draining:
-            self._interest.show(self, False)  # the server stops, and the database may be used further
-            return
-        if sight.caller.access_key == OPERATOR:
+        if not is_taken(self._subject, self, sight):
             return
         tables = tables_of(sight.operation, sight.request)
         failed = sight.error is not None
@@ -243,6 +239,15 @@ class Feed:
             return False
         self._room -= 1
         return True
+
+
+def is_taken(subject: Subject, onlooker: Onlooker, sight: Sight) -> bool:
+    """Whether an onlooker takes a request: those of the console are left out, and no more come once the
+    server stops."""
+    if subject.plane.draining:
+        subject.database.interest.show(onlooker, False)  # (the database may be used further)
+        return False
+    return sight.caller.access_key != OPERATOR
 
 
 def targets_of(operation: str, request: Request) -> tuple[Target, ...]:

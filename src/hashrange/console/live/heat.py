@@ -16,11 +16,11 @@ import orjson
 
 from hashrange.clock import Clock, SystemClock
 from hashrange.console.live.attention import Attention
-from hashrange.console.live.feed import targets_of
+from hashrange.console.live.feed import is_taken, targets_of
 from hashrange.encoding import partition_of_one
 from hashrange.insights.sketch import Count, Sketch
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import OPERATOR, scope_of
+from hashrange.operations.context import scope_of
 from hashrange.server.admin.port import Subject
 from hashrange.watching.sights import Sight
 
@@ -93,14 +93,10 @@ class Heat:
 
     def see(self, sight: Sight) -> None:
         """Count a request."""
-        database = self._subject.database
-        if self._subject.plane.draining:
-            database.interest.show(self, False)  # the server stops, and the database may be used further
+        if not is_taken(self._subject, self, sight) or sight.operation not in _CONSUMERS:
             return
-        caller = sight.caller
-        if sight.operation not in _CONSUMERS or caller.access_key == OPERATOR:
-            return
-        scope = scope_of(caller.account_id, caller.region, database.settings)
+        settings = self._subject.database.settings
+        scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         is_write = _is_write(sight)
         with self._lock:
             self.seen += 1

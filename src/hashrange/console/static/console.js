@@ -78,8 +78,12 @@ if (navigator.clipboard) document.documentElement.classList.add("copies");
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(button.closest(".copied, section").querySelector("pre").textContent);
-  button.textContent = "Copied";
+  try {
+    await navigator.clipboard.writeText(button.closest(".copied, section").querySelector("pre").textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "The browser refuses";
+  }
   setTimeout(() => (button.textContent = "Copy"), 1500);
 });
 

@@ -122,7 +122,7 @@ ENDPOINTS: Final = (
         "GET",
         "/health",
         "Whether the server serves: 200, or 503 while it drains, its disk takes no writes or files of its "
-        "store are missing; and which background work fails, or waits for a bucket.",
+        "store are missing; and which background work fails, or waits for a bucket or for Kinesis.",
         _health,
     ),
     Endpoint(

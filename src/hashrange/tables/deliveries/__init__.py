@@ -5,6 +5,6 @@
     delivery_runner  sends the changes, in the background
     deliverer        the deliveries of a database; loads the runner for the first destination
 
-A change is appended to the table's outbox in the transaction of the item. Decision 21 says why deliveries use
+A change is appended to the table's outbox in the transaction of the item. Decision 25 says why deliveries use
 neither the streams that clients read nor the triggers.
 """
