@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from browsing import Browsers
+    from console_browsing import Browsers
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def browsers() -> Iterator[Browsers]:
     # Imported here, because most of the tests beside it need no browser.
     from playwright.sync_api import sync_playwright
 
-    from browsing import Browsers
+    from console_browsing import Browsers
 
     with sync_playwright() as playwright:
         browsers = Browsers(playwright)

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from playwright.sync_api import Page
 
-from browsing import (
+from console_browsing import (
     BROWSERS,
     DIGITS,
     ITEM,

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from playwright.sync_api import Page
 
-from browsing import DIGITS, PAGES, Browsers, console, create_table, enable_stream, put
+from console_browsing import DIGITS, PAGES, Browsers, console, create_table, enable_stream, put
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 
