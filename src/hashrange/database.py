@@ -434,7 +434,7 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises as it does."""
+        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises alike."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
